@@ -1,6 +1,6 @@
-"""What pytest loads in every run where the suite is installed: its options, and nothing more.
+"""The options that pytest loads in every run where the suite is installed.
 
-It imports nothing of the suite, nor of tensorplug, until a backend is named; see
+It imports neither the suite nor tensorplug until a backend is named; see
 ``tensorplug_conformance.pytest_run``.
 """
 
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the suite where a backend is to be tried."""
+    """Load the suite if a backend is named."""
     if config.getoption("tensorplug_backend") is None:
         asked = [argument for argument in config.args if argument.startswith(_PACKAGE)]
         if asked and config.getoption("pyargs") and not config.getoption("help"):

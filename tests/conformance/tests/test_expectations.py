@@ -101,8 +101,8 @@ def test_a_file_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[expect]]\nkernel = 'Neg'", "entry 1: reason must be given"),
-        ("[[expect]]\nkernel = 'Neg'\nreason = ' '", "reason must be given"),
+        ("[[expect]]\nkernel = 'Neg'", "entry 1: reason must be a non-empty text"),
+        ("[[expect]]\nkernel = 'Neg'\nreason = ' '", "reason must be a non-empty text"),
         ("[[expect]]\nkernel = 'Neg'\nreason = 'x'\ncase = 'y'", "unknown key case"),
         ("[[expect]]\nkernel = 'Neg'\nreason = 'x'\ncases = 'y'", "cases must be a list"),
         ("[[expect]]\nkernel = 'Neg'\nreason = 'x'\ndtypes = []", "dtypes is empty"),

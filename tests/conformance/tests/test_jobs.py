@@ -87,7 +87,7 @@ def test_a_hang_costs_its_own_item_alone() -> None:
     assert [status(outcome) for outcome in outcomes] == [
         "lost" if row[1] == "Neg" else "pass native" for row in ROWS
     ]
-    assert "it hung: no end within 6 s" in outcomes[1].error
+    assert "it hung: it did not end within 6 s" in outcomes[1].error
 
 
 def test_more_workers_than_items_do_no_harm() -> None:
@@ -115,7 +115,7 @@ def test_where_no_worker_starts_the_run_ends(monkeypatch: pytest.MonkeyPatch) ->
 def test_when_the_time_of_a_level_is_spent_nothing_passes() -> None:
     outcomes, _, _ = tried(ROWS, 2, limits=Limits(item=0.01))
     assert {status(outcome) for outcome in outcomes} == {"lost"}
-    assert outcomes[-1].error.startswith("not run: the time limit of the level was spent")
+    assert outcomes[-1].error.startswith("not run: the time limit of the level ran out")
 
 
 def test_a_level_has_time_for_its_items() -> None:

@@ -142,12 +142,12 @@ def test_a_wrong_backend_fails_its_items_and_the_run_goes_on(
     assert code == 1
     for fault in (
         "the process died of signal 6",
-        "it hung: no end within 8 s",
+        "it hung: it did not end within 8 s",
         "in neg",
         "missing: ",
         "WHICH = ('acme', 'Abs', 'int32', 'native', 'edges')",
         "unsupported dtype",
-        "A pytest run is no certificate",
+        "A pytest run is not a certificate",
         f"tensorplug-conformance run --backend acme --level {max(LEVELS)} --report out/",
     ):
         assert fault in text
@@ -206,9 +206,9 @@ def test_a_run_without_a_backend_says_what_it_needs(tmp_path: Path) -> None:
     [
         ({"backend": "nowhere"}, "no backend 'nowhere' is installed, but .*cpu"),
         ({"level": 9}, "there is no level 9"),
-        ({"item_limit": 0.0}, "an item cannot be done in 0.0 s"),
-        ({"seed": -1}, "a seed is 0 or more, not -1"),
-        ({"examples": -1}, "there are 0 examples or more, not -1"),
+        ({"item_limit": 0.0}, "the time limit of an item must be positive, got 0.0"),
+        ({"seed": -1}, "the seed must be at least 0, got -1"),
+        ({"examples": -1}, "examples must be at least 0, got -1"),
     ],
 )
 def test_wrong_options(options: dict[str, object], fault: str) -> None:

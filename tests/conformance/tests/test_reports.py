@@ -46,7 +46,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a row left out": (lambda found: found["rows"].pop(0), "denominator: rows is 7"),
     "a whole run": (_set("partial", to=False), "rows are missing"),
     "the hash": (_set("denominator", "sha256", to="0" * 64), "denominator: sha256"),
-    "the suite": (_set("suite", "version", to="9.9"), "the report is of version 9.9"),
+    "the suite": (_set("suite", "version", to="9.9"), "the report has version 9.9"),
     "a kernel": (_set("rows", 0, "kernel", to="Absolute"), "no cases here for Absolute"),
     "a row twice": (lambda found: found["rows"].append(found["rows"][0]), "two rows for"),
     "a stranger's key": (_set("signed", to="yes"), "schema: report"),

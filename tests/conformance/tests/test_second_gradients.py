@@ -113,11 +113,11 @@ WRONG: dict[str, tuple[KernelSpec, str, Any, str]] = {
         lambda dy, b: dy * tp.stop_gradient(b),
         "second gradient by 'a', 'b'",
     ),
-    "by what comes in": (
+    "by the incoming one": (
         specs.SQUARE,
         "x",
         lambda dy, x: tp.stop_gradient(dy) * 2 * x,
-        "by what comes in",
+        "by the incoming one",
     ),
     "at the last element": (
         specs.SQUARE,

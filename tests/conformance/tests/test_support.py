@@ -144,7 +144,7 @@ def test_the_command_takes_whole_reports_that_hold(
     report.write({**found, "partial": True, "conformant": None}, tmp_path / "part")
     for wrong, fault in (
         (["forged"], "conformant is False"),
-        (["part"], "a partial run proves too little"),
+        (["part"], "the run is partial"),
         (["cpu", "cpu"], "one report for each backend"),
     ):
         assert main(["support", *(str(tmp_path / name) for name in wrong)]) == 2

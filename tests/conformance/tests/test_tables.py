@@ -107,7 +107,8 @@ def test_a_kernel_has_cases_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("generate", "message"), [(_one, "nothing says what is right"), (_twins, "two cases")]
+    ("generate", "message"),
+    [(_one, "neither expected outputs nor an oracle"), (_twins, "two cases")],
 )
 def test_bad_cases_are_refused(generate: object, message: str) -> None:
     table = CaseTable()

@@ -1,4 +1,4 @@
-"""One call of a kernel, and what is right for it."""
+"""One call of a kernel, and its expected outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Layout = Literal["dense", "transposed", "sliced", "stepped"]
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A wide reference value, and how far a result may lie from it, absolutely."""
+    """A wide reference value, and the absolute error allowed."""
 
     value: Array
     bound: Array
@@ -32,11 +32,11 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What must hold of the outputs together, where the inputs do not determine each of them.
+    """What must hold for the outputs together, where the inputs do not determine them all.
 
-    ``check`` takes the outputs and yields, for each thing that must hold, its name, what it
-    comes to, and what that must be. ``first`` is the first output where that one is determined,
-    as gradients are tried of.
+    ``check`` takes the outputs and yields, for each property, its name, its value, and the
+    expected value. ``first`` is the first output where the inputs determine it; its gradients
+    are tried.
     """
 
     check: Callable[..., Iterable[tuple[str, Array, Bounded]]]
@@ -61,8 +61,8 @@ class Case:
         expected: the outputs; an exception class that the call must raise; or None, and then
             the oracle says.
         period: after so many elements the inputs of rank 1 of an elementwise kernel repeat
-            themselves; what is right is said for these alone, since exact arithmetic takes
-            minutes for millions. 0 where they do not.
+            themselves; the oracle computes these alone, since exact arithmetic takes minutes for
+            millions. 0 where they do not.
 
     """
 
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def types(self) -> list[InputType]:
-        """The types of the inputs: of each in a list, and None of an absent one."""
+        """The types of the inputs: a list of them for a list, None for an absent one."""
         return [
             [_type_of(one) for one in operand]
             if isinstance(operand, list)

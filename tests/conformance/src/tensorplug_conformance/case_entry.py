@@ -22,13 +22,12 @@ __all__ = ["CaseEntry", "row_dtypes"]
 
 @dataclass(slots=True)
 class CaseEntry:
-    """All that is tried of one kernel.
+    """All cases of one kernel.
 
     ``dtypes``: of the rows, that is of the input that leads. ``ulp``: the error allowed, by
     dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
-    result must have the oracle's sign. ``ordinary``: inputs into which no special values are put
-    but by the cases themselves. ``wrt``: inputs whose gradients are tried, on the cases of
-    ``smooth``.
+    result must have the oracle's sign. ``ordinary``: inputs that get special values from the
+    cases alone. ``wrt``: inputs whose gradients are tried, on the cases of ``smooth``.
     """
 
     spec: KernelSpec
@@ -42,13 +41,13 @@ class CaseEntry:
     smooth: Callable[[Corpus], Iterable[Case]] | None = None
 
     def answered(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """Return what the oracle says; infinities among the inputs make NaN without a warning."""
-        assert self.oracle is not None  # the table saw to it
+        """Return the oracle's answer; infinities among the inputs make NaN without a warning."""
+        assert self.oracle is not None  # the table requires it
         with np.errstate(all="ignore"):
             return self.oracle(*inputs, **attributes)
 
     def answer(self, case: Case) -> Any:
-        """Return what the oracle says of a case, or of the first period of one that has it."""
+        """Return the oracle's answer to a case, or to the first period of one that has it."""
         inputs: Sequence[Any] = case.inputs
         if case.period:
             inputs = [operand[: case.period] for operand in inputs]
@@ -71,7 +70,7 @@ class CaseEntry:
                 raise RegistrationError(f"{self.spec.name}: two cases are called {case.id!r}")
             if case.expected is None and self.oracle is None:
                 raise RegistrationError(
-                    f"{self.spec.name}, case {case.id!r}: nothing says what is right"
+                    f"{self.spec.name}, case {case.id!r}: neither expected outputs nor an oracle"
                 )
             seen.add(case.id)
             yield case
@@ -95,7 +94,7 @@ def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
 
 
 def _leading(spec: KernelSpec) -> str:
-    """Return the first input that is not a mere index or condition."""
+    """Return the first input that is not an index or a condition."""
     for name in spec.input_names:
         if spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
             return name

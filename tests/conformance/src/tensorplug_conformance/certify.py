@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 
-_MEASURES: Final = (1, 4)  # these go by figures that neighbours on a device may move
+_MEASURES: Final = (1, 4)  # other processes on the device change what these measure
 
 
 class EmptySelectionError(Exception):
-    """What was asked for leaves nothing to run."""
+    """The selection leaves nothing to run."""
 
 
 def items_of(
     level: int, known: Mapping[str, CaseEntry], selection: Selection, examples: int = 0
 ) -> tuple[list[Item], list[Row]]:
-    """Return what ``level`` itself consists of: all its items, and those of them that are rows.
+    """Return the items of ``level`` itself, and those of them that are rows.
 
-    A selection of kernels or dtypes leaves the checks out. ``examples``: random ones for each
+    A selection of kernels or dtypes leaves the checks out. ``examples``: random ones for every
     row that runs a kernel.
     """
     found: list[Item] = []

@@ -1,8 +1,8 @@
-"""What the registration of a kernel claims, and whether it ever runs.
+"""What a kernel's registration claims, and whether the kernel ever runs.
 
 A registration that lists dtypes claims each of them. One that lists none claims the kernel, in
-dtypes that its preparation decides. Single calls may be declined, and are decomposed then; but
-not all that is claimed. What the device does not declare is not claimed.
+dtypes that its preparation decides. A kernel may decline single calls, which are then
+decomposed, but not all that it claims. A dtype that the device does not declare is not claimed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def claimed(session: Session, kernel: str, dtype: DType) -> bool:
 
 
 def in_vain(session: Session, entry: CaseEntry, row: Row, seed: int) -> str:
-    """Return what is claimed and never runs, of a kernel that declined all cases of ``row``.
+    """Return what a kernel that declined all cases of ``row`` claims and never runs.
 
     Empty if the claim is for no dtype in particular, and some case of another one would run
     natively; that is asked of its preparation, and nothing is run.

@@ -104,7 +104,7 @@ def _accept(options: argparse.Namespace, console: Console) -> int:
         [*before, *(expectation for expectation in more if expectation not in before)],
         options.output,
     )
-    console.print(f"{options.output}: {len(more)} rows more are expected to fail", soft_wrap=True)
+    console.print(f"{options.output}: {len(more)} more rows are expected to fail", soft_wrap=True)
     return 0
 
 
@@ -116,7 +116,7 @@ def _repro(options: argparse.Namespace, _console: Console) -> int:
     except OSError as error:
         raise ReportError(f"{options.file} cannot be run: {error}") from error
     raise ReportError(
-        f"{options.file} is no script that this suite wrote: it ends without a verdict"
+        f"{options.file} is not a script that this suite wrote: it ends without a verdict"
     )
 
 
@@ -155,7 +155,7 @@ def _support(options: argparse.Namespace, console: Console) -> int:
     if len(set(names)) < len(names):
         raise ReportError(f"one report for each backend, not {', '.join(names)}")
     for path, item in zip(options.reports, reports, strict=True):
-        faults = verify(item) or ["a partial run proves too little"] * item["partial"]
+        faults = verify(item) or ["the run is partial"] * item["partial"]
         if faults:
             raise ReportError(f"{path}: {'; '.join(faults)}")
     console.print("\n".join(map(str, write_support(reports, options.output))), soft_wrap=True)
@@ -171,7 +171,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"suite {SUITE_VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
     _add_run(commands.add_parser("run", help="run the levels on an installed backend"))
-    accept = commands.add_parser("accept", help="expect what fails in a report from now on")
+    accept = commands.add_parser(
+        "accept", help="write a report's failures to a file of expectations"
+    )
     accept.set_defaults(function=_accept)
     accept.add_argument("report", type=Path)
     accept.add_argument("--reason", required=True, help="why it fails")
@@ -182,8 +184,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     repro = commands.add_parser("repro", help="run one failed case again")
     repro.set_defaults(function=_repro)
-    repro.add_argument("file", type=Path, help="a script from a report's folder repros")
-    check = commands.add_parser("selftest", help="prove that the suite catches wrong backends")
+    repro.add_argument("file", type=Path, help="a script from the folder repros of a report")
+    check = commands.add_parser("selftest", help="show that the suite catches wrong backends")
     check.set_defaults(function=_selftest)
     check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
     check.add_argument("--kinds", default="*", metavar="GLOB", help="only these saboteurs")
@@ -192,19 +194,19 @@ def _parser() -> argparse.ArgumentParser:
         type=_seed,
         default=THINNED,
         metavar="N",
-        help="one in N of those that are generated from the specs; 1: all, 0: none",
+        help="try one in N of those generated from the specs; 1: all, 0: none",
     )
     check.add_argument(
-        "--offset", type=_seed, default=0, metavar="K", help="which one in N: another sample"
+        "--offset", type=_seed, default=0, metavar="K", help="another sample of one in N"
     )
     check.add_argument(
-        "--jobs", type=_count, metavar="N", help="processes at work (default: one per core)"
+        "--jobs", type=_count, metavar="N", help="number of processes (default: one per core)"
     )
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.set_defaults(function=_diff)
     diff.add_argument("old", type=Path)
     diff.add_argument("new", type=Path)
-    proof = commands.add_parser("verify", help="check that a report is what it says")
+    proof = commands.add_parser("verify", help="check that a report is consistent")
     proof.set_defaults(function=_verify)
     proof.add_argument("report", type=Path)
     again = commands.add_parser("report", help="render a report again")
@@ -229,14 +231,14 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         type=_globs,
         default=(),
         metavar="GLOBS",
-        help="only these, with commas between; no certificate",
+        help="only these, separated by commas; no certificate",
     )
     run.add_argument(
         "--dtypes",
         type=_dtypes,
         default=(),
         metavar="LIST",
-        help="only these, with commas between",
+        help="only these, separated by commas",
     )
     run.add_argument("--mode", choices=("native", "decomposed", "both"), default="both")
     run.add_argument(
@@ -244,7 +246,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         type=_count,
         default=_processors(),
         metavar="N",
-        help="processes that share the work (default: the cores that are there, %(default)s)",
+        help="number of processes (default: the number of cores, %(default)s)",
     )
     run.add_argument(
         "--item-limit",
@@ -267,7 +269,7 @@ def _globs(text: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} names no kernel")
-    return () if "*" in found else found  # a whole run may be asked for by name
+    return () if "*" in found else found  # a run of the whole catalogue may be named
 
 
 def _dtypes(text: str) -> tuple[str, ...]:
@@ -291,7 +293,7 @@ def _integer(text: str, least: int) -> int:
     except ValueError:
         number = least - 1
     if number < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer of {least} or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}")
     return number
 
 
@@ -301,7 +303,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
 
 
@@ -316,7 +318,7 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day like 2027-01-31") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2027-01-31") from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Judging one output: shape and dtype first, NaN and infinities exactly, then the distance."""
+"""Judges one output: shape and dtype first, NaN and infinities exactly, then the distance."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Judgement", "bits", "judge", "judge_periods", "same_bits", "ulp_of"]
 
-_SLACK = 2.0**-10  # of an ulp: the error of the reference itself, in wide arithmetic
+_SLACK = 2.0**-10  # of an ulp: the error of the reference itself
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came of a comparison: ``fault`` is empty if all is well; ``ulp`` the worst error."""
+    """A comparison: ``fault`` is empty if nothing is wrong; ``ulp`` is the worst error."""
 
     fault: str = ""
     ulp: float = 0.0
@@ -32,7 +32,7 @@ def judge(
     """Compare ``actual`` with what the oracle says.
 
     Args:
-        actual: what the backend gave.
+        actual: what the backend returned.
         type_: dtype and shape that it must have.
         reference: exact values of the dtype, or wide ones, perhaps with absolute bounds.
         ulp: error allowed in units in the last place of the true value (0.5: correctly rounded).
@@ -46,7 +46,9 @@ def judge(
     if actual.dtype != type_.dtype.numpy:
         return Judgement(f"dtype is {actual.dtype}, must be {type_.dtype}")
     if value.shape != actual.shape:
-        raise ValueError(f"the oracle gave shape {value.shape}, but the spec says {actual.shape}")
+        raise ValueError(
+            f"the oracle returned shape {value.shape}, but the spec says {actual.shape}"
+        )
     bound = reference.bound if isinstance(reference, Bounded) else None
     if actual.dtype.kind not in "fc":
         return _exact(actual, value)
@@ -81,7 +83,7 @@ def _exact(actual: Array, value: Array) -> Judgement:
 def _close(
     actual: Array, value: Array, bound: Array | None, ulp: float, signed_zero: bool
 ) -> Judgement:
-    with np.errstate(all="ignore"):  # NaN, overflow and the like are what is looked for
+    with np.errstate(all="ignore"):  # NaN and overflow are expected here
         rounded = value.astype(actual.dtype)
         for special in (_nan, _infinite):
             wrong = np.atleast_1d(special(actual) != special(rounded))
@@ -143,7 +145,7 @@ def _describe(wrong: Array, actual: Array, value: Array) -> str:
 
 
 def bits(array: Array) -> bytes:
-    """Return what tells one array from another, to the last bit."""
+    """Return an array's shape, dtype and bits, for comparison."""
     if array.dtype.kind == "T":
         return repr(array.tolist()).encode()
     return np.ascontiguousarray(array).tobytes()

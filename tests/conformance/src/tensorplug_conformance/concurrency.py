@@ -31,7 +31,7 @@ def disturbed(
 ) -> str:
     """Call the kernel in one thread for each of ``operands``; return what went wrong, if any.
 
-    Each must go on giving the bits that it gives alone. The operands have the same types, so
+    Each thread must keep getting the bits that it gets alone. The operands have the same types, so
     that a plan, and whatever memory it holds, is shared.
     """
 

@@ -1,4 +1,4 @@
-"""What a level consists of, decided before anything runs: kernels x dtypes x modes x cases."""
+"""The rows and cases of a level, known before anything runs: kernels x dtypes x modes x cases."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Selection:
         return self != Selection()
 
     def takes(self, row: Row) -> bool:
-        """Return whether ``row`` is asked for."""
+        """Return whether ``row`` is selected."""
         return (
             (not self.kernels or any(fnmatch.fnmatchcase(row.kernel, g) for g in self.kernels))
             and (not self.dtypes or row.dtype in self.dtypes)
@@ -111,7 +111,7 @@ def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
 
 @cache
 def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
-    """Return the dtypes of those of the core's decompositions that do not serve all."""
+    """Return the dtypes of the core's decompositions that are for some dtypes only."""
     return {
         entry.spec.name: entry.dtypes
         for table in catalogue.decompositions()
@@ -123,7 +123,7 @@ def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
 def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
     """Return the cases of a row.
 
-    Huge inputs show how a kernel shares them out, which decompositions leave to primitives.
+    Huge inputs try how a kernel divides its work; decompositions leave that to primitives.
     """
     corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
     if row.mode == "gradient":

@@ -1,4 +1,4 @@
-"""Cases that every kernel needs, derived from its own where its family has none such."""
+"""Cases that every kernel needs, derived from its own cases where it lacks them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     Layouts: inputs that do not lie densely on the device. Values, in each input that takes
     them: a NaN, infinities, floats that fewer digits cannot tell apart, integers that no float
     holds; but not in those inputs that ``entry.ordinary`` names. And one case at least in which
-    the last element of the result is another than the one before.
+    the last element of the result differs from the one before.
     """
     yield from _laid_out(cases)
     small = [case for case in cases if _is_small(case)]
@@ -72,7 +72,7 @@ def _laid_out(cases: Sequence[Case]) -> Iterator[Case]:
 
 
 def _has_rows(case: Case) -> bool:
-    """Return whether it is answered, and an input of it has elements that can lie apart."""
+    """Return whether the oracle answers, and an input has elements that can lie apart."""
     arrays = _arrays(case)
     # Of two elements or one column, other strides make no difference.
     return (
@@ -99,7 +99,7 @@ def _valued(
     tried = [
         array
         for case in cases
-        if _is_answered(case) and not case.period  # those have what others have, many times
+        if _is_answered(case) and not case.period  # others hold the same values, many times
         for array in _given(case, position)
     ]
     dtype = _given(base, position)[0].dtype
@@ -121,7 +121,7 @@ def _telling(
     position: int,
     losses: Sequence[_Loss],
 ) -> Iterator[Case]:
-    """Yield cases that come out otherwise where digits are lost, if none of the cases does.
+    """Yield cases whose results change where digits are lost, if no case has such results.
 
     A kernel that compares and picks elements may be given such numbers, and pick others.
     """
@@ -137,9 +137,9 @@ def _telling(
 
 
 def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array], Array]) -> bool:
-    """Return whether the result would be another one if an input were changed by ``lost``.
+    """Return whether the result changes if ``lost`` changes an input.
 
-    Where that makes another dtype of it, all inputs of the dtype are changed.
+    Where ``lost`` changes the dtype, all inputs of the dtype are changed.
     """
     given = _given(case, position)
     if not given:
@@ -156,10 +156,10 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
     for at in concerned:
         other = _changed(other, at, lost, "lost")
     if changed[0].dtype != dtype and not _is_call(entry, other):
-        return True  # nobody takes them for those
+        return True  # they cannot be mistaken for those
     found, without = _answers(entry, case), _answers(entry, other)
     if found is None or without is None:
-        return True  # nothing is known of the elements one by one
+        return True  # the oracle says nothing of single elements
     return not all(map(_same, without, found))
 
 
@@ -180,7 +180,7 @@ def _same(x: Array, other: Array) -> bool:
 
 
 def _base(small: Sequence[Case], position: int) -> Case | None:
-    """Return the first case with room for other values in an input, else that with the most."""
+    """Return the first case whose input has room for more values, else the one with most room."""
     sized = [
         (max(array.size for array in _given(case, position)), case)
         for case in small
@@ -205,7 +205,7 @@ def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str
 
 
 def _shows(entry: CaseEntry, case: Case) -> bool:
-    """Return whether a special value comes through; kernels that pick elements may leave it."""
+    """Return whether a special value reaches the result; kernels that pick elements drop some."""
     found = _answers(entry, case)
     return found is None or any(
         array.dtype.kind not in "fc" or not bool(np.isfinite(array).all()) for array in found
@@ -213,7 +213,7 @@ def _shows(entry: CaseEntry, case: Case) -> bool:
 
 
 def _with(*places: tuple[int, float]) -> Callable[[Array], Array]:
-    """Return what puts values so many eighths of the way into an array."""
+    """Return a function that puts values into an array, so many eighths of the way in."""
 
     def put(x: Array) -> Array:
         out = x.copy()
@@ -251,13 +251,13 @@ def _subnormal(x: Array, seed: int = 0) -> Array:
 
 
 def _clipped(x: Array) -> Array:
-    """Return ``x`` without what needs the highest bit, or one more than that."""
+    """Return ``x`` without values that need the highest bit, or one more than that."""
     limits: Any = np.iinfo(x.dtype)
     return np.asarray(np.clip(x, limits.min // 2, limits.max // 2), dtype=x.dtype)
 
 
 def _signed(x: Array) -> Array:
-    """Return unsigned integers taken for signed ones."""
+    """Return unsigned integers read as signed ones."""
     return x.view(f"i{x.dtype.itemsize}")
 
 
@@ -292,7 +292,7 @@ def _has_subnormal(x: Array) -> bool:
 
 
 def _has_close(x: Array) -> bool:
-    """Return whether neighbours in order differ by a few eps, so that less precision errs."""
+    """Return whether sorted neighbours differ by a few eps, so that lower precision errs."""
     if not _is_float(x):
         return False
     known = np.unique(x[np.isfinite(x) & (np.abs(x) > _LEAST)])
@@ -339,13 +339,13 @@ def _ends_apart(entry: CaseEntry, case: Case) -> bool:
     """Return whether the last two elements of every result that has two are different."""
     found = _answers(entry, case)
     if found is None:
-        return True  # nothing is known of the elements one by one
+        return True  # the oracle says nothing of single elements
     several = [np.ravel(array) for array in found if array.size > 1]
     return bool(several) and all(array[-1] != array[-2] for array in several)
 
 
 def _turned(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
-    """Yield a case with its values turned round until the last of the results stands out."""
+    """Yield a case with its values rotated until the last result differs from its neighbour."""
     for case in small:
         data = [
             at
@@ -384,7 +384,7 @@ def _is_answered(case: Case) -> bool:
 
 
 def _is_small(case: Case) -> bool:
-    """Return whether it is answered by the oracle, dense, and other values can be put in."""
+    """Return whether the case has an oracle, is dense, and takes other values."""
     arrays = _arrays(case)
     return (
         case.expected is None

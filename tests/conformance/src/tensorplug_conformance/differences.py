@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Differences", "differences"]
 
-_MORE: Final = 2.0  # times the error of before, from which a row is named
-_FLOOR: Final = 1.0  # ulp, below which an error is not worth a word
+_MORE: Final = 2.0  # times the earlier error: from this factor on, a row is named
+_FLOOR: Final = 1.0  # ulp: smaller errors are not named
 
 Key = tuple[str, str, str]
 
 
 @dataclass(slots=True)
 class Differences:
-    """Rows, as (kernel, dtype, mode), with what became of them.
+    """Rows, as (kernel, dtype, mode), by what changed.
 
     ``worse``: passed before and do not now. ``better``: the other way round. ``other``: another
     status, neither of them a pass. ``gone`` and ``new``: only in one report. ``error``: passed,
@@ -37,7 +37,7 @@ class Differences:
 
     @property
     def regressed(self) -> bool:
-        """Whether anything that passed does not any more, or is not tried any more."""
+        """Whether anything that passed now fails, or is no longer tried."""
         return bool(self.worse or self.gone)
 
 

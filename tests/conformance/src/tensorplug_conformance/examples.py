@@ -1,7 +1,7 @@
-"""Random examples: Hypothesis looks for a variation of a kernel's cases that goes wrong.
+"""Random examples: Hypothesis looks for a variation of a kernel's cases that fails.
 
 The search is derandomised: the same suite, seed and number try the same examples on every backend.
-What fails is made as simple as possible, and is named so that it can be made again.
+A failing example is simplified, and its name suffices to make it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SELDOM = 3  # one example in one more than that keeps the sizes of its case
 
 
 def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
-    """Return what draws variations, the simplest ones first."""
+    """Return the strategy that draws variations, the simplest ones first."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Variation:
@@ -79,7 +79,7 @@ def search(
 ) -> tuple[int, Failure | None]:
     """Try ``count`` examples of a row; return how many were run, and the simplest that fails.
 
-    Fewer are run where there are not as many, or none of the cases can be varied.
+    Fewer are run where there are fewer, or where no case can be varied.
     """
     variations = Variations(entry, dt.of(row.dtype), seed)
     if not variations.cases or count < 1:
@@ -123,7 +123,7 @@ def _fail(failure: Failure) -> NoReturn:
 def add_examples(
     verdict: RowVerdict, session: Session, entry: CaseEntry, seed: int, count: int
 ) -> None:
-    """Try examples of a row that has passed so far, and add what comes of them to its verdict."""
+    """Try examples of a row that has passed so far, and add the outcome to its verdict."""
     if verdict.status not in ("pass native", "pass decomposed"):
         return
     started = time.perf_counter()
@@ -136,7 +136,7 @@ def add_examples(
 
 
 def example(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
-    """Return the example of that name; None if it is no example's."""
+    """Return the example of that name; None if the name is not an example's."""
     if not name.startswith(PREFIX):
         return None
     return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name))

@@ -13,7 +13,7 @@
 
 ``dtypes``, ``modes`` and ``cases`` may be left out, and then mean all. An expected failure is
 never a pass and never conformant; it only tells a build that nothing new is wrong. An entry
-that matches no failure any more, or whose day is over, is a fault of its own.
+that no longer matches a failure, or has expired, is itself a fault.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FAILED: Final = ("fail", "fallback", "missing")
 
 
 class ExpectationError(Exception):
-    """A file of expectations says something that cannot be."""
+    """A file of expectations is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def read(path: Path) -> list[Expectation]:
     """Return the entries of a file.
 
     Raises:
-        ExpectationError: it is no such file, or an entry is wrong.
+        ExpectationError: the file is something else, or an entry is wrong.
 
     """
     try:
@@ -91,7 +91,7 @@ def _entry(table: Mapping[str, Any], where: str) -> Expectation:
         raise ExpectationError(f"{where}: unknown key {', '.join(sorted(unknown))}")
     for name in ("kernel", "reason"):
         if not isinstance(table.get(name), str) or not table[name].strip():
-            raise ExpectationError(f"{where}: {name} must be given, as text")
+            raise ExpectationError(f"{where}: {name} must be a non-empty text")
     lists = {}
     for name in ("dtypes", "modes", "cases"):
         given = table.get(name, [])
@@ -112,7 +112,7 @@ def apply(
 ) -> list[str]:
     """Mark rows all of whose failures are expected; return what is wrong with the entries.
 
-    A row that failed as a whole, without a case, is expected by an entry that names no cases.
+    An entry without cases covers a row that failed as a whole, without a case.
     """
     faults, hit = [], set()
     listed = list(expectations)

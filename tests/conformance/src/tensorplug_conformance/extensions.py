@@ -21,8 +21,7 @@ HOOK = "tensorplug_conformance_cases"
 def extension_tables() -> tuple[CaseTable, ...]:
     """Return the tables of every extension that is installed and enabled.
 
-    An extension that does not load has no kernels in the engine either; it is the engine that
-    warns of it.
+    An extension that does not load has no kernels in the engine either; the engine warns about it.
 
     Raises:
         RegistrationError: a hook returned something other than case tables.

@@ -1,9 +1,8 @@
-"""Where gradients are tried, and what they must be there: the slope of the oracle.
+"""Points at which gradients are tried, and their expected values: the slopes of the oracle.
 
-The slope is taken of the wide oracle by central differences, never of the kernel under test, so
-it is good to about 1e-12 whatever the dtype of the backend. Of complex inputs both parts are
-moved: the tape must give the slope along the real one, minus i times that along the imaginary
-one (docs/adr/0018).
+Slopes are central differences of the wide oracle, never of the kernel under test, so they are
+accurate to about 1e-12 in every dtype. Both parts of complex inputs are moved: the gradient must
+be the slope along the real part, minus i times that along the imaginary part (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ class WrongGradientError(Exception):
     """A gradient is wrong; the text says how."""
 
 
-Place = tuple[int, int, tuple[int, ...]]  # of an element: input, which of a list of them, where
+Place = tuple[
+    int, int, tuple[int, ...]
+]  # of an element: position of the input, position in a list, index
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Point:
     """One case, and the sum over its outputs whose gradients are compared.
 
     ``outputs``: positions of those that can have a gradient; others hold indices and the like.
-    ``weights``: one array for each of them, that is the incoming gradients.
+    ``weights``: one array for each of them, the incoming gradients.
     """
 
     entry: CaseEntry
@@ -77,13 +78,13 @@ class Point:
         return cls(entry, case, wrt, outputs, weights)
 
     def dtypes(self, name: str) -> list[DType]:
-        """Return what the gradients of input ``name`` must be, mostly the dtype of the row."""
+        """Return the dtypes of the gradients of input ``name``, mostly the dtype of the row."""
         given = self.case.inputs[self.entry.spec.input_names.index(name)]
         members = given if isinstance(given, list) else [given]
         return [dt.of(member.dtype) for member in members if member is not None]
 
     def on(self, session: Session) -> tuple[Callable[..., list[Tensor]], list[Any]]:
-        """Return the outputs as a function of the inputs that are differentiated, and these."""
+        """Return a function from the differentiated inputs to the outputs, and these inputs."""
         operands = session.operands(self.case)
         positions = [self.entry.spec.input_names.index(name) for name in self.wrt]
 
@@ -110,7 +111,7 @@ class Point:
         ]
 
     def expected(self) -> list[list[Array]]:
-        """Return what the gradients must be: given by value, or the slopes of the oracle."""
+        """Return the expected gradients: the case's, or the slopes of the oracle."""
         if isinstance(self.case.expected, tuple):
             return [[np.asarray(array)] for array in self.case.expected]
         return [self.slope(name) for name in self.wrt]
@@ -157,7 +158,7 @@ class Point:
         return sum(term.sum().real for term in self.terms(inputs, weights))
 
     def terms(self, inputs: Sequence[Any], weights: Sequence[Array]) -> list[Array]:
-        """Return what that sum adds up, by output."""
+        """Return the terms of that sum, by output."""
         values = _values(self.entry, inputs, self.case, self.outputs)
         return [
             np.asarray(value * widened(weight))
@@ -196,7 +197,7 @@ def widened(given: Any) -> Any:
 def _values(
     entry: CaseEntry, inputs: Sequence[Any], case: Case, chosen: Sequence[int]
 ) -> list[Array]:
-    """Return what the oracle makes of the outputs ``chosen``, as far as they are determined."""
+    """Return the oracle's values of the outputs ``chosen``, as far as it determines them."""
     found = entry.answered(inputs, case.attributes)
     if isinstance(found, Relation):
         assert found.first is not None  # gradients are tried where it is determined

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Right", "WrongGradientError", "judge_gradient"]
 
-_DIFFERENCES = 1e-10  # what the stencil itself may be wrong by, relative to the largest slope
+_DIFFERENCES = 1e-10  # error of the stencil itself, relative to the largest slope
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What is right at a case: first gradients by input, and second ones where there are any."""
+    """The expected gradients of a case: first ones by input, and second ones if there are any."""
 
     first: list[list[Array]]
     second: Curvature | None
@@ -42,7 +42,7 @@ def judge_gradient(
 
     Returns the worst error of the first ones in eps.
 
-    ``slopes`` keeps what is right by case, for those who ask again for the same cases.
+    ``slopes`` keeps the expected gradients by case, for later calls.
 
     Raises:
         WrongGradientError: one of them is wrong or has a wrong type.

@@ -57,9 +57,9 @@ class DeclinedError(Exception):
 def run_row(
     session: Session, entry: CaseEntry, row: Row, seed: int, references: References | None = None
 ) -> RowVerdict:
-    """Return what comes of all cases of ``row``; never raises what a backend raised.
+    """Return the verdict on all cases of ``row``; errors of the backend are part of it.
 
-    ``references`` keeps what is right for the next row of the same kernel and dtype.
+    ``references`` keeps expected values for the next row of the same kernel and dtype.
     """
     started = time.perf_counter()
     cases = cases_of(entry, row, seed)
@@ -93,9 +93,9 @@ def run_row(
 def run_case(
     session: Session, entry: CaseEntry, row: Row, case: Case, *, aftermath: bool = True
 ) -> Failure | None:
-    """Return the failure of one case, or None if it passes or does not concern this backend.
+    """Return the failure of one case, or None if it passes or the backend lacks its dtypes.
 
-    ``aftermath``: see also what the calls leave behind, which takes a while.
+    ``aftermath``: also check what the calls leave behind, which takes a while.
     """
     verdict = RowVerdict(row, "fail", 1)
     right = partial(worked_out, entry)
@@ -149,7 +149,7 @@ def _run_case(
 
 
 def _afterwards(trial: _Trial) -> str:
-    """Return what is wrong with many calls of a case that is right; empty if nothing is."""
+    """Return what goes wrong when a correct case is called many times; empty if nothing does."""
     session, case = trial.session, trial.case
     several = [session.operands(case), trial.decoys()]
     return left_behind(session, trial.spec, case) or disturbed(
@@ -201,7 +201,7 @@ def _flipped(array: Array) -> Array:
 
 
 class _Trial:
-    """One case on one session: three calls, and everything that must hold of them."""
+    """One case on one session: three calls, and all that must hold for them."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class _Trial:
         raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
     def decoys(self) -> list[Any]:
-        """Return inputs of the same types with other values; mere indices stay as they are."""
+        """Return inputs of the same types with other values; indices stay as they are."""
         result: list[Any] = []
         for name, given in zip(self.spec.input_names, self.case.inputs, strict=True):
             changed = _same if self.spec.accepted(name) == dt.INTEGER else _flipped
@@ -318,7 +318,7 @@ class _Trial:
         outputs: Sequence[Tensor],
         results: Sequence[Array],
     ) -> float:
-        """Judge the outputs' types, and then what must hold of them together."""
+        """Judge the types of the outputs, then the relation between them."""
         describe = self.session.device.backend.describe
         names = self.spec.output_names
         for name, tensor, result, type_ in zip(names, outputs, results, types, strict=True):

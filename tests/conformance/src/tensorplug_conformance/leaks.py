@@ -22,14 +22,14 @@ CALLS: Final = 4
 
 
 def shows_leaks(case: Case) -> bool:
-    """Return whether a case is fit for it: it is answered, and something goes in or comes out."""
+    """Return whether a case can show leaks: it succeeds, and has inputs or outputs."""
     return not isinstance(case.expected, type) and all(
         getattr(given, "size", 1) for given in case.inputs
     )
 
 
 def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
-    """Return what stays when everybody has let go of inputs and results; empty if nothing does."""
+    """Return what stays alive after inputs and results are released; empty if nothing does."""
 
     def call() -> list[weakref.ref[Any]]:
         operands = session.operands(case)
@@ -60,7 +60,9 @@ def _flat(operands: list[Any]) -> list[Any]:
 def _watched(buffer: Any) -> list[weakref.ref[Any]]:
     try:
         return [weakref.ref(buffer)]
-    except TypeError:  # such objects cannot be watched; where it counts, the backend tells
+    except (
+        TypeError
+    ):  # such objects cannot be watched; the backend's own counts help where there are any
         return []
 
 
@@ -71,7 +73,7 @@ def _alive(references: tuple[weakref.ref[Any], ...], *, collect: bool = False) -
 
 
 def _counted(session: Session, call: Callable[[], object]) -> str:
-    """Return what the backend's own figures say of it."""
+    """Return the leak that the backend's own figures show; empty if none."""
     backend = session.device.backend
     if isinstance(backend, CountsBuffers):
         try:
@@ -99,4 +101,4 @@ def _grown(backend: CountsBuffers, call: Callable[[], object]) -> str:
         return ""
     gc.collect()
     grown = backend.live_buffers() - before
-    return f"{grown} buffers more after {CALLS} calls: a leak" if grown >= CALLS else ""
+    return f"{grown} more buffers after {CALLS} calls: a leak" if grown >= CALLS else ""

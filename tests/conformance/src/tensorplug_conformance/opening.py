@@ -1,4 +1,4 @@
-"""Whether the backend under test opens: asked once, before anything is run on it."""
+"""Whether the backend under test opens: tried once, before anything runs on it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _POLL: Final = 0.02  # seconds
 
 
 class NotOpenedError(Exception):
-    """The backend under test does not open; the text says why, on one line."""
+    """The backend under test does not open; the message says why, on one line."""
 
 
 def check_opens(target: Target, limits: Limits) -> None:
-    """Open the backend in a process of its own, after a look at what is installed.
+    """Check that the backend is installed, and open it in a process of its own.
 
     Raises:
         NotOpenedError: it is not installed, refuses to open, takes the process down, or hangs.
@@ -59,7 +59,7 @@ def _tried(target: Target, seconds: float) -> str:
             time.sleep(_POLL)
     finally:
         process.stop()
-    return f"it hung: no end within {seconds:.0f} s"
+    return f"it hung: it did not end within {seconds:.0f} s"
 
 
 def _one_line(text: str) -> str:

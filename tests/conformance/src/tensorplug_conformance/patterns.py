@@ -36,8 +36,8 @@ __all__ = [
 Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 _SMALL = 4096
-_APART = 0.5  # from poles; differences take steps far smaller than that
-_PERIOD = 4099  # a prime: parts of a huge array that are mixed up differ
+_APART = 0.5  # from poles; the steps of differences are far smaller
+_PERIOD = 4099  # a prime, so that swapped parts of a huge array differ
 _HUGE = (dt.float32, dt.int32, dt.bool_)
 
 
@@ -93,14 +93,14 @@ def binary(
 
 
 def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:
-    """Yield the case of millions of elements; dtypes hardly matter to how these are shared out."""
+    """Yield the case of millions of elements, in few dtypes: they divide the work alike."""
     if corpus.dtype in _HUGE:
         inputs = tuple(np.resize(period, HUGE) for period in periods)
         yield Case("huge", inputs, period=_PERIOD)
 
 
 def _ending(corpus: Corpus, ordinary: Array, edges: Array) -> Array:
-    """Return ordinary values that end in special ones, where large arrays are done otherwise.
+    """Return ordinary values that end in special ones, where kernels treat remainders apart.
 
     Complex ones stay as they are: for many functions some edges lie on branch cuts.
     """
@@ -112,7 +112,7 @@ def _ending(corpus: Corpus, ordinary: Array, edges: Array) -> Array:
 def apart(case: Case, reference: Callable[..., Array]) -> Case:
     """Return a case of rows of one length, turned until the last two results are different.
 
-    Of truths, most neighbours are alike, and nobody would see that the last one is missing.
+    Most neighbours among booleans are equal, which would hide a missing last one.
     """
     found = np.asarray(reference(*case.inputs))
     places = np.flatnonzero(found[1:] != found[:-1])
@@ -146,7 +146,7 @@ def near(
 ) -> Callable[[Corpus], Iterator[Case]]:
     """Return points between ``low`` and ``high`` at which a function of one input is smooth.
 
-    Complex points keep away from ``poles`` of its slope: differences say little about it there.
+    Complex points keep away from ``poles`` of its slope, where differences are inaccurate.
     """
 
     def points(corpus: Corpus) -> Iterator[Case]:
@@ -200,7 +200,7 @@ def pairs(
 def specials(corpus: Corpus, rows: Rows) -> Iterator[Case]:
     """Yield the rows of a table once more, each with special values of the dtype in it.
 
-    A kernel that only moves elements must hand on every one of them, to the last bit.
+    A kernel that only moves elements must keep every one of them, to the last bit.
     """
     edges = corpus.edges()
     for number, (name, shape, attributes) in enumerate(rows):
@@ -210,7 +210,7 @@ def specials(corpus: Corpus, rows: Rows) -> Iterator[Case]:
 
 
 def shaped(rows: Rows) -> Callable[[Corpus], Iterator[Case]]:
-    """Return what yields the cases of a table, for a kernel of one input."""
+    """Return a generator function for the cases of a table, for a kernel of one input."""
 
     def generate(corpus: Corpus) -> Iterator[Case]:
         for name, shape, attributes in rows:
@@ -221,7 +221,7 @@ def shaped(rows: Rows) -> Callable[[Corpus], Iterator[Case]]:
 
 
 def points(rows: Rows, most: int = 96) -> Callable[[Corpus], Iterator[Case]]:
-    """Return what yields the cases of a table where gradients are tried: small ones."""
+    """Return a generator function for a table's small cases, at which gradients are tried."""
 
     def generate(corpus: Corpus) -> Iterator[Case]:
         for name, shape, attributes in rows:

@@ -1,4 +1,4 @@
-"""The primitive kernels: a backend with these, for the dtypes it declares, runs everything."""
+"""The primitive kernels: a backend that has these for its dtypes runs every op."""
 
 from __future__ import annotations
 

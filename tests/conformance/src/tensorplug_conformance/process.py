@@ -1,4 +1,4 @@
-"""One worker process seen from outside: what it is given, what it says, and how it ends."""
+"""One worker process, seen from outside: its input, its events, and how it ends."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["Item", "WorkerProcess"]
 
 Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode)
 _LINES: Final = 8
-_CRASH: Final = "Fatal Python error"  # faulthandler begins so, and goes on with the last call
-_LEAVE: Final = 10.0  # seconds that a backend may take to close when all is done
+_CRASH: Final = "Fatal Python error"  # faulthandler begins so; the last call follows
+_LEAVE: Final = 10.0  # seconds that a backend may take to close at the end
 
 
 class WorkerProcess:
     """Runs ``tensorplug_conformance.worker`` on a target.
 
     Items go in through the process's standard input, one line each. Events come out through a
-    file, so that nothing said is lost when the backend takes the process down.
+    file, so that none is lost when the backend crashes the process.
     """
 
     def __init__(self, target: Target, seed: int, *, introduce: bool = False) -> None:
@@ -58,7 +58,7 @@ class WorkerProcess:
             self._tell([number, item])
 
     def _tell(self, what: object) -> None:
-        with suppress(BrokenPipeError):  # its end is found out by ``ended``
+        with suppress(BrokenPipeError):  # ``ended`` finds out that it is over
             self._stdin.write(json.dumps(what) + "\n")
             self._stdin.flush()
 
@@ -76,24 +76,24 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def dismiss(self) -> None:
-        """Say that nothing more comes: the process ends by itself, as any program does."""
+        """Close its input: the process ends by itself."""
         with suppress(BrokenPipeError):
             self._stdin.close()
 
     def leave(self) -> None:
-        """Wait a while for the end of a process that was dismissed."""
+        """Wait a while for the end of a process whose input is closed."""
         with suppress(subprocess.TimeoutExpired):  # then it is stopped
             self._process.wait(_LEAVE)
 
     def stop(self) -> None:
-        """Kill the process, if it still runs, and clear up."""
+        """Kill the process if it still runs, and clean up."""
         self._process.kill()
         self._process.wait()
         self.dismiss()
         self._folder.cleanup()
 
     def epitaph(self) -> str:
-        """Return how the process ended, with where it was if it crashed, or the last it wrote."""
+        """Return how the process ended, and where it crashed or what it wrote last."""
         code = self._process.returncode
         how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
         lines = self._output.read_text("utf-8", errors="replace").strip().splitlines()

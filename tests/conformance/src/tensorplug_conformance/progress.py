@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, a line now and then in a log."""
+"""The progress of a run: a bar on a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressBar", "ProgressLines", "progress"]
 
-_EVERY: Final = 30.0  # seconds from one line to the next, where nothing else calls for one
+_EVERY: Final = 30.0  # seconds between lines when nothing else happens
 _POLL: Final = 1.0  # seconds
 _PARTS: Final = 10  # of a run, each with a line at its end
 
@@ -36,7 +36,7 @@ _PARTS: Final = 10  # of a run, each with a line at its end
 def progress(
     console: Console, backend: str, level: int, jobs: int, *, expecting: bool = False
 ) -> ProgressBar | ProgressLines:
-    """Return what shows the progress of a run; ``expecting``: failures are, some of them."""
+    """Return a progress display for a run; ``expecting``: some failures are expected."""
     if console.is_interactive and console.file.isatty():
         return ProgressBar(console, f"level {level}")
     return ProgressLines(console, backend, level, jobs, expecting=expecting)
@@ -74,7 +74,7 @@ class ProgressBar:
         self._task = self._progress.add_task(self._what, total=len(items), now="")
 
     def heard(self, outcome: Outcome) -> None:
-        """Show one item more as done."""
+        """Show one more item as done."""
         if self._task is not None:
             now = " ".join(str(part) for part in outcome.item[1:])
             self._progress.update(self._task, advance=1, now=now)
@@ -129,7 +129,7 @@ class ProgressLines:
             self._watch.join()
 
     def started(self, items: Sequence[Item]) -> None:
-        """Say what runs; look at the clock from now on."""
+        """Print what runs, and start the clock."""
         rows = sum(item[0] == "row" for item in items)
         counts = [(rows, "row"), (len(items) - rows, "check")]
         parts = [_counted(count, what, f"{what}s") for count, what in counts if count]
@@ -139,7 +139,7 @@ class ProgressLines:
         self._watch.start()
 
     def heard(self, outcome: Outcome) -> None:
-        """Count one item more as done, and say so where it completes a tenth of them."""
+        """Count one more item as done; print a line when another tenth is complete."""
         verdict = outcome.verdict
         with self._lock:
             before = self._done * _PARTS // self._total
@@ -149,7 +149,7 @@ class ProgressLines:
                 self._say()
 
     def tick(self) -> None:
-        """Say how far it is if nothing was said for a while."""
+        """Print a line if there was none for a while."""
         with self._lock:
             if self._clock() - self._said >= _EVERY:
                 self._say()

@@ -1,8 +1,8 @@
 """The suite as a plain pytest run: checks and rows are items, each tried in a worker process.
 
 ``pytest --pyargs tensorplug_conformance --tensorplug-backend acme --tensorplug-level 2``. A crash
-or a hang of the backend fails its item, and the run goes on. This is for daily work: what pytest
-deselects, skips or runs twice nobody counts, so only ``tensorplug-conformance run`` certifies.
+or a hang of the backend fails its item, and the run goes on. This is for daily work: nothing
+counts what pytest deselects, skips or repeats, so only ``tensorplug-conformance run`` certifies.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = ["ConformanceRun", "NotConformantError"]
 
 _FILE: Final = Path(__file__)
 _NODE: Final = f"{__package__}.{_FILE.stem}"  # what --pyargs finds again
-_TOLD: Final = ("cases", "passed", "examples", "ulp")  # of a row, in JUnit's XML
+_TOLD: Final = ("cases", "passed", "examples", "ulp")  # name of a row in JUnit's XML
 _POLLS: Final = (0.002, 0.02)  # seconds: at first, and in the long run
 
 
 class NotConformantError(Exception):
-    """An item failed; the text says what was found, and how to see it again."""
+    """An item failed; the message says what was found, and how to repeat it."""
 
 
 class ConformanceRun:
     """The plugin of one pytest process, with the worker that its items run in.
 
     Raises:
-        pytest.UsageError: an option cannot be.
+        pytest.UsageError: an option is invalid.
 
     """
 
@@ -66,16 +66,17 @@ class ConformanceRun:
                 self.target.backend not in installed
             ),
             f"there is no level {self.level}; the last is {max(LEVELS)}": self.level not in LEVELS,
-            f"an item cannot be done in {limit} s": limit is not None and not limit > 0,
-            f"a seed is 0 or more, not {self.seed}": self.seed < 0,
-            f"there are 0 examples or more, not {self.examples}": self.examples < 0,
+            f"the time limit of an item must be positive, got {limit}": limit is not None
+            and not limit > 0,
+            f"the seed must be at least 0, got {self.seed}": self.seed < 0,
+            f"examples must be at least 0, got {self.examples}": self.examples < 0,
         }
         for fault, holds in faults.items():
             if holds:
                 raise pytest.UsageError(fault)
 
     def pytest_report_header(self) -> str:
-        """Say what is tried."""
+        """Return the header of the run."""
         return (
             f"tensorplug-conformance: suite {SUITE_VERSION}, backend {self.target.backend}, "
             f"levels 0 to {self.level}, seed {self.seed}, {self.examples} examples per row"
@@ -116,27 +117,27 @@ class ConformanceRun:
         return self
 
     def pytest_unconfigure(self) -> None:
-        """Let the worker go."""
+        """End the worker."""
         if self._attendant is not None:
             self._attendant.dismiss()
             self._attendant.leave()
             self._replaced()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what such a run is worth."""
+        """Print that the run is not a certificate."""
         nodes = (
             getattr(e, "nodeid", "") for some in terminalreporter.stats.values() for e in some
         )
         if not any(node.startswith(_NODE) for node in nodes):
             return
         terminalreporter.section("tensorplug conformance")
-        terminalreporter.line("A pytest run is no certificate, whatever passed. This makes one:")
+        terminalreporter.line("A pytest run is not a certificate. This command makes one:")
         command = f"tensorplug-conformance run --backend {self.target.backend}"
         terminalreporter.line(f"  {command} --level {self.level} --report out/")
 
 
 class _Package(pytest.Directory):
-    """The suite's folder, in which nothing but the suite itself is collected."""
+    """The suite's folder: only the suite itself is collected there."""
 
     def __init__(self, *, run: ConformanceRun, **more: Any) -> None:
         super().__init__(**more)
@@ -161,7 +162,7 @@ class _Suite(pytest.File):
 
 
 class _Level(pytest.Collector):
-    """What one level adds to those below."""
+    """The items that one level adds to those below."""
 
     def __init__(self, *, items: list[Item], run: ConformanceRun, **more: Any) -> None:
         super().__init__(**more)
@@ -175,7 +176,7 @@ class _Level(pytest.Collector):
 
 
 class _Tried(pytest.Item):
-    """A check or a row; ``tried`` is what the worker is told."""
+    """A check or a row; ``tried`` is the item as the worker gets it."""
 
     def __init__(self, *, tried: Item, run: ConformanceRun, **more: Any) -> None:
         super().__init__(**more)
@@ -197,7 +198,7 @@ class _Tried(pytest.Item):
         raise NotImplementedError
 
     def _again(self) -> list[str]:
-        """Return what shows the same once more."""
+        """Return the command that repeats the item."""
         return [f'again: pytest --pyargs "{self.nodeid}" {self._options()}']
 
     def _options(self) -> str:
@@ -211,7 +212,7 @@ class _Tried(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         if isinstance(excinfo.value, NotConformantError):
-            return str(excinfo.value)  # where in this module it was raised concerns nobody
+            return str(excinfo.value)  # the place in this module does not matter
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:

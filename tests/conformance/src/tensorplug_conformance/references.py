@@ -1,4 +1,4 @@
-"""What is right in a case: given by value, or worked out by the oracle, once for each case."""
+"""The expected outputs of a case: its own, or the oracle's, computed once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Right = tuple["Reference", ...] | Relation
 
 
 def worked_out(entry: CaseEntry, case: Case) -> Right:
-    """Return what the outputs of a case must be, or what must hold of them."""
+    """Return the expected outputs of a case, or the relation between them."""
     if isinstance(case.expected, tuple):
         return case.expected
     found = entry.answer(case)
@@ -25,10 +25,10 @@ def worked_out(entry: CaseEntry, case: Case) -> Right:
 
 
 class References:
-    """What is right in the cases of one kernel and dtype, kept until another one is asked for.
+    """The expected outputs of one kernel and dtype, kept until another one is asked for.
 
-    A kernel's native and decomposed rows have the same cases, and the oracle is what costs most
-    in both. One object serves one seed.
+    A kernel's native and decomposed rows have the same cases, and the oracle takes most of the
+    time in both. One object serves one seed.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class References:
         self._known: dict[str, Right] = {}
 
     def of(self, entry: CaseEntry, row: Row, case: Case) -> Right:
-        """Return what is right in ``case`` of ``row``."""
+        """Return the expected outputs of ``case`` in ``row``."""
         if self._concerns != (row.kernel, row.dtype):
             self._concerns = row.kernel, row.dtype
             self._known = {}

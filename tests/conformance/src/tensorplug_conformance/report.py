@@ -1,4 +1,4 @@
-"""The report: JSON is the truth, everything else is rendered from it."""
+"""The report: JSON, from which everything else is rendered."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def assemble(
 def blocked(
     checks: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], level: int
 ) -> list[str]:
-    """Return what stands between this backend and the level; nothing if it conforms."""
+    """Return why the backend does not conform at the level; nothing if it does."""
     reasons = [f"check {check['check']!r} failed" for check in checks if check["status"] == "fail"]
     counts = Counter(row["status"] for row in rows)
     against = (*BLOCKING, "expected fail")
@@ -149,7 +149,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 def _uncovered(
     backend: Mapping[str, Any], denominator: Mapping[str, Any], level: int, selection: Selection
 ) -> list[dict[str, Any]]:
-    """Return the check that no kernel of the engine is without cases."""
+    """Return the check that every kernel of the engine has cases."""
     if level < 3 or selection.partial:
         return []
     without = sorted(set(backend.get("kernels", ())) - set(denominator["kernels"]))
@@ -180,7 +180,7 @@ def _environment() -> dict[str, str]:
 
 
 def write(report: Mapping[str, Any], folder: Path) -> Path:
-    """Write the report into ``folder``, which is made if need be; return its path."""
+    """Write the report into ``folder``, which is created if necessary; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
     path.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", "utf-8")
@@ -191,18 +191,18 @@ def read(path: Path) -> dict[str, Any]:
     """Return the report at ``path``: of that file, or of the folder that ``write`` wrote.
 
     Raises:
-        ReportError: there is none, or it is of another version.
+        ReportError: there is none, or its version is another one.
 
     """
     place = path / NAME if path.is_dir() else path
     try:
         found = json.loads(place.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ReportError(f"{place} is no report: {error}") from error
+        raise ReportError(f"{place} is not a report: {error}") from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise ReportError(f"{place} is no report of schema {SCHEMA}")
+        raise ReportError(f"{place} is not a report of schema {SCHEMA}")
     return found
 
 
 class ReportError(Exception):
-    """A file is no report that this version reads."""
+    """A file is not a report that this version reads."""

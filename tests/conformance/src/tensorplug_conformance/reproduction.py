@@ -1,4 +1,4 @@
-"""Repeating one failure: a script that says all about it, and running the case again."""
+"""Repeats one failure: writes a script that describes it, and runs the case again."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["UnknownCaseError", "reproduce", "script", "write_scripts"]
 
 
-_LONGEST = 100  # characters of a script's name: of an example it tells how the case was varied
+_LONGEST = 100  # characters of a script's name; an example's tells how the case was varied
 
 
 class UnknownCaseError(Exception):
-    """This suite has no such case: another version of it, or of an extension, had."""
+    """This suite has no such case; another version of it or of an extension may have."""
 
 
 def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def reproduce(
     seed: int = 0,
     factory: str | None = None,
 ) -> int:
-    """Run one case again and print what comes of it; return 0 if it passes, else 1.
+    """Run one case again and print the outcome; return 0 if it passes, else 1.
 
     ``factory``: "module:function" that builds the engine; None for the installed plugins.
 
@@ -129,7 +129,7 @@ def reproduce(
         raise UnknownCaseError(f"this suite has no cases for a kernel {kernel!r}")
     try:
         found = example(entry, row, seed, case) or _case(entry, row, seed, case)
-    except (LookupError, TypeError, ValueError):  # the id of no variation of ours
+    except (LookupError, TypeError, ValueError):  # not the id of a variation
         found = None
     if found is None:
         raise UnknownCaseError(f"this suite has no case {case!r} of {kernel} in {dtype}")

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Curvature", "curvature", "judge_second"]
 
-# What second differences may be wrong by: rounding of the oracle, times 1 / STEP**2.
+# The error of second differences: rounding of the oracle, times 1 / STEP**2.
 _DIFFERENCES = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
 class Curvature:
-    """What is right of one point, along the directions of this module.
+    """The expected values at one point, along the directions of this module.
 
     ``inputs``: <u, H v>. ``incoming``: <du, J v>. ``scale``: sum(|w f|), to which the rounding of
     these is relative.
@@ -77,7 +77,7 @@ def _second_difference(point: Point, v: Sequence[Any], u: Sequence[Any]) -> floa
 
 
 def _scale(point: Point) -> float:
-    """Return how large what is added up in a difference is, and at least 1 in a thousand."""
+    """Return the size of the terms of a difference, at least 2**-10."""
     inputs = [widened(operand) for operand in point.case.inputs]
     sizes = [np.abs(term).sum() for term in point.terms(inputs, point.weights)]
     return max(float(sum(sizes)), 2.0**-10)
@@ -110,7 +110,7 @@ def _directions(point: Point, period: int) -> list[Operand]:
 
 
 def _moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
-    """Return the inputs, wide, moved by so much along directions."""
+    """Return the wide inputs, moved along directions."""
     inputs = [widened(operand) for operand in point.case.inputs]
     for direction, by in steps:
         for at, along in enumerate(direction):
@@ -136,7 +136,7 @@ def judge_second(session: Session, point: Point, right: Curvature) -> None:
     listed = [direction for name in point.wrt for direction in _listed(across[name])]
     _compare(f"second gradient by {named}", along_inputs, listed, right.inputs, right)
     directions = [_uneven(weight, _ACROSS) for weight in point.weights]
-    what = "gradient of the gradient by what comes in"
+    what = "gradient of the gradient by the incoming one"
     _compare(what, along_incoming, directions, right.incoming, right)
 
 
@@ -173,7 +173,7 @@ def _uploaded(session: Session, given: Any) -> Any:
 def _compare(
     what: str, found: Sequence[Array], directions: Sequence[Any], meant: float, right: Curvature
 ) -> None:
-    """Compare <directions, found> with ``meant``, relative to the sizes of what is added up."""
+    """Compare <directions, found> with ``meant``, relative to the size of the terms."""
     total, size, eps = np.longdouble(0), 0.0, 0.0
     for item, direction in zip(found, directions, strict=True):
         if item.shape != direction.shape or item.dtype != direction.dtype:

@@ -26,11 +26,11 @@ __all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
 
 
 class UnfaithfulLayoutError(Exception):
-    """An input lost its values on the way to the device, or while it was made non-contiguous."""
+    """An input lost its values on the way to the device, or when it became non-contiguous."""
 
 
 def engine_factory(name: str | None) -> Callable[[], Engine]:
-    """Return what builds engines: the installed plugins' way, or ``"module:function"``."""
+    """Return what builds engines: for the installed plugins, or ``"module:function"``."""
     if name is None:
         return build_engine
     module, _, function = name.partition(":")
@@ -39,13 +39,13 @@ def engine_factory(name: str | None) -> Callable[[], Engine]:
 
 
 class Session:
-    """One engine on one device. No other backend may answer for it.
+    """One engine on one device. Calls fall back to no other backend.
 
     Args:
         factory: builds the engine.
         backend: name of the backend under test.
-        primitives_only: every kernel that is no primitive is removed, so that the rest of the
-            catalogue must come out of decompositions.
+        primitives_only: all kernels but the primitives are removed, so that the rest of the
+            catalogue runs by decomposition.
 
     """
 
@@ -78,7 +78,7 @@ class Session:
         """Return ``array`` as a tensor, laid out as asked.
 
         Raises:
-            UnfaithfulLayoutError: when what is on the device is not ``array``.
+            UnfaithfulLayoutError: the tensor does not read back as ``array``.
 
         """
         with self.entered():

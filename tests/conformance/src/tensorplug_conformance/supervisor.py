@@ -1,4 +1,4 @@
-"""Keeps workers at work: a crash or a hang is the verdict of its item, and of no other."""
+"""Supervises workers: a crash or a hang is the verdict on its item only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Attendant", "Item", "Limits", "Outcome", "supervise"]
 
 Numbered = tuple[int, Item]
 _POLL: Final = 0.02  # seconds
-_START: Final = 60.0  # seconds until a process says something, whatever the limit of an item
+_START: Final = 60.0  # seconds until a process reports, whatever the limit of an item
 _IN_HAND: Final = 4  # items: a worker need not wait for the supervisor's next look
-_NEVER: Final = "not run: the time limit of the level was spent before, or no worker starts"
+_NEVER: Final = "not run: the time limit of the level ran out, or no worker starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Limits:
 
     @property
     def opening(self) -> float:
-        """The limit of what a process does before its first item."""
+        """The limit of a process before its first item."""
         return max(self.item, _START)
 
     def level(self, items: int) -> float:
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an item: the worker's verdict, or why there is none."""
+    """The outcome of an item: the worker's verdict, or why there is none."""
 
     item: Item
     verdict: dict[str, Any] | None
@@ -56,7 +56,7 @@ class Outcome:
 
 
 class Attendant:
-    """One worker process, what it has in hand, and how long it has been silent."""
+    """One worker process, the items it holds, and how long it has been silent."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Attendant:
         self.began = False  # anything at all
 
     def give(self, items: Iterable[Numbered]) -> None:
-        """Hand items over, to be worked through after those in hand."""
+        """Hand over items, to be run after those it holds."""
         listed = list(items)
         if not self.in_hand:
             self._since = time.monotonic()
@@ -83,9 +83,9 @@ class Attendant:
         self._process.feed(listed)
 
     def finished(self) -> list[tuple[int, Outcome]]:
-        """Return what came of items since the last call.
+        """Return the outcomes since the last call.
 
-        Once ``over``, the process is gone, and what is still in hand was not begun.
+        Once ``over``, the process is gone, and the items that it still holds were not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
         found = [outcome for event in self._process.heard() for outcome in self._heard(event)]
@@ -94,19 +94,19 @@ class Attendant:
             found += self._ended(self._process.epitaph())
         elif self.in_hand and silent > self._patience():
             self.over = True
-            found += self._ended(f"it hung: no end within {silent:.0f} s")
+            found += self._ended(f"it hung: it did not end within {silent:.0f} s")
         return found
 
     def _patience(self) -> float:
         return self._limits.item if self.began else self._limits.opening
 
     def expired(self) -> list[tuple[int, Outcome]]:
-        """Return what came of items when there is no more time for them."""
+        """Return outcomes for items that ran out of time."""
         self.over = True
-        return self._ended("it had not ended when the time limit of the level was spent")
+        return self._ended("it had not ended when the time limit of the level ran out")
 
     def _ended(self, why: str) -> list[tuple[int, Outcome]]:
-        """Close the item that was at work; if the process never got that far, the first one."""
+        """Close the running item; if the process did not get that far, the first one."""
         return self._closed(None, why) if self._busy or not self.began else []
 
     def _heard(self, event: dict[str, Any]) -> list[tuple[int, Outcome]]:
@@ -121,7 +121,7 @@ class Attendant:
         return []
 
     def _closed(self, verdict: dict[str, Any] | None, error: str) -> list[tuple[int, Outcome]]:
-        """Take the first item off; nothing happens where there is none."""
+        """Remove the first item, if there is one."""
         self._busy = False
         if not self.in_hand:
             return []
@@ -129,15 +129,15 @@ class Attendant:
         return [(number, Outcome(item, verdict, error))]
 
     def dismiss(self) -> None:
-        """Say that nothing more comes, so that the process ends in its own way."""
+        """Close its input, so that the process ends by itself."""
         self._process.dismiss()
 
     def leave(self) -> None:
-        """Wait for that end, but not for ever."""
+        """Wait for that end for a limited time."""
         self._process.leave()
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self._process.stop()
 
 
@@ -159,7 +159,7 @@ def supervise(
 
 
 class _Queue:
-    """The items that wait, and those who take them."""
+    """The waiting items, and the workers that take them."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Queue:
         return [self._outcomes[number] for number in range(len(self._items))]
 
     def _staffed(self, jobs: int) -> bool:
-        """Start workers where there is work for them; return whether any is at work."""
+        """Start workers while items wait; return whether any is working."""
         while self._starts and self._waiting and len(self._attendants) < jobs:
             self._attendants.append(self._start(self._introduced))
             self._introduced = None  # once is enough
@@ -214,10 +214,10 @@ class _Queue:
             one.stop()
             if one.in_hand:
                 self._waiting.appendleft(list(one.in_hand))
-            # It ended before it began anything: so would the next one.
+            # It ended before its first item, and so would the next one.
             self._starts = self._starts and one.began
             return
-        # Towards the end nobody should hold what another could begin.
+        # Towards the end no worker should hold what another could begin.
         enough = _IN_HAND if len(self._waiting) > _IN_HAND * jobs else 1
         while self._waiting and len(one.in_hand) < enough:
             one.give(self._waiting.popleft())
@@ -235,7 +235,7 @@ class _Queue:
 def _together(items: list[Item]) -> list[list[Numbered]]:
     """Return the items numbered, those of one kernel and dtype together.
 
-    They have the same cases, and one worker works out once what is right.
+    They have the same cases, and one worker computes the expected outputs once.
     """
 
     def what(numbered: Numbered) -> Item:

@@ -1,7 +1,7 @@
 """Tables of conformance cases: inert, filled with decorators or with rows of data.
 
-A case table says for each kernel which inputs are tried and what an independent oracle makes of
-them. The suite's own tables stand in ``cases``; an extension package returns its tables from
+A case table holds for each kernel the inputs to try and an independent oracle for the outputs.
+The suite's own tables are in ``cases``; an extension package returns its tables from
 the hook ``tensorplug_conformance_cases``::
 
     cases = CaseTable()
@@ -66,13 +66,13 @@ class CaseTable:
             spec: the kernel.
             oracle: takes the case's inputs and attributes and returns what is right: arrays
                 of the output dtype where that is exact, else wide ones (``corpus.wide``), or
-                ``Bounded``; a tuple for several outputs, or one ``Relation`` between them. It
+                ``Bounded``; a tuple for multiple outputs, or one ``Relation`` between them. It
                 must not be the code under test.
             dtypes: of the rows; by default what the spec accepts in its leading input.
             ulp: error allowed by dtype name, ``"*"`` for the rest; default: correctly rounded.
             signed_zero: whether the sign of a zero is part of the result.
-            ordinary: inputs that must keep to the values of the cases: sorted ones, say, or
-                those of which NaN and infinities have no one answer.
+            ordinary: inputs that get no values but those of the cases: sorted ones, for
+                example, or those for which NaN and infinities have no single answer.
 
         Raises:
             RegistrationError: when the kernel has cases in this table already, or no such input.

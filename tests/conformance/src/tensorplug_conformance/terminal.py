@@ -1,4 +1,4 @@
-"""What a person sees of a report: what passed and what did not."""
+"""The report on a terminal: what passed and what failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_expected", "show", "show_differences"]
 
-_SHOWN = 20  # failures; the report has them all
+_SHOWN = 20  # failures shown; the report has them all
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:
@@ -76,7 +76,7 @@ def _show_failures(report: Mapping[str, Any], console: Console) -> None:
         text = f"{first['case']}: {first['message']}" if first else row["reason"]
         console.print(f"[red]{row['status']}[/] {where}, {escape(text)}", highlight=False)
     if len(failed) > _SHOWN:
-        console.print(f"... and {len(failed) - _SHOWN} rows more, in the report")
+        console.print(f"... and {len(failed) - _SHOWN} more rows, in the report")
 
 
 def _verdict(report: Mapping[str, Any]) -> str:
@@ -92,9 +92,9 @@ def _verdict(report: Mapping[str, Any]) -> str:
 
 
 def as_expected(report: Mapping[str, Any]) -> bool:
-    """Return whether nothing stands in the way but failures that were expected.
+    """Return whether expected failures alone prevent conformance.
 
-    A partial run may have nothing but these, and then nothing passed.
+    In a partial run they may be all there is, and then nothing passed.
     """
     return all(
         fault.endswith("rows: expected fail") or (report["partial"] and fault == "nothing passed")

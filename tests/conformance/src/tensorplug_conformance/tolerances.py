@@ -1,4 +1,4 @@
-"""The one versioned table of errors allowed, read from ``tolerances.toml``."""
+"""The versioned table of allowed errors, read from ``tolerances.toml``."""
 
 from __future__ import annotations
 

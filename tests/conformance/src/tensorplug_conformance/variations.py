@@ -1,10 +1,10 @@
-"""Variations of a kernel's cases: other sizes, attributes, layouts and values that it must take.
+"""Variations of a kernel's cases: other sizes, attributes, layouts and values.
 
 What may vary follows from the cases themselves. Inputs that a case takes from the corpus as they
 are can be drawn again, in other sizes too: those that were equal stay equal, a size of 1 stays 1.
-Attributes come from other cases of the kernel. Special values are those that the cases put into
-the same input where the attributes are the same: what a NaN in padding comes to, say, is nobody's
-rule. The spec decides whether a variation is a call; the oracle says what is right.
+Attributes come from other cases of the kernel. Special values are those that cases with
+the same attributes put into the same input: no rule says, for example, what a NaN in padding
+becomes. The spec decides whether a variation is a call; the oracle gives the expected outputs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Variation:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the variation of which ``text`` is the id."""
+        """Return the variation with the id ``text``."""
         case, draw, layout, sizes, attributes, values = json.loads(text.removeprefix(PREFIX))
         return cls(
             case,
@@ -81,7 +81,7 @@ class Variation:
 
 
 class _Ledger(Corpus):
-    """A corpus that knows again what it has drawn."""
+    """A corpus that remembers what it has drawn."""
 
     def __init__(self, dtype: DType, seed: int, label: str) -> None:
         super().__init__(dtype, seed, label)
@@ -104,7 +104,7 @@ class _Ledger(Corpus):
         return self._noted(array, lambda corpus, shape: corpus.distinct(shape))
 
     def redrawn(self, array: Array) -> Callable[[Corpus, Any], Array] | None:
-        """Return what draws such an array again in any shape; None if it is not from here."""
+        """Return a function that draws such an array in any shape; None if it is not from here."""
         found = self._drawn.get(id(array))
         return None if found is None else found[1]
 
@@ -137,7 +137,7 @@ class Variations:
     def attributes(self) -> dict[str, tuple[str, ...]]:
         """By attribute, one case for each value that it has in any of them.
 
-        None where outputs are only related to inputs: which relation it is, they may decide.
+        None where the oracle is a relation: attributes may decide which relation it is.
         """
         found: dict[str, dict[str, str]] = {}
         if self._is_related():
@@ -149,7 +149,7 @@ class Variations:
 
     @cached_property
     def _answered(self) -> dict[str, list[Case]]:
-        """Those of the cases that have an answer, by their attributes."""
+        """The cases that have an answer, by their attributes."""
         found: dict[str, list[Case]] = {}
         for case in all_cases(self.entry, Corpus(self.dtype, self.seed, self.spec.name)):
             if not isinstance(case.expected, type):
@@ -167,14 +167,14 @@ class Variations:
         return self._pools[known]
 
     def sizes(self, case: str) -> int:
-        """Return how many different sizes of more than 1 a case has."""
+        """Return how many different sizes above 1 a case has."""
         return len(_sizes(self._drawing(0).cases[case]))
 
     def made(self, variation: Variation) -> Case:
-        """Return the case; what the spec refuses of the variation is left out.
+        """Return the case; parts of the variation that the spec refuses are left out.
 
         Raises:
-            KeyError: there is no such case to vary.
+            KeyError: there is no such case.
 
         """
         drawing = self._drawing(variation.draw)
@@ -202,7 +202,7 @@ class Variations:
         return self._drawings[draw]
 
     def _is_free(self, drawing: _Drawing, case: Case) -> bool:
-        """Return whether every input is one that can be drawn again."""
+        """Return whether every input can be drawn again."""
         arrays = _arrays(case.inputs)
         return case.expected is None and all(
             drawing.ledger.redrawn(array) is not None for array in arrays
@@ -253,7 +253,7 @@ class Variations:
         return base, case
 
     def _is_call(self, case: Case) -> bool:
-        """Return whether the spec takes it, and the oracle need not work long."""
+        """Return whether the spec accepts the case, and the oracle is quick."""
         if any(array.size > _LARGEST for array in _arrays(case.inputs)):
             return False
         try:
@@ -274,7 +274,7 @@ def _key(case: Case) -> str:
 
 
 def _specials(arrays: Sequence[Array]) -> Array:
-    """Return what is not finite, no normal number, or zero, each of its bits once."""
+    """Return the distinct values that are not finite, subnormal, or zero."""
     small = [np.ravel(array) for array in arrays if 0 < array.size <= _SHOWN]
     if not small or any(array.dtype.kind != "f" for array in small):
         return np.zeros(0)
@@ -286,14 +286,14 @@ def _specials(arrays: Sequence[Array]) -> Array:
 
 
 def _sizes(case: Case) -> list[int]:
-    """Return the different sizes of more than 1, in the order in which they occur."""
+    """Return the different sizes above 1, in the order in which they occur."""
     return list(dict.fromkeys(n for array in _arrays(case.inputs) for n in array.shape if n > 1))
 
 
 def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return ``sizes``, halved until every input with them is small enough.
 
-    Operands in one list may be multiplied with one another, each element with each.
+    The elements of operands in one list may all be multiplied with one another.
     """
     while True:
         new = dict(zip(old, sizes, strict=True))

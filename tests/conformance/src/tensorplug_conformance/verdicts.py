@@ -1,4 +1,4 @@
-"""What came of a row, and of the cases in it."""
+"""The verdicts on rows, cases and checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SMALL: Final = 64  # elements; larger inputs are named by suite version, seed an
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case that failed: what is wrong, and the inputs where they are small."""
+    """One case that failed: what is wrong, and the inputs if they are small."""
 
     case: str
     message: str
@@ -57,11 +57,11 @@ class Failure:
 
 @dataclass(slots=True)
 class RowVerdict:
-    """What came of a row.
+    """The verdict on a row.
 
-    ``cases``: how many it has; ``unsupported``: that need another dtype; ``examples``: random ones
-    that were tried beside them, which no other number counts; ``failed``: the ids of all that
-    failed, of which ``failures`` describes the first, and an example.
+    ``cases``: how many it has; ``unsupported``: those that need another dtype; ``examples``:
+    random ones, tried in addition, which no other number counts; ``failed``: the ids of all that
+    failed; ``failures`` describes the first ones, and an example.
     """
 
     row: Row
@@ -80,7 +80,7 @@ class RowVerdict:
 
 @dataclass(slots=True)
 class CheckVerdict:
-    """What came of one check of level 0 or 1."""
+    """The verdict on one check."""
 
     level: int
     check: str

@@ -1,4 +1,4 @@
-"""Whether a report is what it says: its schema, its arithmetic, its cases, its judgement."""
+"""Whether a report is consistent: its schema, its arithmetic, its cases, its judgement."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ __all__ = ["verify"]
 
 
 def verify(found: Any) -> list[str]:
-    """Return what is wrong with a report; nothing if it holds.
+    """Return what is wrong with a report; nothing if it is consistent.
 
-    It holds if it fulfils the schema, was made by this version of the suite, counts what this
-    suite counts at its level, adds up, and comes to the judgement that its rows and checks
-    come to. Whether the numbers were really measured no check of a file can tell, but running
-    the suite again can.
+    A consistent report fulfils the schema, was made by this version of the suite, counts what
+    this suite counts at its level, adds up, and judges as its rows and checks require. Only
+    another run of the suite can tell whether the numbers were really measured.
     """
     validator = jsonschema.Draft202012Validator(report.schema())
     broken = [
@@ -46,7 +45,7 @@ def _versions(found: Mapping[str, Any]) -> list[str]:
     suite = found["suite"]
     own = {"version": SUITE_VERSION, "tolerances": tolerances().version}
     return [
-        f"the report is of {name} {suite[name]}, this suite of {value}"
+        f"the report has {name} {suite[name]}, this suite has {value}"
         for name, value in own.items()
         if suite[name] != value
     ]
@@ -70,7 +69,7 @@ def _denominator(found: Mapping[str, Any]) -> list[str]:
     told = found["denominator"]
     for name, value in (("rows", len(listed)), ("cases", cases), ("sha256", digest)):
         if told[name] != value:
-            faults.append(f"denominator: {name} is {told[name]}, but the rows come to {value}")
+            faults.append(f"denominator: {name} is {told[name]}, but the rows make {value}")
     return faults
 
 
@@ -97,16 +96,16 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
         "cases_passed": sum(row["passed"] for row in rows_),
     }
     faults = [
-        f"totals: {name} is {totals[name]}, but comes to {value}"
+        f"totals: {name} is {totals[name]}, but must be {value}"
         for name, value in counted.items()
         if totals[name] != value
     ]
     for row in rows_:
         if row["examples"] > found["suite"]["examples"]:
-            faults.append(f"{row['kernel']}: {row['examples']} examples, more than asked for")
+            faults.append(f"{row['kernel']}: {row['examples']} examples, more than were requested")
         parts = row["passed"] + row["declined"] + row["unsupported"] + len(row["failed"])
         passes = row["status"] in PASSED
-        at_most = row["cases"] + min(row["examples"], 1)  # one that fails is named
+        at_most = row["cases"] + min(row["examples"], 1)  # a failing example is named
         if parts > at_most or (passes and (row["failed"] or not row["passed"])):
             what = f"{row['kernel']} {row['dtype']} {row['mode']}"
             faults.append(f"{what}: {row['status']}, but its cases do not add up to that")

@@ -1,8 +1,7 @@
-"""The process in which a backend is really touched: ``python -m ...worker EVENTS``.
+"""The process that runs a backend: ``python -m ...worker EVENTS``.
 
-It reads a request from its standard input, and then one item after another; it appends a line of
-JSON per event to a file, so that the supervisor knows what was done when the backend takes the
-process down with it.
+It reads a request from its standard input, then one item after another. It appends a line of JSON
+per event to a file, so that the supervisor knows what was done if the backend crashes the process.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Worker:
         return self._sessions[primitives_only]
 
     def check(self, level: int, name: str) -> CheckVerdict:
-        """Return what comes of a check."""
+        """Return the verdict on a check."""
         started = time.perf_counter()
         verdict = CheckVerdict(level, name, "pass")
         try:
@@ -73,7 +72,7 @@ class Worker:
         return verdict
 
     def row(self, kernel: str, dtype: str, mode: Mode, examples: int = 0) -> RowVerdict:
-        """Return what comes of a row of cases, and of random examples."""
+        """Return the verdict on a row of cases and random examples."""
         row = Row(kernel, dtype, mode)
         session = self.session(primitives_only=row.mode == "decomposed")
         verdict = run_row(session, self.known[row.kernel], row, self.seed, self._references)
@@ -82,7 +81,7 @@ class Worker:
         return verdict
 
     def introduce(self) -> dict[str, Any]:
-        """Return what the backend says of itself."""
+        """Return the backend's description of itself."""
         session = self.session()
         device = session.device
         return {
@@ -95,7 +94,7 @@ class Worker:
 
 
 def main(arguments: list[str]) -> int:
-    """Work through what comes in, until nothing more comes; append events to the file."""
+    """Run items until the input ends; append events to the file."""
     faulthandler.enable()
     with _given() as lines, Path(arguments[0]).open("a", encoding="utf-8") as events:
 
@@ -108,7 +107,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _given() -> TextIO:
-    """Return what comes in, out of the backend's reach: its standard input is empty."""
+    """Return the input, out of the backend's reach: its standard input is empty."""
     mine = os.dup(sys.stdin.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())

@@ -1,4 +1,4 @@
-"""Levels 0, 1 and 4: checks that are no kernels'. Nobody keeps a list: modules fill tables."""
+"""Levels 0, 1 and 4: checks that do not belong to a kernel. Each module has a table of them."""
 
 from __future__ import annotations
 

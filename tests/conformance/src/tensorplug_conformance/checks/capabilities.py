@@ -1,4 +1,4 @@
-"""Level 1: what a backend offers beside the protocol, and where its kernels really run."""
+"""Level 1: a backend's optional capabilities, and where its kernels really run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _counts(_target: Target, opened: Callable[[], Session]) -> None:
-    """``live_buffers`` grows with each buffer, and falls when they are gone."""
+    """``live_buffers`` grows with each buffer, and falls when buffers are released."""
     backend = opened().device.backend
     if not isinstance(backend, CountsBuffers):
         raise NotMeasuredError("the backend does not count its buffers")
@@ -62,17 +62,17 @@ def _counts(_target: Target, opened: Callable[[], Session]) -> None:
         held = [backend.from_host(array) for _ in range(_BUFFERS)]
         during = backend.live_buffers() - before
         if during != _BUFFERS or not all(map(backend.counts, held)):
-            raise CheckFailedError(f"{_BUFFERS} buffers more are counted as {during}")
+            raise CheckFailedError(f"{_BUFFERS} more buffers are counted as {during}")
         held.clear()
         after = backend.live_buffers() - before
         if after:
-            raise CheckFailedError(f"{after} buffers are counted that are gone")
+            raise CheckFailedError(f"{after} released buffers are counted")
     finally:
         backend.stop_counting()
 
 
 def _shares(_target: Target, opened: Callable[[], Session]) -> None:
-    """What is shared is one memory, seen from both sides."""
+    """Shared buffers and arrays have one memory."""
     backend = opened().device.backend
     if not isinstance(backend, SharesHostMemory):
         raise NotMeasuredError("the backend does not share the host's memory")
@@ -83,7 +83,7 @@ def _shares(_target: Target, opened: Callable[[], Session]) -> None:
     if not same_bits(np.asarray(backend.to_host(buffer)), array):
         raise CheckFailedError("share_from_host made a copy: a later write is not seen")
     if not np.shares_memory(sharing.share_to_host(buffer), array):
-        raise CheckFailedError("share_to_host gives other memory than share_from_host was given")
+        raise CheckFailedError("share_to_host returns other memory than share_from_host was given")
 
 
 def _on_device(_target: Target, opened: Callable[[], Session]) -> None:

@@ -1,4 +1,4 @@
-"""What a check is."""
+"""Checks, their targets, and their errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target"]
 
 
 class CheckFailedError(Exception):
-    """A check failed; the text says how."""
+    """A check failed; the message says how."""
 
 
 class NotMeasuredError(Exception):
-    """A check does not apply here; the text says why. It is shown, and is no pass."""
+    """A check does not apply here; the message says why. It is shown, and does not pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is under test: a backend's name, and how engines are built (None: plugins)."""
+    """The backend under test: its name, and what builds engines (None: the plugins)."""
 
     backend: str
     factory: str | None = None
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: ``run`` returns if all is well, else raises.
+    """One check: ``run`` returns if it passes, else raises.
 
     ``run`` takes the target and a function that gives the session, opened at first use.
     """

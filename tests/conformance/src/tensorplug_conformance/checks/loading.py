@@ -1,4 +1,4 @@
-"""Level 0: it loads. Each check is a program of its own, with a time limit."""
+"""Level 0: the backend loads. Each check is a separate process with a time limit."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def _run_probe(name: str, target: Target) -> str:
     command = [sys.executable, "-m", module, name, target.backend]
     command += [target.factory] if target.factory else []
     try:
-        done = subprocess.run(  # our own module, with a name from our own command line
+        done = subprocess.run(  # our own module and arguments
             command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: no end within {PROBE_SECONDS:g} s") from None
+        raise CheckFailedError(f"it hung: it did not end within {PROBE_SECONDS:g} s") from None
     last = "\n".join(done.stderr.strip().splitlines()[-12:])
     if done.returncode == _NOT_MEASURED:
         raise NotMeasuredError(last)

@@ -33,7 +33,7 @@ _ALIVE = 32
 
 
 def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> None:
-    """Every bit pattern, shape and host layout must come back as it went."""
+    """Every bit pattern, shape and host layout must come back unchanged."""
     backend = opened().device.backend
     if dtype not in backend.dtypes:
         raise NotMeasuredError(f"the backend does not declare {dtype}")
@@ -75,8 +75,8 @@ def _payloads(dtype: DType) -> Array:
 
 
 def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
-    """Writes to the host array after the transfer are not seen, nor do later kernels change
-    what was read before."""
+    """Later writes to the host array do not reach the buffer, and later kernels do not change
+    arrays that were read."""
     session = opened()
     backend = session.device.backend
     for size in (3, 1024, LARGE):
@@ -87,7 +87,7 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
             raise CheckFailedError(
                 f"a write to the host array of {size} elements reached the buffer"
             )
-    # Buffers of one size that live at the same time keep their contents apart.
+    # Live buffers of one size keep separate contents.
     hosts = [np.full(100, number, dtype=np.float32) for number in range(_ALIVE)]
     buffers = [backend.from_host(host) for host in hosts]
     for host, buffer in zip(hosts, buffers, strict=True):
@@ -105,14 +105,16 @@ def _isolation(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _describes(_target: Target, opened: Callable[[], Session]) -> None:
-    """``describe`` refuses what is no buffer, and ``allocation`` covers the elements."""
+    """``describe`` refuses other objects than buffers, and ``allocation`` covers the elements."""
     backend = opened().device.backend
     for stranger in (object(), None, "x", [1.0]):
         try:
             found = backend.describe(stranger)
         except TypeError:
             continue
-        raise CheckFailedError(f"describe({stranger!r}) gave {found} instead of a TypeError")
+        raise CheckFailedError(
+            f"describe({stranger!r}) returned {found} instead of raising TypeError"
+        )
     array = np.zeros((33, 5), dtype=np.float32)
     first, second = backend.from_host(array), backend.from_host(array)
     name, size = backend.allocation(first)
@@ -126,7 +128,7 @@ def _describes(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
-    """Memory that nobody holds is given back: neither the process nor the device grows."""
+    """Released memory is returned: neither the process nor the device grows."""
     session = opened()
     array = np.ones(_BYTES // 4, dtype=np.float32)
 
@@ -143,7 +145,7 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
     before = _figures(session)
     round_()
     after = _figures(session)
-    allowed = _ROUNDS * _BYTES // 4  # of what passed through, in each of three buffers
+    allowed = _ROUNDS * _BYTES // 4  # of the data that passed through, in each of three buffers
     for name, value in after.items():
         grown = value - before.get(name, 0)
         if grown > allowed:
@@ -152,7 +154,7 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
             )
     if not after:
         raise NotMeasuredError(
-            "neither the backend nor this platform says how much memory is used"
+            "neither the backend nor this platform reports how much memory is used"
         )
 
 
@@ -166,7 +168,7 @@ def _figures(session: Session) -> dict[str, int]:
 
 
 def _threads(_target: Target, opened: Callable[[], Session]) -> None:
-    """Eight threads at once, each with numbers of its own."""
+    """Eight threads at once, each with its own numbers."""
     session = opened()
     faults: list[str] = []
     start = threading.Barrier(_THREADS)

@@ -1,7 +1,7 @@
 """Small programs that run in a process of their own: ``python -m ...probes NAME BACKEND``.
 
-They say nothing when all is well, so that whatever appears on stdout is the backend's doing;
-a fault goes to stderr with exit code 1, and ``NotMeasuredError`` with exit code 3.
+They print nothing when they pass, so that everything on stdout comes from the backend. A fault
+goes to stderr with exit code 1, ``NotMeasuredError`` with exit code 3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLEAR_ERROR: Final = 4
 
 
 def use(session: Session) -> None:
-    """Add two vectors; that must work wherever a backend is open."""
+    """Add two vectors; that must work on every open backend."""
     a, b = (session.upload(np.array(array, dtype=np.float32)) for array in ([1, 2], [3, 4.5]))
     found = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
@@ -45,9 +45,9 @@ def opened(target: Target) -> Session:
 
 
 def discovery(target: Target) -> None:
-    """List the backends; no module of the plugin may be imported by that."""
+    """List the backends; that must not import a module of the plugin."""
     if target.factory is not None:
-        raise NotMeasuredError("this backend is no installed plugin")
+        raise NotMeasuredError("this backend is not an installed plugin")
     found = {backend.name: backend for backend in tp.backends()}
     if target.backend not in found:
         raise CheckFailedError(f"it is not listed among {sorted(found)}")
@@ -72,7 +72,7 @@ def open_and_use(target: Target) -> None:
     if session.device.backend.name != target.backend:
         raise CheckFailedError(f"it calls itself {session.device.backend.name!r}")
     if not session.device.backend.device.strip():
-        raise CheckFailedError("it does not say what its device is")
+        raise CheckFailedError("it does not describe its device")
     use(session)
 
 
@@ -101,7 +101,7 @@ def fork(target: Target) -> None:
     code = _waited(child)
     if code not in (0, _CLEAR_ERROR):
         raise CheckFailedError(f"the forked child ended with status {code}, without a clear error")
-    use(session)  # and the parent is none the worse for it
+    use(session)  # and the parent must still work
 
 
 def _in_child(work: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ def _in_child(work: Callable[[], None]) -> None:
         sys.stderr.write(f"the child said: {error}\n")
         code = _CLEAR_ERROR
     finally:
-        os._exit(code)  # the parent's exit handlers are not the child's business
+        os._exit(code)  # the child must not run the parent's exit handlers
 
 
 def _waited(child: int) -> int:

@@ -1,6 +1,6 @@
-"""What people and machines read of a report: a page, a summary, a badge, JUnit's XML.
+"""Forms of a report for people and machines: a page, a summary, a badge, JUnit's XML.
 
-Each module makes one form out of the report as data, and of nothing else.
+Each module makes one form, from the report's data alone.
 """
 
 from __future__ import annotations

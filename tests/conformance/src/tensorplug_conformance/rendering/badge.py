@@ -19,7 +19,7 @@ _AGAINST: Final = ("fail", "fallback", "missing", "expected fail")
 
 
 def standing(report: Mapping[str, Any]) -> str:
-    """Return in a few words what a report proves."""
+    """Return the level that a report proves, in a few words."""
     if report["conformant"] is None:
         return "partial run"
     if report["conformant"]:

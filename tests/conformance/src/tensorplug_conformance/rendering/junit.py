@@ -14,7 +14,7 @@ __all__ = ["junit"]
 
 
 def junit(report: Mapping[str, Any]) -> str:
-    """Return one test suite; what has neither passed nor failed counts as skipped."""
+    """Return one test suite; rows that neither passed nor failed count as skipped."""
     name = f"tensorplug-conformance {report['backend']['name']} level {report['level']}"
     suite = ET.Element("testsuite", name=name, time=f"{report['seconds']:.3f}")
     for check in report["checks"]:

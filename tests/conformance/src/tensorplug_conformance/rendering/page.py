@@ -53,7 +53,7 @@ def _dtypes(report: Mapping[str, Any]) -> list[str]:
 
 
 def _kernels(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a line per kernel: for each dtype, what became of each mode."""
+    """Return a line per kernel, with the status of each mode by dtype."""
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for row in report["rows"]:
         rows.setdefault(row["kernel"], {}).setdefault(row["dtype"], {})[row["mode"]] = row
@@ -67,7 +67,7 @@ def _kernels(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _cell(modes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return what a cell shows: a letter for each mode that passed, and a state."""
+    """Return the content of a cell: a letter for each mode that passed, and a state."""
     letters, words, states = "", [], set()
     for mode in _MODES:
         row = modes.get(mode)

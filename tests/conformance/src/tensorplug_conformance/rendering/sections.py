@@ -1,7 +1,7 @@
-"""Sections of the support page that others write: they stand between marks and are kept.
+"""Sections of the support page that others write: they lie between marks and are kept.
 
-``tensorplug-conformance support`` writes the page anew from reports. What else was measured, by
-commands that know one backend, is put into the page between two comments, and stays there.
+``tensorplug-conformance support`` rewrites the page from reports. Commands for a single backend
+put other measurements between two comments of the page, which keeps them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["PLACE", "inserted", "kept"]
 
-PLACE: Final = "## Kernels\n"  # sections stand before this line
+PLACE: Final = "## Kernels\n"  # sections come before this line
 _BEGIN: Final = "<!-- section {}: begin -->\n"
 _END: Final = "<!-- section {}: end -->\n"
 _SECTION: Final = re.compile(
@@ -28,7 +28,7 @@ def inserted(page: str, name: str, text: str) -> str:
     """Return ``page`` with ``text`` as its section ``name``, in place of an earlier one.
 
     Raises:
-        ValueError: ``page`` is no support page.
+        ValueError: ``page`` is not a support page.
 
     """
     section = f"{_BEGIN.format(name)}\n{text.strip()}\n\n{_END.format(name)}"
@@ -37,5 +37,5 @@ def inserted(page: str, name: str, text: str) -> str:
             return page[: found.start()] + section + page[found.end() :]
     before, place, after = page.partition(f"\n{PLACE}")
     if not place:
-        raise ValueError(f"the page has no line {PLACE.strip()!r}, before which sections stand")
+        raise ValueError(f"the page has no line {PLACE.strip()!r}, before which sections go")
     return f"{before}\n{section}{place}{after}"

@@ -1,6 +1,6 @@
-"""The support matrix: what several backends' reports prove, kernel by kernel, as one page.
+"""The support matrix: one page on what the reports of several backends prove for each kernel.
 
-Beside it stands a folder of badges: an image, and the same as data for services that draw badges
+A folder of badges comes with it: each as an image, and as data for services that draw badges
 themselves (the endpoint schema of shields.io).
 """
 
@@ -123,7 +123,7 @@ def _failed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _state(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what counts of a kernel: a failure, else the best that passes."""
+    """Return the rows of a kernel that count: a failure, else the best pass."""
     if _failed(rows):
         return "failed"
     for mode in ("native", "decomposed"):

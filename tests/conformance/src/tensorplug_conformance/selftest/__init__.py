@@ -1,4 +1,4 @@
-"""The suite's own test: backends that do nothing and saboteurs must be caught, clean ones pass."""
+"""The self test: the suite must catch saboteurs and idle backends, and pass clean ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _unfit(backend: str) -> str:
         session = Session(engine_factory(None), backend)
     except TensorplugError as error:
         return f"the clean reference {backend!r} does not open: {error}"
-    # Some saboteurs write into buffers, or look at strides.
+    # Some saboteurs write into buffers, or read strides.
     found = session.device.backend.from_host(np.zeros(1, np.float32))
     session.close()
     if not isinstance(found, np.ndarray):

@@ -24,7 +24,7 @@ __all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "Unguarded", "WrongBackend", 
 
 
 class Delegate:
-    """Hands everything on to the clean backend."""
+    """Passes every call on to the clean backend."""
 
     def __init__(self, clean: Backend) -> None:
         self.clean = clean
@@ -34,7 +34,7 @@ class Delegate:
 
 
 class Remote(Delegate):
-    """Keeps its buffers to itself: they are not shared with the host."""
+    """Does not share its buffers with the host."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("share_"):
@@ -48,7 +48,7 @@ class _SharesHostMemory(Delegate):
 
 
 class _RowsOnly(Delegate):
-    """Takes the memory of the array for its elements in order."""
+    """Reads the elements in the order of memory."""
 
     def from_host(self, array: Array) -> Any:
         order = array.ravel(order="K").reshape(array.shape)
@@ -83,7 +83,7 @@ class _ScalarBecomesVector(Delegate):
 
 
 class _ThroughFloat32(Delegate):
-    """Holds float64 in less."""
+    """Stores float64 in fewer bits."""
 
     def from_host(self, array: Array) -> Any:
         if array.dtype == np.float64:
@@ -153,7 +153,7 @@ class _MixesThreads(Delegate):
 
 
 class Unguarded:
-    """Memory that is written, by ``write``, whoever else sees it."""
+    """Memory that ``write`` overwrites, whatever loans are alive."""
 
     def __init__(self, array: Array, write: Callable[[Array, Any, Any], bool]) -> None:
         self._array = np.array(array)
@@ -164,7 +164,7 @@ class Unguarded:
         return self._array.view()
 
     def overwrite(self, key: Any, value: Any) -> bool:
-        """Write; return what ``write`` says."""
+        """Call ``write``."""
         return self._write(self._array, key, value)
 
 
@@ -231,7 +231,7 @@ class _SharesOneWay(Delegate):
 
 @dataclass(frozen=True, slots=True)
 class WrongBackend:
-    """``make`` wraps the clean backend; ``level`` and ``check`` must find it out."""
+    """``make`` wraps the clean backend; ``check`` of ``level`` must catch it."""
 
     name: str
     make: Callable[[Backend], Any]

@@ -1,4 +1,4 @@
-"""Trying saboteurs: each in the rows of its kernel, all of them in turn on one engine."""
+"""Tries saboteurs: each in the rows of its kernel, all of them in turn on one engine."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LARGEST = 4096  # elements of a probe
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one saboteur: what gave it away, or why it is none.
+    """The outcome of one saboteur: the evidence, or why it is harmless.
 
-    ``harmless``: no input of the cases, and no special value in them for which the oracle has an
-    answer, makes a difference; such as a lost NaN in a kernel of integers.
+    ``harmless``: neither an input of the cases, nor a special value in it for which the oracle has
+    an answer, makes a difference: a lost NaN in a kernel of integers, for example.
     """
 
     saboteur: Saboteur
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(slots=True)
 class _Prepared:
-    """The cases of a row, with what is right worked out once for all saboteurs.
+    """The cases of a row, with expected outputs computed once for all saboteurs.
 
     ``bounded``: results may be off by more than ulps. ``probes``: cases beyond the suite's, which
     show whether a saboteur that was not caught makes any difference.
@@ -69,7 +69,7 @@ class Bench:
         self._prepared: dict[Row, _Prepared] = {}
 
     def try_one(self, saboteur: Saboteur) -> Finding:
-        """Run the cases of the saboteur's row until one gives it away."""
+        """Run the cases of the saboteur's row until one catches it."""
         entry = self.known[saboteur.kernel]
         row = Row(saboteur.kernel, saboteur.dtype, saboteur.mode)
         prepared = self._prepare(entry, row)
@@ -85,14 +85,14 @@ class Bench:
             if saboteur.demanded:
                 return Finding(saboteur, "escaped", "no case gives the occasion")
             if prepared.bounded and saboteur.kind in _WITHIN_BOUNDS:
-                return Finding(saboteur, "harmless", "within what sums may be off by")
+                return Finding(saboteur, "harmless", "within the error allowed for sums")
             case_id = self._missed(entry, prepared, witness) if witness.struck else ""
             if case_id:
                 return Finding(saboteur, "escaped", f"{case_id}: other results, and passed")
             shown = [
                 probe for probe in prepared.probes if run_case(self.session, entry, row, probe)
             ]
-        # What the right kernel does not pass either is no case: the oracle has no answer to it.
+        # Probes that the clean kernel fails too do not count: the oracle has no answer there.
         for case in shown:
             if run_case(self.session, entry, row, case) is None:
                 return Finding(saboteur, "escaped", f"{case.id} with special values would show it")
@@ -101,8 +101,8 @@ class Bench:
     def _missed(self, entry: CaseEntry, prepared: _Prepared, witness: Witness) -> str:
         """Return the case in which a wrong result passed; empty if there is none.
 
-        It may have been wrong for the values that run before those of a case, and no others:
-        nobody judges these.
+        It may have been wrong only for the values that run before those of a case, which are not
+        judged.
         """
         for case in prepared.cases:
             if isinstance(case.expected, type):
@@ -161,7 +161,7 @@ def _worked_out(entry: CaseEntry, case: Case) -> Case:
 
 
 def _may_be_special(case: Case) -> bool:
-    """Return whether it is answered, and small enough for an oracle of exact arithmetic."""
+    """Return whether the oracle answers, and the case is small enough for exact arithmetic."""
     sizes = [
         one.size
         for operand in case.inputs

@@ -1,4 +1,4 @@
-"""Which saboteurs there are: those of every kernel, or a part that is spread over all of them."""
+"""The saboteurs of all kernels, or a sample that is spread over them."""
 
 from __future__ import annotations
 

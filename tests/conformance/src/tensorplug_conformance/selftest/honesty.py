@@ -1,4 +1,4 @@
-"""Backends that misbehave, run as any other: each gets its verdict, and the run goes on."""
+"""Backends that misbehave: each gets its verdict, and the run continues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MISBEHAVIOUR", "Misbehaviour", "try_misbehaviour"]
 
 _PATIENCE: Final = 180.0  # seconds for one item
-_SOON: Final = 30.0  # likewise, where one is known to hang
+_SOON: Final = 30.0  # the same, where one is known to hang
 _HUNG: Final = "it hung"
 _NEG: Final = ("row", "Neg", "float32", "native")
 _SQUARE: Final = ("row", "Square", "float32", "native")
@@ -28,11 +28,10 @@ _DOUBLE: Final = ("row", "Abs", "float64", "native")
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """A function of ``misbehaving``, the item in which it must show, and with what verdict.
+    """A function of ``misbehaving``, the item that must catch it, and the verdict.
 
-    ``status`` is that of the item, "none" where the process did not live to tell; ``reason`` is
-    part of what is said of it. ``alone``: nothing else works either. Otherwise the items around
-    it must pass.
+    ``status`` is that of the item, "none" where the process died; ``reason`` is part of the
+    message. ``alone``: nothing else works either. Otherwise the items around it must pass.
     """
 
     name: str
@@ -100,7 +99,7 @@ _AROUND: Final[tuple[Item, Item]] = (
 
 
 def try_misbehaviour(wrong: Misbehaviour) -> Trial:
-    """Run three items, the middle one that in which it must show."""
+    """Run three items, of which the middle one must catch it."""
     target = Target(misbehaving.REFERENCE, f"{misbehaving.__name__}:{wrong.factory}")
     before, after = _AROUND
     items = [before, wrong.item, after]
@@ -117,7 +116,7 @@ def try_misbehaviour(wrong: Misbehaviour) -> Trial:
 
 
 def _verdict(outcome: Outcome) -> tuple[str, str]:
-    """Return the status of an item, and everything that is said of it."""
+    """Return the status of an item, and all its messages."""
     verdict: dict[str, Any] | None = outcome.verdict
     if verdict is None:
         return "none", outcome.error

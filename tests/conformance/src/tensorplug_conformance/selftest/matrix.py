@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "matrix"]
 
-# Group -> patterns of the kinds in it; a kind that is not named here stands under "other".
+# Group -> patterns of the kinds in it; other kinds are under "other".
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "off by one": ("one element wrong", "last element left out", "off by one*", "drops the last*"),
     "wrong axis": ("wrong axis", "rows and columns mixed", "axis *", "perm *"),
@@ -64,8 +64,7 @@ _FIRST: Final = 24
 def matrix(findings: Sequence[Finding], width: int = 100) -> Iterator[Table]:
     """Yield tables of families by groups of kinds, each "caught/all", side by side in ``width``.
 
-    Those that make no difference are saboteurs of nothing: they are counted in a table of their
-    own, kind by kind.
+    Harmless ones are counted in a separate table, by kind.
     """
     family_of = {kernel: family for family, kernels in families().items() for kernel in kernels}
     caught: Counts = Counter()

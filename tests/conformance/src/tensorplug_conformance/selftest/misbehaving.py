@@ -1,6 +1,6 @@
-"""A clean backend that misbehaves: its Neg kernel takes the process down, lies, chats or leaks.
+"""A clean backend that misbehaves: its Neg kernel crashes the process, lies, prints or leaks.
 
-Each function returns an engine, so that it can be named to another process.
+Each function returns an engine, so that another process can be given its name.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def dies() -> Engine:
 
 
 def segfaults() -> Engine:
-    """Return an engine in which Neg reads where nothing is."""
+    """Return an engine in which Neg reads invalid memory."""
 
     def neg(x: Any) -> bytes:
         del x
@@ -67,7 +67,7 @@ def segfaults() -> Engine:
 
 
 def hangs() -> Engine:
-    """Return an engine in which Neg never comes back."""
+    """Return an engine in which Neg never returns."""
 
     def neg(x: Any) -> NoReturn:
         del x
@@ -78,7 +78,7 @@ def hangs() -> Engine:
 
 
 def exits() -> Engine:
-    """Return an engine in which Neg leaves the process, and claims that all is well."""
+    """Return an engine in which Neg ends the process with exit code 0."""
 
     def neg(x: Any) -> NoReturn:
         del x
@@ -88,18 +88,18 @@ def exits() -> Engine:
 
 
 def negates_nothing() -> Engine:
-    """Return an engine in which Neg gives what it was given."""
+    """Return an engine in which Neg returns its input."""
     return _with_neg(lambda x: x)
 
 
 def prints() -> Engine:
-    """Return an engine that chats on stdout when it is built."""
+    """Return an engine that prints to stdout when it is built."""
     sys.stdout.write("hello from the driver\n")
     return build_engine()
 
 
 def prints_while_computing() -> Engine:
-    """Return an engine in which Neg tells of its work on stdout."""
+    """Return an engine in which Neg prints to stdout."""
 
     def neg(x: Any) -> Any:
         sys.stdout.write("negating\n")
@@ -115,12 +115,12 @@ def _declines(x: Any) -> NoReturn:
 
 
 def refuses() -> Engine:
-    """Return an engine that registers Neg, and whose Neg takes no types whatever."""
+    """Return an engine that registers Neg, and whose Neg declines all types."""
     return _replaced(kernel_entry(specs.NEG, _declines, prepares=True))
 
 
 def decomposes_a_primitive() -> Engine:
-    """Return an engine whose Neg takes no types, and which has it computed by other kernels."""
+    """Return an engine whose Neg declines all types, so that other kernels compute it."""
     engine = refuses()
     instead = decomposition_entry(specs.NEG, lambda x: (x * 0) - x)
     engine.registry.add(Owner("misbehaving"), decompositions=[instead])
@@ -147,7 +147,7 @@ def raises_at_close() -> Engine:
 
 
 def claims_and_refuses() -> Engine:
-    """Return an engine that registers Square for no dtype in particular, and takes none."""
+    """Return an engine that registers Square without dtypes, and declines all."""
     return _replaced(kernel_entry(specs.SQUARE, _declines, prepares=True))
 
 
@@ -164,19 +164,19 @@ def claims_a_dtype_and_refuses() -> Engine:
 
 
 def claims_what_only_raises() -> Engine:
-    """Return an engine whose Reverse takes no types: only calls that must raise come out right."""
+    """Return an engine whose Reverse declines all types: only calls that must raise pass."""
     return _replaced(kernel_entry(specs.REVERSE, _declines, prepares=True))
 
 
 def registers_more() -> Engine:
-    """Return an engine whose Square would serve every dtype, and is claimed for int32 alone."""
+    """Return an engine whose Square works in every dtype, and is claimed for int32 alone."""
     return _replaced(
         kernel_entry(specs.SQUARE, lambda x: np.asarray(x * x), dtypes=(dt.int32,)), alone=True
     )
 
 
 class _CannotHold(Delegate):
-    """Declares float64, and takes none."""
+    """Declares float64, and refuses it."""
 
     def from_host(self, array: Any) -> Any:
         if array.dtype == "float64":
@@ -201,7 +201,7 @@ class _DeclaresLess(Delegate):
 
 
 class _Keeps(Delegate):
-    """Keeps every buffer that it ever made."""
+    """Keeps every buffer that it has made."""
 
     def __init__(self, clean: Any) -> None:
         super().__init__(clean)
@@ -232,7 +232,7 @@ def declares_less() -> Engine:
 
 
 def keeps_everything() -> Engine:
-    """Return an engine whose backend gives no memory back."""
+    """Return an engine whose backend releases no memory."""
     return _lying(_Keeps)
 
 
@@ -262,7 +262,7 @@ def answers_from_the_host() -> Engine:
 
 
 def leaves_it_to_others() -> Engine:
-    """Return an engine whose backend has no kernels: another backend is to answer for it."""
+    """Return an engine whose backend has no kernels, so that calls fall back to another one."""
     engine = build_engine()
     engine.open(REFERENCE)
     for name, owner in list(engine.registry.state.kernels):

@@ -1,4 +1,4 @@
-"""Backends that do nothing. They must fail, and loudly."""
+"""Backends that do nothing, and must fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NULL = "null"
 
 
 class NullBackend:
-    """Accepts everything and remembers nothing but dtype and shape."""
+    """Accepts everything, and keeps only dtype and shape."""
 
     name = NULL
     device = "nothing at all"
@@ -41,7 +41,7 @@ class NullBackend:
     def describe(self, buffer: Any) -> TensorType:
         """Return the type itself."""
         if not isinstance(buffer, TensorType):
-            raise TypeError(f"{buffer!r} is no buffer of the null backend")
+            raise TypeError(f"{buffer!r} is not a buffer of the null backend")
         return buffer
 
     def allocation(self, buffer: TensorType) -> tuple[Hashable, int]:
@@ -52,7 +52,7 @@ class NullBackend:
         """Do nothing."""
 
     def memory(self) -> Mapping[str, int]:
-        """Say nothing."""
+        """Return nothing."""
         return {}
 
     def close(self) -> None:
@@ -80,10 +80,10 @@ class _Source:
         return [NULL]
 
     def devices(self, name: str) -> None:
-        """Leave it to ``open``."""
+        """Return None: ``open`` decides."""
 
     def open(self, name: str, device: str | None) -> Opened:
-        """Open it, whatever is asked for."""
+        """Open it under any name."""
         del name, device
         owner = Owner("null", "0")
         table: KernelTable = self._kernels  # type: ignore[assignment]  # iterates over entries
@@ -97,7 +97,7 @@ def _engine(prepare: Callable[..., Any]) -> Engine:
 
 
 def zeros() -> Engine:
-    """Return an engine whose kernels give zeros of the right type."""
+    """Return an engine whose kernels return zeros of the right type."""
 
     def prepare(*_types: Any, out: Any) -> Callable[..., Any]:
         return lambda *_buffers: out
@@ -106,7 +106,7 @@ def zeros() -> Engine:
 
 
 def nothing() -> Engine:
-    """Return an engine whose kernels give nothing."""
+    """Return an engine whose kernels return nothing."""
 
     def prepare(*_types: Any, out: Any) -> Callable[..., Any]:
         del out

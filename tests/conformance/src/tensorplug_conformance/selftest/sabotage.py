@@ -1,6 +1,6 @@
-"""How a kernel of a clean backend is made wrong: wrapped, for one kernel, on one engine.
+"""Sabotage: wraps one kernel of a clean backend, on one engine, to make it wrong.
 
-A saboteur sees host arrays and a function that runs the clean kernel, and gives other arrays.
+A saboteur gets host arrays and a function that runs the clean kernel, and returns other arrays.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Call", "Saboteur", "Witness", "install"]
 class Call:
     """One call of a sabotaged kernel.
 
-    ``buffers`` are what the kernel was given; ``memory`` lasts as long as the plan, ``lasting``
+    ``buffers`` are the kernel's inputs; ``memory`` lasts as long as the plan, ``lasting``
     as long as the saboteur. ``allowed``: the error in ulp that the suite's table allows.
     """
 
@@ -56,16 +56,16 @@ class Call:
         return None if given is None else np.array(self.backend.to_host(given))
 
     def clean(self, inputs: Sequence[Any] | None = None, **changed: Any) -> list[Array]:
-        """Return what the clean kernel gives, perhaps for other inputs or attributes.
+        """Return the clean kernel's results, perhaps for other inputs or attributes.
 
-        What was not changed goes in as it lies: in other memory, sums may be rounded differently.
+        Unchanged inputs keep their memory: in other memory, sums may be rounded differently.
         """
         same = inputs is None or _unchanged(inputs, self.inputs())
         buffers = self.buffers if same else [self._device(operand) for operand in inputs or ()]
         return self._results(buffers, {**self.attributes, **changed})
 
     def clean_in_fresh_memory(self) -> list[Array]:
-        """Return what the clean kernel gives for copies of the inputs."""
+        """Return the clean kernel's results for copies of the inputs."""
         return self._results([self._device(operand) for operand in self.inputs()], self.attributes)
 
     def _results(self, buffers: Sequence[Any], attributes: Mapping[str, Any]) -> list[Array]:
@@ -73,7 +73,7 @@ class Call:
         return [np.array(self.backend.to_host(array)) for array in found]
 
     def as_of(self, inputs: Sequence[Any]) -> list[Array]:
-        """Return what the clean kernel gives for inputs that may have other types.
+        """Return the clean kernel's results for inputs that may have other types.
 
         Raises:
             ArgumentError, DTypeError: when the spec does not allow them.
@@ -86,7 +86,7 @@ class Call:
         return [np.array(self.backend.to_host(array)) for array in found]
 
     def type_of(self, given: Any) -> Any:
-        """Return the type of a buffer, of each in a list, or None of an absent one."""
+        """Return the type of a buffer, a list of types for a list, None for an absent one."""
         if isinstance(given, list):
             return [self.type_of(array) for array in given]
         return None if given is None else self.backend.describe(given)
@@ -115,12 +115,12 @@ def _unchanged(inputs: Sequence[Any], given: Sequence[Any]) -> bool:
 class Saboteur:
     """A plausible mistake in one kernel.
 
-    ``wrong`` takes a ``Call`` and gives the wrong arrays, or the very buffers if it is ``raw``;
-    of a gradient rule, it takes a ``RuleCall``.
-    They are cut or stretched to the shape and dtype that the spec demands, unless ``raw``.
+    ``wrong`` takes a ``Call`` (for a gradient rule, a ``RuleCall``) and returns the wrong arrays,
+    which are cut or stretched to the shape and dtype of the spec; with ``raw``, it returns the
+    buffers themselves.
     ``mode``: of the row in which it must be caught; ``detail``: which of several such mistakes.
-    ``demanded``: the cases must hold the occasion for it. Otherwise a kernel for which it makes
-    no difference whatever the inputs is not counted.
+    ``demanded``: the cases must give it an opportunity. Otherwise a kernel for which it never
+    makes a difference is not counted.
     """
 
     kind: str
@@ -134,13 +134,13 @@ class Saboteur:
 
     @property
     def name(self) -> str:
-        """What the matrix calls it."""
+        """Its name in the matrix."""
         return f"{self.kind}: {self.kernel}{f'.{self.detail}' if self.detail else ''}"
 
 
 @dataclass(slots=True)
 class Witness:
-    """Whether a saboteur has struck: ``struck`` if any result differed from the clean one.
+    """Records whether a saboteur has struck: whether any result differed from the clean one.
 
     ``signed_zero``: whether the sign of a zero makes a difference, as it does to the judge.
     """
@@ -150,13 +150,13 @@ class Witness:
     signed_zero: bool = True
 
     def compare(self, found: Sequence[Array], clean: Sequence[Array]) -> None:
-        """Take note of one call."""
+        """Record one call."""
         for a, b in zip(found, clean, strict=True):
             self.struck |= not _alike(a, b, signed_zero=self.signed_zero)
 
 
 def _alike(a: Array, b: Array, *, signed_zero: bool) -> bool:
-    """Return whether two results are the same to the judge; payloads of NaN are nobody's."""
+    """Return whether two results are equal for the judge, who ignores payloads of NaN."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind not in "fc":
@@ -170,7 +170,7 @@ def _alike(a: Array, b: Array, *, signed_zero: bool) -> bool:
 def install(
     session: Session, saboteur: Saboteur, witness: Witness | None = None, allowed: float = 0.5
 ) -> Handle:
-    """Put the saboteur in the place of its kernel, on this session's engine; removable.
+    """Replace the kernel by the saboteur on this session's engine; return what removes it.
 
     Raises:
         LookupError: when the clean backend has no such kernel.
@@ -182,7 +182,7 @@ def install(
     if owned is None:
         raise LookupError(f"backend {name!r} has no kernel {saboteur.kernel!r} to sabotage")
     entry: KernelEntry = owned.entry
-    # It asks for everything, so that an ignored attribute can be ignored on purpose.
+    # It asks for everything, so that a saboteur can ignore an attribute on purpose.
     asks = (*entry.spec.attributes, "backend", "out")
     wrapped = _Wrapped(entry, saboteur, witness or Witness(), allowed)
     wrong = dataclasses.replace(entry, function=wrapped.prepare, prepares=True, asks=asks)
@@ -251,7 +251,7 @@ class _Wrapped:
 
 
 def _fitted(array: Any, type_: TensorType) -> Array:
-    """Return a wrong result in the shape and dtype that the spec demands."""
+    """Return a wrong result in the shape and dtype of the spec."""
     given = np.asarray(array)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)

@@ -1,4 +1,4 @@
-"""The saboteurs, by kind. Each is a mistake that somebody has made in a real kernel."""
+"""The saboteurs, by kind. Each is a mistake from a real kernel."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _huge(call: Call) -> bool:
 
 
 def _without_a_half(x: Array) -> Array:
-    """Return what is there when the thread for the first half never ran."""
+    """Return the result if the thread for the first half never ran."""
     out = x.copy()
     half = out.reshape(-1)[: out.size // 2]
     half[...] = np.zeros((), x.dtype) if x.dtype.kind != "b" else ~half

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Results", "run"]
 
-_AT_ONCE: Final = 12  # saboteurs in one part: neighbours share cases and what is right
+_AT_ONCE: Final = 12  # saboteurs in one part: neighbours share cases and expected outputs
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is tried: on which clean backend, which kinds, and how many of those generated.
+    """The plan: the clean backend, the kinds, and how many of the generated saboteurs.
 
     ``thin``: one generated saboteur in so many, 0 for none; ``offset``: which one.
     """
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Results:
-    """What came of it: trials, and findings by the number of the saboteur."""
+    """The results: trials, and findings by the number of the saboteur."""
 
     trials: list[Trial]
     findings: list[Finding]
@@ -60,7 +60,7 @@ def run(
     started: Callable[[int], None] = lambda _total: None,
     heard: Callable[[], None] = lambda: None,
 ) -> Results:
-    """Carry out ``plan`` in ``jobs`` processes; the results do not depend on how many.
+    """Carry out ``plan`` in ``jobs`` processes; their number does not change the results.
 
     ``started`` is told how many parts there are; ``heard`` is called after each.
     """
@@ -110,7 +110,7 @@ _NULLS: Final = ("zeros", "nothing")
 
 @cache
 def _chosen(plan: Plan) -> list[Saboteur]:
-    """Return the saboteurs; those of one row together: its cases are kept for them alone."""
+    """Return the saboteurs, those of one row together, since its cases are kept only for them."""
     made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
     fitting = [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
     return sorted(fitting, key=lambda saboteur: (saboteur.kernel, saboteur.mode, saboteur.dtype))
@@ -118,7 +118,7 @@ def _chosen(plan: Plan) -> list[Saboteur]:
 
 @cache
 def _clean_rows(plan: Plan) -> list[Row]:
-    """Return the rows in which those written by hand are tried: on the clean backend they pass."""
+    """Return the rows of the saboteurs written by hand; the clean backend passes these rows."""
     hand = [saboteur for saboteur in saboteurs() if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
     return sorted({Row(saboteur.kernel, saboteur.dtype, saboteur.mode) for saboteur in hand})
 
@@ -142,7 +142,7 @@ def _carry_out(plan: Plan, part: Part) -> Told:
 
 
 def _tried(plan: Plan, which: tuple[int, ...]) -> list[tuple[int, str, str]]:
-    """Try saboteurs in turn, on one session; return numbers, since wrong kernels do not travel."""
+    """Try saboteurs in turn on one session; return numbers, since functions cannot be sent."""
     session = Session(engine_factory(None), plan.backend)
     bench = Bench(session, entries())
     found: list[tuple[int, str, str]] = []

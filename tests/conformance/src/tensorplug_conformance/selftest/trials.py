@@ -1,4 +1,4 @@
-"""Trials of the self test: what is tried, and whether it came out as it must."""
+"""Trials of the self test, and whether they came out right."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NULL_LEVEL = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing that was tried: whether it came out as it must, and what gave it away."""
+    """One trial: whether it came out right, and the evidence."""
 
     name: str
     right: bool
@@ -46,7 +46,7 @@ def try_null(function: str) -> Trial:
 
 
 def try_backend(backend: str, wrong: WrongBackend) -> Trial:
-    """Run the check that must find a wrong backend out."""
+    """Run the check that must catch a wrong backend."""
     (check,) = (check for check in checks(wrong.level) if check.id == wrong.check)
     session = Session(lambda: engine_with(wrong), backend)
     name = f"backend that {wrong.name}"
@@ -81,7 +81,7 @@ def try_saboteur(backend: str, entry: CaseEntry, saboteur: Saboteur) -> Finding:
     known = {entry.spec.name: entry}
     row = Row(saboteur.kernel, saboteur.dtype, saboteur.mode)
     primitive = saboteur.kernel in PRIMITIVES and saboteur.mode == "native"
-    assert row in rows(2 if primitive else 3, known)  # what is tried is part of the suite
+    assert row in rows(2 if primitive else 3, known)  # the tested code is part of the suite
     session = Session(engine_factory(None), backend)
     try:
         return Bench(session, known).try_one(saboteur)

@@ -1,4 +1,4 @@
-"""Level 4: programs. What kernels that are right one by one come to together."""
+"""Level 4: programs, in which kernels that are correct alone work together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compiled = eager: programs give what the functions give, and what NumPy says.
+"""Compiled = eager: programs return what the functions return, and what NumPy computes.
 
 Integers, booleans and random numbers must be the same bits. Floats may differ, since a backend may
-fuse kernels: each must lie within the bound for programs, of the reference and of one another.
+fuse kernels: they must be within the bound for programs of the reference and of one another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONG: Final = (1 << 14) + 3
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function, its arguments (from a seed), what it comes to, and how many steps it takes.
+    """A function, its arguments (from a seed), its reference, and how many steps it takes.
 
     ``reference`` takes and returns float64 arrays, in the same order as the function's results.
     """
@@ -223,10 +223,10 @@ def _read(results: Any) -> list[Array]:
 
 
 def judged(found: list[Array], meant: list[Array], what: str, steps: int = 1) -> None:
-    """Compare results with what they must be: floats within the bound of so many steps.
+    """Compare results with expected ones: floats within the bound of so many steps.
 
     Raises:
-        CheckFailedError: at the first that is wrong; ``what`` says what they are results of.
+        CheckFailedError: at the first wrong one; ``what`` names the function.
 
     """
     for at, (got, value) in enumerate(zip(found, meant, strict=True)):
@@ -248,10 +248,10 @@ def judged(found: list[Array], meant: list[Array], what: str, steps: int = 1) ->
 
 
 def _random(_target: Target, opened: Callable[[], Session]) -> None:
-    """A generator draws anew at every run, and what it draws eagerly."""
+    """A generator draws anew at every run, the same numbers as eagerly."""
     session = opened()
     if dt.uint32 not in session.device.backend.dtypes:
-        raise NotMeasuredError("the backend does not declare uint32, of which keys are")
+        raise NotMeasuredError("the backend does not declare uint32, the dtype of keys")
     with session.entered():
         eager, drawn = (tp.random.Generator(5) for _ in range(2))
 
@@ -263,13 +263,13 @@ def _random(_target: Target, opened: Callable[[], Session]) -> None:
         rounds = [(_read(noisy(x, eager)), _read(compiled(x))) for _ in range(3)]
     for one, other in rounds:
         if not all(map(same_bits, one, other)):
-            raise CheckFailedError("a compiled function draws other numbers than the same eagerly")
+            raise CheckFailedError("a compiled function draws other numbers than the eager one")
     if any(same_bits(rounds[0][1][1], later[1][1]) for later in rounds[1:]):
         raise CheckFailedError("a compiled function draws the same numbers at every run")
 
 
 def _variables(_target: Target, opened: Callable[[], Session]) -> None:
-    """Variables are read and assigned at every run, and what was read before stays."""
+    """Variables are read and assigned at every run, and tensors read before keep their values."""
     with opened().entered():
         total = tp.Variable(np.zeros(3, np.float32))
 

@@ -1,4 +1,4 @@
-"""Flat memory: what is held after N steps is held after 10 N, whatever the steps do."""
+"""Flat memory: as much is held after 10 N steps as after N, whatever the steps do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Step = Callable[[], object]
 
 
 class _InterruptedError(Exception):
-    """Flies through a program half way."""
+    """An exception half way through a program."""
 
 
 def _by_hand() -> Step:
@@ -120,7 +120,7 @@ def _refused() -> Step:
 
 
 def _fails_compiled() -> Step:
-    """A program whose call is refused: an operand was disposed of."""
+    """A program whose call is refused, since an operand was disposed of."""
     double = tp.compile(lambda x: tp.exp(x) * 2 + x)
     x = tp.asarray(np.ones(65, np.float32))
 
@@ -162,7 +162,7 @@ PROGRAMS: Final[dict[str, Callable[[], Step]]] = {
 
 
 def _figures(session: Session) -> dict[str, int]:
-    """Return all that can be counted of what is held.
+    """Return counts of everything held.
 
     The engine keeps Python's numbers as tensors, up to a limit; these are left out.
     """
@@ -190,12 +190,12 @@ def flat(session: Session, make: Callable[[], Step]) -> None:
     """Make a program; take N steps, and 9 N more.
 
     Raises:
-        CheckFailedError: when anything that can be counted is more then.
+        CheckFailedError: when a count has grown.
 
     """
     backend = session.device.backend
     try:
-        _figures(session)  # counting begins with the first question
+        _figures(session)  # counting begins with the first query
         step = make()
         for _ in range(N):
             step()

@@ -1,4 +1,4 @@
-"""Who ends when: scopes, disposal, and errors where something is used after its end."""
+"""Lifetimes: scopes, disposal, and errors where something is used after its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CHECKS"]
 
 
 def _scopes(_target: Target, opened: Callable[[], Session]) -> None:
-    """A scope frees what it must, and neither its result nor what was there before."""
+    """A scope frees its tensors, but neither its result nor earlier tensors."""
     with opened().entered():
         outside = tp.asarray(np.arange(6, dtype=np.float32))
         made: list[Any] = []
@@ -38,13 +38,13 @@ def _scopes(_target: Target, opened: Callable[[], Session]) -> None:
             ("a part of what was freed", part, np.array([2.0, 4.0])),
             ("from before", outside, np.arange(6.0)),
         ):
-            _fill()  # so that memory that was freed too soon is overwritten
+            _fill()  # overwrites memory that was freed too soon
             if not np.array_equal(found.numpy(), meant):
                 raise CheckFailedError(f"{name} is {found.tolist()}, must be {meant.tolist()}")
 
 
 def _fill() -> None:
-    """Write to as many pieces of memory of these sizes as a pool may have handed out."""
+    """Write to as many blocks of these sizes as a pool may have handed out."""
     for shape in ((6,), (12,), (2, 3), (2,)):
         _ = [tp.asarray(np.full(shape, -77, np.float32)) * 3 for _ in range(8)]
 
@@ -59,7 +59,7 @@ def _expect(tensor: Any, what: str) -> None:
 
 
 def _disposal(_target: Target, opened: Callable[[], Session]) -> None:
-    """Disposing of one tensor ends that one, and none that share its memory."""
+    """Disposing of one tensor ends that one, and no others that share its memory."""
     with opened().entered():
         whole = tp.asarray(np.arange(12, dtype=np.float32)) * 2
         views = [tp.reshape(whole, (3, 4)), whole[2:5], whole[::2]]
@@ -104,7 +104,7 @@ def _custom_gradients(_target: Target, opened: Callable[[], Session]) -> None:
 
     @tp.custom_grad
     def cube(x: Any) -> Any:
-        return x * x * x, lambda dy: dy * 5 * x * x  # not 3: so that it shows whose it is
+        return x * x * x, lambda dy: dy * 5 * x * x  # not 3, to tell it from the built-in rule
 
     with opened().entered():
         host = np.array([0.5, -1.25, 2.0], np.float32)

@@ -21,7 +21,7 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loss of parameters by name and one batch, and the same written in NumPy.
+    """A loss of named parameters and one batch, and the same loss in NumPy.
 
     ``loss`` takes parameters, x and y as tensors; ``reference`` takes them as float64 arrays
     and returns the loss and its gradients, worked out by hand. ``data`` are x and y.

@@ -12,7 +12,9 @@ from tensorplug_conformance.case import Array
 __all__ = ["adam", "convolutional", "logistic", "momentum", "perceptron", "sgd", "trained"]
 
 Gradients = dict[str, Array]
-Update = Callable[[Array, dict[str, Any], int], Array]  # gradient, state, step from 1: the fall
+Update = Callable[
+    [Array, dict[str, Any], int], Array
+]  # gradient, state, step from 1 -> what to subtract
 
 
 def logistic(p: Mapping[str, Array], x: Array, y: Array) -> tuple[float, Gradients]:
@@ -72,7 +74,7 @@ def sgd(rate: float) -> Update:
 
 
 def momentum(rate: float, kept: float) -> Update:
-    """Return gradient descent that keeps a part of its speed."""
+    """Return gradient descent with momentum."""
 
     def fall(g: Array, state: dict[str, Any], _step: int) -> Array:
         state["v"] = kept * state.get("v", 0.0) + g

@@ -26,7 +26,7 @@ _STEPS: Final = 5
 
 
 def digests(session: Session) -> list[str]:
-    """Return what each program comes to: its name, and a hash over all bits of its results."""
+    """Return for each program its name, and a hash over all bits of its results."""
     with session.entered():
         return [f"{name}: {hashlib.sha256(bits).hexdigest()}" for name, bits in _results(session)]
 
@@ -74,11 +74,11 @@ def _in_a_process(target: Target) -> list[str]:
     command = [sys.executable, "-m", __spec__.name, target.backend]
     command += [target.factory] if target.factory else []
     try:
-        done = subprocess.run(  # our own module, with a name from our own command line
+        done = subprocess.run(  # our own module and arguments
             command, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: no end within {SECONDS:g} s") from None
+        raise CheckFailedError(f"it hung: it did not end within {SECONDS:g} s") from None
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-12:])
         raise CheckFailedError(f"a process ended with status {done.returncode}:\n{last}")
@@ -90,7 +90,7 @@ _MARK: Final = "result: "
 
 
 def main(arguments: list[str]) -> int:
-    """Print what each program comes to on a backend: its name, and perhaps an engine factory."""
+    """Print the hashes of all programs for a backend, perhaps with an engine factory."""
     backend, *factory = arguments
     session = Session(engine_factory(factory[0] if factory else None), backend)
     sys.stdout.writelines(f"{_MARK}{digest}\n" for digest in digests(session))

@@ -1,4 +1,4 @@
-"""Checkpoints: a training that was saved and loaded goes on as if nothing had happened."""
+"""Checkpoints: training that was saved and loaded continues with the same bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
             tensors |= {f"{slot}.{names[who]}": state for who, state in kept[slot].items()}
         tp.save(tensors, path, metadata={"iterations": str(kept["iterations"])})
         loaded = tp.load(path)
-        other.steps(1)  # its own state must give way
+        other.steps(1)  # replaces its own state
         for name, parameter in other.parameters.items():
             parameter.assign(loaded[f"p.{name}"])
         weights: dict[str, Any] = {"iterations": kept["iterations"]}
@@ -55,7 +55,7 @@ def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
         pairs = [(run.steps(_STEPS), other.steps(_STEPS))]
         same = all(map(same_bits, run.values().values(), other.values().values()))
     if pairs[0][0] != pairs[0][1] or not same:
-        raise CheckFailedError("a training that was loaded from a file goes on differently")
+        raise CheckFailedError("training that was loaded from a file continues differently")
 
 
 def _copies(_target: Target, opened: Callable[[], Session]) -> None:
@@ -78,7 +78,7 @@ def _copies(_target: Target, opened: Callable[[], Session]) -> None:
         for way, found in ways.items():
             for name, host in hosts.items():
                 if not same_bits(np.asarray(found[name].numpy()), host):
-                    raise CheckFailedError(f"{name} is other bits after {way}")
+                    raise CheckFailedError(f"{name} has other bits after {way}")
 
 
 CHECKS: Final = (

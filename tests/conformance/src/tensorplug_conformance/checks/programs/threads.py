@@ -66,7 +66,7 @@ def _compare(session: Session, work: Callable[[int], list[Array]]) -> None:
         raise CheckFailedError("; ".join(faults[:3]))
     for number, meant in enumerate(alone):
         if not all(map(same_bits, meant, found[number])):
-            raise CheckFailedError(f"thread {number} came to other bits than the same work alone")
+            raise CheckFailedError(f"thread {number} got other bits than the same work alone")
 
 
 def _trainings(_target: Target, opened: Callable[[], Session]) -> None:

@@ -61,7 +61,7 @@ TRAININGS: Final = (
 
 
 class Run:
-    """One training under way, in the current context."""
+    """One training in progress, in the current context."""
 
     def __init__(self, training: Training, dtype: str = "float32", seed: int = 0) -> None:
         model = training.model
@@ -73,7 +73,7 @@ class Run:
         self.parameters: dict[str, Any] = {name: make(item) for name, item in start.items()}
 
     def loss(self) -> Any:
-        """Return the loss as it is now."""
+        """Return the current loss."""
         return self._loss(self.parameters, self.x, self.y)
 
     def step(self) -> Any:
@@ -116,7 +116,7 @@ def judge(
     parameters: Mapping[str, Array],
     dtype: str,
 ) -> None:
-    """Compare a training with its reference; what it may be off by grows with each step.
+    """Compare a training with its reference; the allowed error grows with each step.
 
     That is ``factor * eps * steps`` of the first loss, or of the largest parameter of a name.
 

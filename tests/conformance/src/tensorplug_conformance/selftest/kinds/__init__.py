@@ -1,4 +1,4 @@
-"""Kinds of mistakes that any kernel may have; each kernel of the catalogue gets those that fit."""
+"""Kinds of mistakes that any kernel may have; every kernel gets those that fit it."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ _REFUSALS = (ValueError, IndexError, TypeError, ArithmeticError, KeyError, Tenso
 
 
 def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
-    """Yield those for each attribute of a kernel."""
+    """Yield the saboteurs for each attribute of a kernel."""
     dtype = chosen(entry, ORDINARY)
-    assert dtype is not None  # it need not be one of them
+    assert dtype is not None  # the default need not be among them
     for name in entry.spec.attributes:
         for kind, replaced in (
             ("attribute ignored", _default),
@@ -71,7 +71,7 @@ def _first(call: Call, name: str) -> Any:
 
 
 def _next(call: Call, name: str) -> Any:
-    """Return a number, or the first of several, one greater; the other of two truth values."""
+    """Return a number plus 1, the first of several plus 1, or the negated boolean."""
     value = call.attributes[name]
     return _greater(value)
 
@@ -95,7 +95,7 @@ def _broadened(call: Call, name: str) -> Any:
 
 
 def _next_axis(call: Call, name: str) -> Any:
-    """Return the axis after the one that is meant, of several each; after the last the first."""
+    """Return the axis after the right one, for each of several; after the last comes the first."""
     value = call.attributes[name]
     rank = max(
         (operand.ndim for operand in call.inputs() if isinstance(operand, np.ndarray)), default=0

@@ -1,4 +1,4 @@
-"""What a kind of mistake is."""
+"""Kinds of mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXACT: Final = ("int32", "float32")
 
 
 def anywhere(_entry: CaseEntry) -> bool:
-    """Return that a kind fits every kernel."""
+    """Return True: the kind fits every kernel."""
     return True
 
 
@@ -32,7 +32,7 @@ class Kind:
 
     ``dtypes``: those in which it is tried, the first that the kernel has rows for; with
     ``strict`` there must be one of them, otherwise any dtype of the kernel will do.
-    ``fits``: which kernels can have it at all. ``raw`` and ``demanded``: see ``Saboteur``.
+    ``fits``: which kernels can have it. ``raw`` and ``demanded``: see ``Saboteur``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Kernels that mistreat memory: they write into inputs, keep buffers, hand them out again."""
+"""Kernels that misuse memory: they write into inputs, keep buffers, or reuse them."""
 
 from __future__ import annotations
 

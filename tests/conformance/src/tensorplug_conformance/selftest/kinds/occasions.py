@@ -1,4 +1,4 @@
-"""Results that are wrong only now and then: for large, strided, empty, scalar, repeated calls."""
+"""Results that are sometimes wrong: for large, strided, empty, scalar or repeated calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _given(call: Call) -> list[Array]:
 
 
 def _wrong_where_large(call: Call) -> Any:
-    """Change the last element where inputs or results are large, of whatever size they come."""
+    """Change the last element of every result where inputs or results are large."""
     found = call.clean()
     most = max(array.size for array in (*found, *_given(call)))
     return [changed(array, -1) for array in found] if most > _LARGE else found
@@ -127,7 +127,7 @@ def _may_be_large(entry: CaseEntry) -> bool:
 
 
 def _may_be_strided(entry: CaseEntry) -> bool:
-    """Return whether inputs may lie apart: not those of one axis, which a slice leaves dense.
+    """Return whether inputs may be strided: not those of one axis, which a slice leaves dense.
 
     BroadcastArgs takes shapes, RandomBits a key of four words.
     """

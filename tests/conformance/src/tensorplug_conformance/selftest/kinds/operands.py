@@ -1,4 +1,4 @@
-"""Inputs that are misread: swapped, not broadcast, narrowed, taken for another type."""
+"""Inputs that are misread: swapped, not broadcast, narrowed, or read as another type."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS"]
 
-_NUDGED: Final = 4096  # elements: among more, equals are not looked for
+_NUDGED: Final = 4096  # elements: duplicates are not looked for among more
 
 
 def _reading(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
-    """Return a saboteur that takes its data for something else; indices are left alone."""
+    """Return a saboteur that misreads its data, but not indices."""
 
     def wrong(call: Call) -> Any:
         with np.errstate(all="ignore"):
@@ -54,10 +54,10 @@ def _attempt(call: Call, inputs: list[Any]) -> Any:
 
 
 def _only_what_changed(call: Call, found: list[Array]) -> list[Array]:
-    """Return ``found``, but for what other values of the inputs do not change.
+    """Return ``found``, with clean results where the changed inputs make no difference.
 
-    Other values lie in fresh memory, and a kernel may round otherwise there (NumPy's loops with
-    AVX-512 do, where elements do not lie side by side). That is no mistake.
+    Changed inputs are in new memory, where a kernel may round differently (NumPy's loops with
+    AVX-512 do, where elements are not contiguous). That is not a mistake.
     """
     before, fresh = call.clean(), call.clean_in_fresh_memory()
     kept = []
@@ -142,7 +142,7 @@ def _indices(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 
 
 def _as_signed(call: Call) -> Any:
-    """Take unsigned integers for signed ones of the same width."""
+    """Read unsigned integers as signed ones of the same width."""
 
     def seen(given: Any) -> Any:
         if isinstance(given, list):
@@ -184,9 +184,9 @@ def _returned(found: Array, type_: Any) -> Array:
 
 
 def _nudged(sign: int) -> Callable[[Array], Array]:
-    """Return what makes each of several equal elements a little larger than the one before.
+    """Return offsets that make each of several equal elements a little larger than the one before.
 
-    So the last of them is taken for the largest, or with the other sign for the smallest.
+    Then the last of them is the largest, or with the other sign the smallest.
     """
 
     def nudge(x: Array) -> Array:
@@ -213,7 +213,7 @@ def _last_update(call: Call) -> Any:
 
 
 def _overtaken(places: Array) -> Array:
-    """Return which rows of a table of places come again further down."""
+    """Return which rows of a table of indices occur again further down."""
     rows = places.reshape(len(places), -1) if places.ndim else places.reshape(1, 1)
     again = np.zeros(len(rows), dtype=bool)
     seen: set[bytes] = set()
@@ -236,7 +236,7 @@ def _without(given: Any, lost: Array) -> Any:
 
 
 def _chooses(entry: CaseEntry) -> bool:
-    """Return whether results are exact: a choice among the inputs, or what they compare to."""
+    """Return whether results are exact: a choice among the inputs, or a comparison."""
     return any(dtype.name == "float32" for dtype in entry.dtypes) and (
         tolerances().of(entry, dt.float32) == 0
     )

@@ -1,4 +1,4 @@
-"""Results that are wrong in themselves: values, rounding, special values, order, type."""
+"""Results that are always wrong: values, rounding, special values, order, type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def each_result(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
 
 
 def changed(x: Array, at: int = 0) -> Array:
-    """Return a copy with one element that is another."""
+    """Return a copy with one element changed."""
     out = x.copy()
     if not out.size:
         return out
@@ -79,7 +79,7 @@ def _zeros_positive(x: Array) -> Array:
 
 
 def _coarse(x: Array) -> Array:
-    """Return what is left of a third of the digits."""
+    """Return the array rounded to a third of its digits."""
     return x * x.dtype.type(1 + 2.0 ** (-np.finfo(x.dtype).nmant // 3)) if _floating(x) else x
 
 

@@ -32,7 +32,7 @@ _COMPLEX: Final = ("complex64", "complex128")
 
 
 def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
-    """Yield those for each input that is differentiated."""
+    """Yield the saboteurs for each input that is differentiated."""
     stopped = _stopped(entry)
     for wrt in entry.wrt:
         if wrt in stopped:
@@ -59,7 +59,7 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
 
 @cache
 def _stops() -> frozenset[tuple[str, str]]:
-    """Return the kernels and inputs that are said to have no derivative."""
+    """Return the kernels and inputs whose gradient is stopped."""
     return frozenset(
         (entry.spec.name, entry.wrt)
         for table in catalogue.gradients()
@@ -102,11 +102,11 @@ class RuleCall:
     type: Any
 
     def clean(self, **changed: Any) -> Any:
-        """Return what the right rule gives, perhaps for other arguments."""
+        """Return the right rule's result, perhaps for other arguments."""
         given = {**self.arguments, **changed}
         values = [given[name] for name in self.entry.asks]
         rule = self.entry.rule
-        assert rule is not None  # it would not have been made wrong
+        assert rule is not None  # only existing rules are replaced
         kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
         if inspect.Parameter.KEYWORD_ONLY in kinds:
             return rule(**dict(zip(self.entry.asks, values, strict=True)))
@@ -137,7 +137,7 @@ def _without_dy(call: RuleCall) -> Any:
 
 
 def _doubled(call: RuleCall) -> Any:
-    """Count what was stretched twice, as a rule does that sums over its axes itself."""
+    """Double broadcast inputs, as does a rule that also sums over their axes."""
     stretched = call.arguments[call.dys[0]].shape != call.type.shape
     return _map_tensors(call.clean(), lambda tensor: tensor * 2 if stretched else tensor)
 
@@ -149,10 +149,10 @@ def _conjugated(call: RuleCall) -> Any:
 
 
 def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Handle:
-    """Put a wrong rule in the place of that for ``saboteur.detail``, on this session's engine.
+    """Replace the rule for ``saboteur.detail`` by a wrong one, on this session's engine.
 
     Raises:
-        LookupError: when there is no rule to make wrong.
+        LookupError: there is no rule to replace.
 
     """
     owned = session.engine.registry.state.gradient(saboteur.kernel, saboteur.detail)

@@ -1,7 +1,7 @@
-"""Clean backends made wrong in what only whole programs show, for the checks of level 4.
+"""Clean backends with faults that only whole programs show, for the checks of level 4.
 
-What is wrong shows neither in one call of a kernel nor in a second one. Each function of the
-modules returns an engine, so that it can be named to another process.
+The faults show neither in one call of a kernel nor in a second one. Each function of the
+modules returns an engine, so that another process can be given its name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Engines that go wrong in compiled programs alone."""
+"""Engines that are wrong in compiled programs only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _running(call: FlatCall, change: Callable[[Any, tuple[Any, ...]], Any]) -> FlatCall:
-    """Return a call of one output that does what ``change`` makes of its result and inputs."""
+    """Return a call of one output, which ``change`` computes from its result and inputs."""
 
     def run(*buffers: Any) -> Any:
         found = call.run(*buffers)
@@ -55,7 +55,7 @@ def clean() -> Engine:
 
 
 def swaps_operands() -> Engine:
-    """Return an engine that takes the operands of a fused subtraction the wrong way round."""
+    """Return an engine that swaps the operands of a fused subtraction."""
 
     def rewrite(call: FlatCall, _program: FlatProgram) -> FlatCall:
         if call.name != "Sub":
@@ -66,7 +66,7 @@ def swaps_operands() -> Engine:
 
 
 def computes_in_half() -> Engine:
-    """Return an engine that keeps what lies between fused kernels in float16."""
+    """Return an engine that keeps intermediate results of fused kernels in float16."""
 
     def rewrite(call: FlatCall, program: FlatProgram) -> FlatCall:
         if not _floating(program, call) or call.outputs[0] in program.outputs:
@@ -77,7 +77,7 @@ def computes_in_half() -> Engine:
 
 
 def remembers_results() -> Engine:
-    """Return an engine whose calls go by the shapes they have seen."""
+    """Return an engine whose calls return earlier results for the same shapes."""
 
     def rewrite(call: FlatCall, _program: FlatProgram) -> FlatCall:
         seen: dict[Any, Any] = {}
@@ -92,7 +92,7 @@ def remembers_results() -> Engine:
 
 
 def owns_results() -> Engine:
-    """Return an engine with one buffer for a result of each program."""
+    """Return an engine with one result buffer per program."""
 
     def rewrite(call: FlatCall, program: FlatProgram) -> FlatCall:
         if call.outputs[0] not in program.outputs:
@@ -111,7 +111,7 @@ def owns_results() -> Engine:
 
 
 def writes_into_arguments() -> Engine:
-    """Return an engine that takes the memory of its first operand for scratch."""
+    """Return an engine that uses the memory of its first operand as scratch."""
 
     def scratched(found: Array, inputs: Any) -> Array:
         first = inputs[0]
@@ -127,7 +127,7 @@ def writes_into_arguments() -> Engine:
 
 
 def loses_the_last_block() -> Engine:
-    """Return an engine that leaves the rest of a long array out when it goes by blocks."""
+    """Return an engine that drops the last, incomplete block of a long array."""
 
     def cut(found: Array, _inputs: Any) -> Array:
         block = 1 << 12
@@ -153,7 +153,7 @@ def fails_where_empty() -> Engine:
 
 
 def keeps_what_it_made() -> Engine:
-    """Return an engine that forgets to let go of what lay between the calls of a program."""
+    """Return an engine that keeps the intermediate results of a program."""
     kept: list[Any] = []
 
     def hold(found: Any, _inputs: Any) -> Any:

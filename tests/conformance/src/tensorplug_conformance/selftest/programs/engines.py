@@ -34,12 +34,12 @@ class _Rewrites(Delegate):
 
 
 def delegating(make: Callable[[Any], Any]) -> Engine:
-    """Return an engine whose backend is what ``make`` makes of the clean one."""
+    """Return an engine whose backend is the clean one, wrapped by ``make``."""
     return engine_with(WrongBackend("delegates", make, 4, ""))
 
 
 def compiling(rewrite: Callable[[FlatCall, FlatProgram], FlatCall]) -> Engine:
-    """Return an engine that runs other calls in place of those of each compiled program."""
+    """Return an engine that replaces the calls of each compiled program."""
     return delegating(partial(_Rewrites, rewrite=rewrite))
 
 
@@ -53,7 +53,7 @@ def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -
 
 
 def with_results(spec: KernelSpec, change: Callable[[Any], Any]) -> Engine:
-    """Return an engine whose kernel of ``spec`` gives what ``change`` makes of each result."""
+    """Return an engine whose kernel of ``spec`` has its results changed by ``change``."""
     found = build_engine()
     found.open(REFERENCE)
     owned = found.registry.state.kernel(spec.name, REFERENCE)

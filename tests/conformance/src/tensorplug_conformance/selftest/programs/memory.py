@@ -1,4 +1,4 @@
-"""Engines that lose track of memory: of who sees it, of what was written, of what it held."""
+"""Engines that lose track of memory: of its views, its writes, or its contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def recycles_what_has_views() -> Engine:
-    """Return an engine that takes memory back when its first buffer goes, whoever looks at it."""
+    """Return an engine that reclaims memory when its first buffer goes, despite views."""
     blocks: list[tuple[Array, weakref.ref[Array]]] = []
 
     def product(a: Array, b: Array) -> Array:
@@ -45,7 +45,7 @@ def recycles_what_has_views() -> Engine:
 
 
 class _Unguarded(Delegate):
-    """Writes in place without a look at who else sees the memory."""
+    """Writes in place whatever else sees the memory."""
 
     def exclusive(self, buffer: Array) -> Unguarded:
         return Unguarded(buffer, _write)
@@ -57,7 +57,7 @@ def _write(array: Array, key: tuple[Any, ...], value: Array) -> bool:
 
 
 def overwrites_what_others_see() -> Engine:
-    """Return an engine that adds nothing by a view of the operand, and writes through views."""
+    """Return an engine that returns a view for x + 0, and writes through views."""
 
     def total(a: Array, b: Array) -> Array:
         spared = a.shape == np.broadcast_shapes(a.shape, b.shape) and not np.any(b)
@@ -67,7 +67,7 @@ def overwrites_what_others_see() -> Engine:
 
 
 class _WritesLater(Delegate):
-    """Queues what is to be overwritten, and does not wait for it before data is read."""
+    """Queues writes, and does not wait for them before data is read."""
 
     def __init__(self, clean: Backend) -> None:
         super().__init__(clean)
@@ -91,12 +91,12 @@ class _WritesLater(Delegate):
 
 
 def writes_later() -> Engine:
-    """Return an engine whose writes in place have happened by the second time one looks."""
+    """Return an engine whose writes in place become visible at the second read."""
     return delegating(_WritesLater)
 
 
 class _OnePlace(Delegate):
-    """Hands out the staging memory of downloads itself: the next one goes there too."""
+    """Returns the staging memory of downloads, which the next download overwrites."""
 
     def __init__(self, clean: Backend) -> None:
         super().__init__(clean)
@@ -114,5 +114,5 @@ class _OnePlace(Delegate):
 
 
 def downloads_to_one_place() -> Engine:
-    """Return an engine whose downloads are right until the next one comes."""
+    """Return an engine whose downloads are valid until the next one."""
     return delegating(_OnePlace)

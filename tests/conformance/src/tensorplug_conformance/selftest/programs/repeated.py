@@ -1,4 +1,4 @@
-"""Engines with a kernel that goes wrong only after many calls, or in some processes."""
+"""Engines with a kernel that is wrong only after many calls, or in some processes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _nudged(x: Array, at: int = 0) -> Array:
 
 
 def differs_by_process() -> Engine:
-    """Return an engine whose products depend on where the process happens to lie."""
+    """Return an engine whose products depend on the addresses of the process."""
 
     def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
         found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -67,7 +67,7 @@ def tunes_itself() -> Engine:
 
 
 def tunes_convolutions() -> Engine:
-    """Return an engine that takes a faster convolution, of half the digits, from the fourth on."""
+    """Return an engine with a faster convolution, of half the digits, from the fourth call on."""
     calls: Counter[tuple[int, ...]] = Counter()
 
     def tuned(found: Array) -> Array:
@@ -94,7 +94,7 @@ def leaks_now_and_then() -> Engine:
 
 
 def tires() -> Engine:
-    """Return an engine whose sums start from what an old call has left, once in thirty."""
+    """Return an engine whose sums start from an old call's result, once in thirty."""
     calls, left = itertools.count(1), [0.0]
 
     def total(x: Array, *, axis: Any, keep_dims: bool) -> Array:
@@ -108,7 +108,7 @@ def tires() -> Engine:
 
 
 def takes_operands_for_different() -> Engine:
-    """Return an engine that multiplies in place where it thinks that nobody else looks."""
+    """Return an engine that multiplies in place although others see the memory."""
 
     def product(a: Array, b: Array) -> Array:
         if a is b:
@@ -119,7 +119,7 @@ def takes_operands_for_different() -> Engine:
 
 
 def computes_on_the_host() -> Engine:
-    """Return an engine that fetches large operands to multiply them."""
+    """Return an engine that multiplies large operands on the host."""
 
     def product(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, backend: Any) -> Any:
         hosts = [backend.to_host(array) for array in (a, b)]
@@ -132,7 +132,7 @@ def computes_on_the_host() -> Engine:
 
 
 def multiplies_in_one_place() -> Engine:
-    """Return an engine whose products pass through one place for all threads."""
+    """Return an engine whose products pass through one buffer for all threads."""
     scratch: dict[Any, Array] = {}
 
     def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:

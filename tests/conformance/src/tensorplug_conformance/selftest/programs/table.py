@@ -1,4 +1,4 @@
-"""What goes wrong in programs, and the check of level 4 that must find it out."""
+"""Wrong programs, and the checks of level 4 that must catch them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["WRONG_PROGRAMS", "WrongProgram", "try_program"]
 
 @dataclass(frozen=True, slots=True)
 class WrongProgram:
-    """``make`` returns the engine, and ``check`` of level 4 must find it out."""
+    """``make`` returns the engine, and ``check`` of level 4 must catch it."""
 
     make: Callable[[], Engine]
     check: str
@@ -83,7 +83,7 @@ WRONG_PROGRAMS: Final = (
 
 
 def try_program(wrong: WrongProgram) -> tuple[str, bool, str]:
-    """Run the check that must find it out; return what was tried, whether it was, and by what."""
+    """Run the check that must catch it; return the trial's name, success and evidence."""
     (check,) = (check for check in checks(4) if check.id == wrong.check)
     target = Target(REFERENCE, f"{wrong.make.__module__}:{wrong.make.__name__}")
     session = Session(engine_factory(target.factory), REFERENCE)
