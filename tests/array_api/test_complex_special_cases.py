@@ -17,7 +17,7 @@ import tensorplug as tp
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 POSITIVE = (0.5, 1.0, 2.5)
-NONZERO = (*POSITIVE, *(-item for item in POSITIVE))
+NONZERO = (*POSITIVE, *(-number for number in POSITIVE))
 FINITE = (*NONZERO, 0.0, -0.0)
 ANY = (*FINITE, INF, -INF, NAN)
 CLASSES: dict[str, tuple[float, ...]] = {
@@ -170,10 +170,10 @@ def same(one: complex, other: complex) -> bool:
     ("name", "other"), [("asin", "asinh"), ("atan", "atanh"), ("sin", "sinh"), ("tan", "tanh")]
 )
 def test_as_if_by_the_hyperbolic_function(name: str, other: str, dtype: tp.DType) -> None:
-    turned = [complex(-item.imag, item.real) for item in EVERY]  # j times each, part by part
+    turned = [complex(-number.imag, number.real) for number in EVERY]  # j times each, part by part
     direct = np.asarray(getattr(tp, name)(tp.asarray(np.asarray(EVERY, dtype.numpy)))).tolist()
     hyper = np.asarray(getattr(tp, other)(tp.asarray(np.asarray(turned, dtype.numpy)))).tolist()
-    back = [complex(item.imag, -item.real) for item in hyper]
+    back = [complex(number.imag, -number.real) for number in hyper]
     pairs = zip(EVERY, direct, back, strict=True)
     assert [(x, one, two) for x, one, two in pairs if not same(one, two)] == []
 
@@ -181,8 +181,8 @@ def test_as_if_by_the_hyperbolic_function(name: str, other: str, dtype: tp.DType
 @pytest.mark.parametrize("dtype", [tp.complex64, tp.complex128], ids=str)
 def test_abs_is_hypot_and_predicates_ask_both_parts(dtype: tp.DType) -> None:
     x = tp.asarray(np.asarray(EVERY, dtype.numpy))
-    moduli = [math.hypot(item.real, item.imag) for item in EVERY]
+    moduli = [math.hypot(number.real, number.imag) for number in EVERY]
     assert np.allclose(np.asarray(tp.abs(x)), moduli, rtol=1e-6, equal_nan=True)
     for name in ("isfinite", "isinf", "isnan"):
-        wanted = [getattr(cmath, name)(item) for item in EVERY]
+        wanted = [getattr(cmath, name)(number) for number in EVERY]
         assert np.array_equal(getattr(tp, name)(x), wanted), name

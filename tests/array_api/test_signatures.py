@@ -27,7 +27,7 @@ EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def names(module: Any) -> list[str]:
-    return sorted({item for item in module.__all__ if not item.startswith("__")} - OWN)
+    return sorted({name for name in module.__all__ if not name.startswith("__")} - OWN)
 
 
 MODULES = [
@@ -53,7 +53,7 @@ def test_signature(reference: Any, module: Any, name: str) -> None:
     function = getattr(module, name)
     wanted = list(inspect.signature(reference).parameters.values())
     found = list(inspect.signature(function).parameters.values())
-    by_name = {item.name: item for item in found}
+    by_name = {member.name: member for member in found}
     for position, item in enumerate(wanted):
         if item.kind is BY_POSITION:
             assert position < len(found), f"{name} takes no argument {position}"
@@ -65,7 +65,7 @@ def test_signature(reference: Any, module: Any, name: str) -> None:
             ours = by_name[item.name]
             assert ours.kind is item.kind or ours.kind is EITHER, f"{item.name} of {name}"
             _same_default(name, ours, item)
-    extra = [item for item in found if item.name not in {one.name for one in wanted}]
+    extra = [member for member in found if member.name not in {one.name for one in wanted}]
     for item in extra:  # ours may take more, but must not ask for it
         optional = item.default is not EMPTY or item.kind in (item.VAR_POSITIONAL, BY_POSITION)
         assert optional, f"{name} must not need {item.name}"
@@ -90,7 +90,7 @@ def test_methods_and_attributes() -> None:
         if item not in dir(object) and (not item.startswith("_") or item.startswith("__"))
     }
     wanted -= {"__buffer__", "__weakref__", "__module__", "__dict__"}
-    assert sorted(item for item in wanted if not hasattr(tp.Tensor, item)) == []
+    assert sorted(member for member in wanted if not hasattr(tp.Tensor, member)) == []
 
 
 @pytest.mark.parametrize("name", ["e", "inf", "nan", "newaxis", "pi"])

@@ -16,7 +16,7 @@ import tensorplug as tp
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 POSITIVE = (1e-30, 0.5, 1.0, 2.0, 3.0, 1e30)
-NEGATIVE = tuple(-item for item in POSITIVE)
+NEGATIVE = tuple(-number for number in POSITIVE)
 CLASSES: dict[str, tuple[float, ...]] = {
     "nan": (NAN,),
     "+inf": (INF,),

@@ -22,7 +22,7 @@ def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
     whole = dt.float32 if dt.float32 in entry.dtypes else entry.dtypes[0]
     for dtype in entry.dtypes:
         found = cases_of(entry, Row(kernel, dtype.name, "native"), 0)
-        valid = [item for item in found if not isinstance(item.expected, type)]
+        valid = [case for case in found if not isinstance(case.expected, type)]
         for case in valid if dtype is whole else valid[:2]:
             yield entry.spec, case
 
@@ -41,5 +41,5 @@ def run_twice(spec: Any, case: Any) -> bool:
 
 def _operand(given: Any) -> Any:
     if isinstance(given, list):
-        return [_operand(item) for item in given]
+        return [_operand(part) for part in given]
     return None if given is None else creation.asarray(given)

@@ -124,17 +124,19 @@ def counted(table: KernelTable) -> Any:
 
 def _counted(entry: Any) -> Any:
     def kernel(*given: Any, backend: CountingBackend, **options: Any) -> Any:
-        buffers = [item for one in given for item in (one if isinstance(one, list) else [one])]
+        buffers = [buffer for one in given for buffer in (one if isinstance(one, list) else [one])]
         result = entry.function(*map(_arrays, given), **options)
 
         def wrapped(array: np.ndarray) -> Buffer:
             shared = [buffer for buffer in buffers if np.shares_memory(buffer.array, array)]
             return backend.view(shared[0], array) if shared else backend.make(array)
 
-        return [wrapped(item) for item in result] if isinstance(result, list) else wrapped(result)
+        return (
+            [wrapped(output) for output in result] if isinstance(result, list) else wrapped(result)
+        )
 
     return dataclasses.replace(entry, function=kernel, asks=(*entry.asks, "backend"))
 
 
 def _arrays(given: Any) -> Any:
-    return [item.array for item in given] if isinstance(given, list) else given.array
+    return [buffer.array for buffer in given] if isinstance(given, list) else given.array

@@ -185,9 +185,9 @@ def test_other_threads_may_free_what_was_counted(engine):
     assert memory.bytes == 8 * 200 * 12
     go = threading.Event()
 
-    def drop(each):
+    def drop(parts):
         go.wait()
-        each.clear()
+        parts.clear()
 
     threads = [threading.Thread(target=drop, args=(tensor,)) for tensor in tensors[1:]]
     for thread in threads:

@@ -101,7 +101,7 @@ def test_formatting_several_numbers_as_one():
         format(tp.asarray([1.0, 2.0]), ".3f")
 
 
-def test_astype_copies_or_not_and_goes_elsewhere():
+def test_astype_copies_or_not_and_changes_the_device():
     x = tp.asarray([1.5, -2.5])
     assert tp.astype(x, "float32", copy=False) is x
     assert tp.astype(x, "float32") is not x

@@ -221,16 +221,16 @@ def test_the_callers_dy_is_left_alone(f: str) -> None:
 # vjp ------------------------------------------------------------------------------------
 
 
-def test_a_pull_may_be_called_more_than_once() -> None:
-    y, pull = tp.vjp(lambda a, b: a * b, tensor([2.0, 3.0]), tensor([5.0, 7.0]))
+def test_a_vjp_may_be_called_more_than_once() -> None:
+    y, vjp = tp.vjp(lambda a, b: a * b, tensor([2.0, 3.0]), tensor([5.0, 7.0]))
     same(y, [10, 21])
     for dy in ([1.0, 1.0], [0.0, 2.0], [1.0, 1.0]):
-        da, db = pull(tensor(dy))
+        da, db = vjp(tensor(dy))
         same(da, np.multiply(dy, [5, 7]))
         same(db, np.multiply(dy, [2, 3]))
 
 
-def test_a_pull_outlives_what_the_user_disposed_of() -> None:
+def test_a_vjp_outlives_what_the_user_disposed_of() -> None:
     kept: list[tp.Tensor] = []
 
     def f(x: tp.Tensor) -> tp.Tensor:
@@ -239,9 +239,9 @@ def test_a_pull_outlives_what_the_user_disposed_of() -> None:
         return square * square
 
     x = tensor(3.0)
-    y, pull = tp.vjp(f, x)
+    y, vjp = tp.vjp(f, x)
     tp.dispose([kept, x, y])
-    same(pull(tensor(1.0))[0], 108)
+    same(vjp(tensor(1.0))[0], 108)
     with pytest.raises(DisposedError):
         _ = kept[0] + 1
 
@@ -282,9 +282,9 @@ def test_tidy_frees_the_value_too() -> None:
     own = tp.custom_grad(lambda x: (x, lambda dy: dy))
     with tp.tidy():
         value, gradient = tp.value_and_grad(lambda x: x * x)(x)
-        y, pull = tp.vjp(lambda a, b: a + b, x, x)
-        made = [value, gradient, y, *pull(tensor([1.0, 1.0])), tp.stop_gradient(x), own(x)]
-    assert [item.is_disposed for item in made] == [True] * 7
+        y, vjp = tp.vjp(lambda a, b: a + b, x, x)
+        made = [value, gradient, y, *vjp(tensor([1.0, 1.0])), tp.stop_gradient(x), own(x)]
+    assert [tensor.is_disposed for tensor in made] == [True] * 7
     same(x, [1, 2])
 
 

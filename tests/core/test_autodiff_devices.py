@@ -50,15 +50,15 @@ def test_the_process_changes_its_backend_in_the_middle_of_f(engine: Engine) -> N
 
 @pytest.mark.parametrize("where", ["use", "set"])
 def test_the_backend_changes_between_forward_and_backward(engine: Engine, where: str) -> None:
-    y, pull = tp.vjp(lambda x: tp.exp(x) * x, tensor(X))
+    y, vjp = tp.vjp(lambda x: tp.exp(x) * x, tensor(X))
     dy = tensor([1.0, 10.0])
     expected = np.exp(X) * (1 + X) * [1, 10]
     if where == "use":
         with tp.use_backend("other"):
-            (gradient,) = pull(dy)
+            (gradient,) = vjp(dy)
     else:
         tp.set_backend("other")
-        (gradient,) = pull(dy)
+        (gradient,) = vjp(dy)
     assert (y.device, gradient.device) == ("memory", "other")
     same(gradient, expected)
     same(dy, [1, 10])
@@ -103,16 +103,16 @@ def test_a_checkpoint_runs_again_where_it_ran_first(engine: Engine) -> None:
     same(tp.grad(f)(tensor(X)), np.exp(X) * (1 + X))
     assert seen == ["other", "other"]
     # Where no use_backend stands around it, it runs where the backward pass does.
-    _, pull = tp.vjp(lambda x: tp.sum(block(x)), tensor(X))
+    _, vjp = tp.vjp(lambda x: tp.sum(block(x)), tensor(X))
     with tp.use_backend("other"):
-        same(pull(1.0)[0], np.exp(X) * (1 + X))
+        same(vjp(1.0)[0], np.exp(X) * (1 + X))
     assert seen == ["other", "other", "memory", "other"]
 
 
 def test_a_checkpoint_whose_device_is_closed(engine: Engine) -> None:
     block = tp.checkpoint(lambda x: tp.exp(x) * x)
     with tp.use_backend("other"):
-        _, pull = tp.vjp(block, 0.5)
+        _, vjp = tp.vjp(block, 0.5)
     engine.devices.close("other")
     with pytest.raises(tp.errors.BackendClosedError):
-        pull(1.0)
+        vjp(1.0)

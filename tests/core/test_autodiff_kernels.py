@@ -1,4 +1,4 @@
-"""Gradients of kernels with optional inputs, with several outputs and with lists of one."""
+"""Gradients of kernels with optional inputs, with multiple outputs and with lists of one."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_gradients_of_optional_inputs_that_are_there(affine: Any) -> None:
     same(ds, 2 * X)
 
 
-# Several outputs ------------------------------------------------------------------------
+# Multiple outputs ------------------------------------------------------------------------
 
 PARTS = KernelSpec(
     "Parts",
@@ -104,7 +104,7 @@ def parts(own_engine: None) -> Any:
     seen: list[list[tuple[int, ...]]] = []
 
     def rule(dy: list[tp.Tensor]) -> tp.Tensor:
-        seen.append([item.shape for item in dy])
+        seen.append([tensor.shape for tensor in dy])
         return tp.concat(dy, axis=0)
 
     tp.register_kernel(PARTS, "cpu", lambda x: [x[at : at + 1] for at in range(len(x))])
@@ -150,9 +150,9 @@ def test_unused_outputs_count_as_zero(parts: Any, use: Any, expected: Any) -> No
 
 
 def test_outputs_as_a_tree_of_results(parts: Any) -> None:
-    y, pull = tp.vjp(parts, tensor(X))
-    assert [item.shape for item in y] == [(1,)] * 3
-    same(pull([[1], [10], [100]])[0], [1, 10, 100])
+    y, vjp = tp.vjp(parts, tensor(X))
+    assert [tensor.shape for tensor in y] == [(1,)] * 3
+    same(vjp([[1], [10], [100]])[0], [1, 10, 100])
 
 
 MIXED = KernelSpec(
@@ -208,5 +208,5 @@ def test_a_graph_may_be_deep(own_engine: None) -> None:
         return x
 
     same(tp.grad(f)(tensor(2.0)), 1)
-    y, pull = tp.vjp(f, tensor(2.0))
-    del y, pull  # node after node, and no recursion
+    y, vjp = tp.vjp(f, tensor(2.0))
+    del y, vjp  # node after node, and no recursion

@@ -58,8 +58,8 @@ def test_a_hessian_by_rows_is_symmetric() -> None:
         return tp.sum(tp.sin(x) * tp.exp(x[::-1]))
 
     x = np.array([0.3, -0.5, 1.2])
-    _, pull = tp.vjp(tp.grad(f), tp.asarray(x))
-    hessian = np.stack([pull(tp.asarray(row))[0].numpy() for row in np.eye(3)])
+    _, vjp = tp.vjp(tp.grad(f), tp.asarray(x))
+    hessian = np.stack([vjp(tp.asarray(row))[0].numpy() for row in np.eye(3)])
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12)
     # f = sum sin(x_i) e**x_(2-i); its mixed derivatives pair i with 2-i.
     expected = np.diag(-np.sin(x) * np.exp(x[::-1]) + np.sin(x[::-1]) * np.exp(x))
@@ -69,14 +69,14 @@ def test_a_hessian_by_rows_is_symmetric() -> None:
     np.testing.assert_allclose(hessian, expected, rtol=1e-12)
 
 
-def test_vjp_inside_grad_and_a_pull_used_outside() -> None:
-    # The pull of x*x inside: y' * dy = 2x * 3; its derivative is 6.
+def test_vjp_inside_grad_and_a_vjp_used_outside() -> None:
+    # The vjp of x*x inside: y' * dy = 2x * 3; its derivative is 6.
     same(tp.grad(lambda x: tp.vjp(lambda t: t * t, x)[1](tensor(3.0))[0])(tensor(5.0)), 6)
     # The value that the inner vjp gives is on the outer tape as well.
     same(tp.grad(lambda x: tp.vjp(lambda t: t * t, x)[0] * 2.0)(tensor(5.0)), 20)
     # With respect to dy.
-    _, pull = tp.vjp(lambda t: t * t, tensor(5.0))
-    same(tp.grad(lambda dy: pull(dy)[0])(tensor(1.0)), 10)
+    _, vjp = tp.vjp(lambda t: t * t, tensor(5.0))
+    same(tp.grad(lambda dy: vjp(dy)[0])(tensor(1.0)), 10)
 
 
 def test_a_value_that_leaked_from_one_tape_is_a_constant_in_the_next() -> None:

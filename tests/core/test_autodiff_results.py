@@ -44,15 +44,15 @@ BUILDS: dict[str, Any] = {
 def test_vjp_of_a_tree(kind: str) -> None:
     build = BUILDS[kind]
     x, w = tensor([2.0, 3.0]), tensor(5.0)
-    y, pull = tp.vjp(lambda x, w: build(x * x, tp.sum(x) * w), x, w)
+    y, vjp = tp.vjp(lambda x, w: build(x * x, tp.sum(x) * w), x, w)
     expected = build(np.array([4, 9], np.float32), np.array(25, np.float32))
     assert type(y) is type(expected)
     tp.tree_map(same, y, expected)
-    dx, dw = pull(build(tensor([1.0, 10.0]), tensor(100.0)))
+    dx, dw = vjp(build(tensor([1.0, 10.0]), tensor(100.0)))
     same(dx, [4 + 500, 60 + 500])
     same(dw, 500)
     # Numbers take the dtypes.
-    dx, dw = pull(build([1, 10], 0))
+    dx, dw = vjp(build([1, 10], 0))
     same(dx, [4, 60])
     same(dw, 0)
 
@@ -63,21 +63,21 @@ def test_one_tensor_twice_and_one_made_from_another() -> None:
         return [y, y, y * y, x]
 
     x = tensor(0.5)
-    y, pull = tp.vjp(f, x)
+    y, vjp = tp.vjp(f, x)
     e = np.exp(0.5)
-    same(pull([1.0, 10.0, 100.0, 1000.0])[0], 11 * e + 200 * e * e + 1000)
+    same(vjp([1.0, 10.0, 100.0, 1000.0])[0], 11 * e + 200 * e * e + 1000)
     y[0].dispose()
     same(y[1], e)
 
 
 def test_parts_that_do_not_depend_on_the_arguments() -> None:
-    y, pull = tp.vjp(lambda x: {"x": x * 2.0, "c": tp.asarray(7.0), "big": x > 0}, tensor(1.0))
+    y, vjp = tp.vjp(lambda x: {"x": x * 2.0, "c": tp.asarray(7.0), "big": x > 0}, tensor(1.0))
     same(y["c"], 7)
     dys = tp.tree_map(tp.ones_like, y)
-    same(pull(dys)[0], 2)
-    _, pull = tp.vjp(lambda _: [tensor(7.0), tensor(8.0)], tensor(1.0))
+    same(vjp(dys)[0], 2)
+    _, vjp = tp.vjp(lambda _: [tensor(7.0), tensor(8.0)], tensor(1.0))
     with pytest.raises(NotConnectedError, match=r"result \(float32\[\], float32\[\]\)"):
-        pull([1.0, 1.0])
+        vjp([1.0, 1.0])
 
 
 def test_the_message_names_the_argument_that_is_not_connected() -> None:
@@ -117,19 +117,19 @@ def test_what_unconnected_may_be() -> None:
 
 def test_second_order_through_a_tree() -> None:
     def slope(x: tp.Tensor) -> tp.Tensor:
-        _, pull = tp.vjp(lambda x: [tp.sin(x), (x * x,)], x)
-        return pull([1.0, (x,)])[0]  # cos x + 2 x x
+        _, vjp = tp.vjp(lambda x: [tp.sin(x), (x * x,)], x)
+        return vjp([1.0, (x,)])[0]  # cos x + 2 x x
 
     same(tp.grad(slope)(tensor(0.3)), -np.sin(0.3) + 4 * 0.3)
 
 
 def test_variables_among_arguments_and_results() -> None:
     v = tp.Variable(tensor([2.0, 3.0]))
-    y, pull = tp.vjp(lambda x: {"v": v, "x": x * x}, v)
-    assert [type(item) for item in y.values()] == [tp.Tensor, tp.Tensor]
+    y, vjp = tp.vjp(lambda x: {"v": v, "x": x * x}, v)
+    assert [type(tensor) for tensor in y.values()] == [tp.Tensor, tp.Tensor]
     v.assign(tensor([7.0, 7.0]))
     same(y["v"], [2, 3])
-    same(pull({"v": v, "x": v})[0], [28, 42])
+    same(vjp({"v": v, "x": v})[0], [28, 42])
     y["v"].dispose()
     same(v.read(), [7, 7])
     value, gradient = tp.value_and_grad(lambda x: tp.sum(x * v))(v)
@@ -138,8 +138,8 @@ def test_variables_among_arguments_and_results() -> None:
 
 
 def test_an_empty_tree_of_results() -> None:
-    y, pull = tp.vjp(lambda _: {}, {})
-    assert (y, pull({})) == ({}, ({},))
+    y, vjp = tp.vjp(lambda _: {}, {})
+    assert (y, vjp({})) == ({}, ({},))
 
 
 DY: list[tuple[str, Any, type[Exception], str]] = [
@@ -159,10 +159,10 @@ DY: list[tuple[str, Any, type[Exception], str]] = [
 @pytest.mark.parametrize("row", DY, ids=[row[0] for row in DY])
 def test_dy_must_have_the_structure_of_the_result(row: Any) -> None:
     _, dy, error, message = row
-    _, pull = tp.vjp(lambda x: {"a": x * x, "b": [tp.sum(x)]}, tensor([1.0, 2.0]))
+    _, vjp = tp.vjp(lambda x: {"a": x * x, "b": [tp.sum(x)]}, tensor([1.0, 2.0]))
     with pytest.raises(error, match=message):
-        pull(dy)
-    same(pull({"b": [1.0], "a": [0, 0]})[0], [1, 1])  # the order of keys does not matter
+        vjp(dy)
+    same(vjp({"b": [1.0], "a": [0, 0]})[0], [1, 1])  # the order of keys does not matter
 
 
 @pytest.mark.parametrize("wrong", [np.ones(3, np.float32), np.ones(2), np.ones(2, np.int32)])
@@ -216,14 +216,14 @@ HANDED_ON: dict[str, Any] = {
 def test_the_callers_tensors_are_left_alone(how: str) -> None:
     f = HANDED_ON[how]
     x, dy = tensor([1.0, 2.0]), tensor([5.0, 6.0])
-    _, pull = tp.vjp(lambda x: [f(x), f(x)], x)
-    tp.dispose([pull([dy, dy]), tp.grad(f)(x, dy=dy)])
+    _, vjp = tp.vjp(lambda x: [f(x), f(x)], x)
+    tp.dispose([vjp([dy, dy]), tp.grad(f)(x, dy=dy)])
     with tp.tidy():
-        pull([dy, dy])
+        vjp([dy, dy])
         tp.grad(f)(x, dy=dy)
     for kept, values in ((dy, [5, 6]), (x, [1, 2]), (HOLDS, [3, 4])):
         same(kept, values)
-    (gradient,) = pull([dy, dy])
+    (gradient,) = vjp([dy, dy])
     expected = gradient.numpy().copy()
     dy.dispose()
     same(gradient, expected)
@@ -265,9 +265,9 @@ def test_aux_is_handed_on() -> None:
     gradient, aux = tp.grad(with_aux, has_aux=True)(tensor(x), dy=2.0)
     same(gradient, 4 * np.exp(2 * x))
     _check_aux(aux, x)
-    value, pull, aux = tp.vjp(with_aux, tensor(x), has_aux=True)
+    value, vjp, aux = tp.vjp(with_aux, tensor(x), has_aux=True)
     same(value, np.exp(2 * x).sum())
-    same(pull(1.0)[0], 2 * np.exp(2 * x))
+    same(vjp(1.0)[0], 2 * np.exp(2 * x))
     _check_aux(aux, x)
     (a, b), aux = tp.grad(lambda a, b: (tp.sum(a * b), 7), (0, 1), has_aux=True)(x, 2 * x)
     same(a, 2 * x)

@@ -49,15 +49,15 @@ def test_two_threads_differentiate_in_turns(engine: Engine) -> None:
         same(gradient, np.exp(a * X) * (2 * a + a * a * X))
 
 
-def test_one_pull_in_several_threads(engine: Engine) -> None:
+def test_one_vjp_in_several_threads(engine: Engine) -> None:
     block = tp.checkpoint(lambda x: tp.exp(x) * x)
-    _, pull = tp.vjp(lambda x: [tp.sum(block(x)), x * x], tensor(X))
+    _, vjp = tp.vjp(lambda x: [tp.sum(block(x)), x * x], tensor(X))
 
     def work(number: int) -> None:
         with using(engine):
             for turn in range(20):
                 scale = float(number + turn)
-                (gradient,) = pull([scale, [1, 1]])
+                (gradient,) = vjp([scale, [1, 1]])
                 same(gradient, scale * np.exp(X) * (1 + X) + 2 * X)
 
     together(4, work)

@@ -100,9 +100,9 @@ def test_the_variables_that_f_reads_get_their_gradient() -> None:
 
 def test_a_variable_as_an_argument() -> None:
     v = tp.Variable(tensor(X))
-    _, pull = tp.vjp(lambda x: tp.checkpoint(lambda x, v: x * v)(x, v), tensor([1.0, 1.0, 1.0]))
+    _, vjp = tp.vjp(lambda x: tp.checkpoint(lambda x, v: x * v)(x, v), tensor([1.0, 1.0, 1.0]))
     v.assign(tensor(X + 1.0))
-    same(pull([1.0, 1.0, 1.0])[0], X)  # it is as it was
+    same(vjp([1.0, 1.0, 1.0])[0], X)  # it is as it was
 
 
 # Arguments and results ------------------------------------------------------------------
@@ -204,10 +204,10 @@ def test_without_a_tape_it_is_the_function_itself() -> None:
 
 def test_f_runs_once_more_for_each_backward_pass() -> None:
     f = Counted(lambda x: tp.exp(x) * x)
-    _, pull = tp.vjp(tp.checkpoint(f), tensor(X))
+    _, vjp = tp.vjp(tp.checkpoint(f), tensor(X))
     assert f.calls == 1
     for calls in (2, 3):
-        same(pull([1.0, 1.0, 1.0])[0], np.exp(X) * (1 + X))
+        same(vjp([1.0, 1.0, 1.0])[0], np.exp(X) * (1 + X))
         assert f.calls == calls
 
 
@@ -226,9 +226,9 @@ def test_what_the_caller_disposes_of_is_kept() -> None:
 
     x, c = tensor(X), tensor(2.0)
     wanted = 2 * np.cos(np.exp(X)) * np.exp(X)
-    _, pull = tp.vjp(f, x)
+    _, vjp = tp.vjp(f, x)
     tp.dispose([x, c])
-    same(pull([1.0, 1.0, 1.0])[0], wanted)
+    same(vjp([1.0, 1.0, 1.0])[0], wanted)
     c = tensor(2.0)
     same(tp.grad(lambda x: tp.sum(tp.tidy(f, x)))(tensor(X)), wanted)
 
@@ -240,28 +240,28 @@ def test_f_may_dispose_of_its_argument() -> None:
         return y
 
     x = tensor(X)
-    _, pull = tp.vjp(lambda x: tp.checkpoint(f)(x), x)  # noqa: PLW0108  # a handle of its own
+    _, vjp = tp.vjp(lambda x: tp.checkpoint(f)(x), x)  # noqa: PLW0108  # a handle of its own
     for _ in range(2):
-        same(pull([1.0, 1.0, 1.0])[0], np.exp(X) * (1 + X))
+        same(vjp([1.0, 1.0, 1.0])[0], np.exp(X) * (1 + X))
     same(x, X)
 
 
 def test_what_the_caller_changes_afterwards_is_as_it_was() -> None:
     parts, at = [tensor(X), tensor(2.0)], np.array([0, 2])
     f = tp.checkpoint(lambda x, parts, at: tp.gather(x * parts[0], at) * parts[1])
-    _, pull = tp.vjp(lambda x: f(x, parts, at), tensor(X))
+    _, vjp = tp.vjp(lambda x: f(x, parts, at), tensor(X))
     at[:] = 1
     parts[0] = None
     parts.append(3)
-    same(pull([1.0, 1.0])[0], [2 * X[0], 0, 2 * X[2]])
+    same(vjp([1.0, 1.0])[0], [2 * X[0], 0, 2 * X[2]])
 
 
 def test_what_f_takes_from_around_it_must_be_there() -> None:
     c = tensor(2.0)
-    _, pull = tp.vjp(tp.checkpoint(lambda x: x * c), tensor(X))
+    _, vjp = tp.vjp(tp.checkpoint(lambda x: x * c), tensor(X))
     c.dispose()
     with pytest.raises(DisposedError) as caught:
-        pull([1.0, 1.0, 1.0])
+        vjp([1.0, 1.0, 1.0])
     assert (
         caught.value.__notes__[-1] == "while checkpoint called <lambda> again in a backward pass"
     )

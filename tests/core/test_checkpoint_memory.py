@@ -55,7 +55,7 @@ def nodes() -> int:
 
 
 def forward(wrap: Any, buffers: Buffers) -> tuple[Any, list[tuple[int, int]]]:
-    """Return the pull, and the numbers of buffers and nodes held after each segment."""
+    """Return the vjp, and the numbers of buffers and nodes held after each segment."""
     held: list[tuple[int, int]] = []
     before = nodes()
 
@@ -66,9 +66,9 @@ def forward(wrap: Any, buffers: Buffers) -> tuple[Any, list[tuple[int, int]]]:
             held.append((buffers.held(), nodes() - before))
         return x
 
-    y, pull = tp.vjp(network, tensor([0.5, 1.0]))
+    y, vjp = tp.vjp(network, tensor([0.5, 1.0]))
     y.dispose()
-    return pull, held
+    return vjp, held
 
 
 def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
@@ -83,17 +83,17 @@ def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
         assert buffers.held() == 0
 
         buffers.most = 0
-        pull, kept = forward(tp.checkpoint, buffers)
+        vjp, kept = forward(tp.checkpoint, buffers)
         # The results of the segments alone, and a node for each.
         assert kept == [(n, n + 1) for n in range(1, SEGMENTS + 1)]
         # While a segment runs there are its own besides.
         assert buffers.most == SEGMENTS + DEPTH - 1
         buffers.most = 0
-        same(pull([1.0, 1.0])[0], wanted)
+        same(vjp([1.0, 1.0])[0], wanted)
         # In the backward pass a segment is there at a time, beside the results.
         assert buffers.most == SEGMENTS + DEPTH
         assert buffers.held() == SEGMENTS
-        del pull
+        del vjp
         assert buffers.held() == 0
     finally:
         gc.enable()

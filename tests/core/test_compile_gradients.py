@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {
     "custom": lambda x, w: tp.sum(own(x) @ w),
     "stopped": lambda x, w: tp.sum(tp.stop_gradient(tp.exp(x)) * x**3) + tp.sum(w * w),
     "checkpoint": lambda x, w: tp.sum(tp.checkpoint(lambda x: tp.sin(x @ w) * 2)(x)),
-    "several outputs": lambda x, w: tp.sum(tp.linalg.qr(x @ w)[0] * w[:2]),
+    "multiple outputs": lambda x, w: tp.sum(tp.linalg.qr(x @ w)[0] * w[:2]),
     "inner gradient": lambda x, w: tp.sum(tp.grad(_product)(x, w) * x),
 }
 
@@ -98,13 +98,13 @@ def test_vjp_and_jacobian():
     def f(x):
         return tp.sin(x) * tp.sum(x), x**2
 
-    y, pull = tp.vjp(f, tensor(A))
-    z, pull2 = tp.vjp(tp.compile(f), tensor(A))
+    y, vjp = tp.vjp(f, tensor(A))
+    z, vjp2 = tp.vjp(tp.compile(f), tensor(A))
     agree(z, y)
     for factor in (1.0, 2.0):
         dy = (y[0] * factor, y[1])
-        agree(pull2(dy), pull(dy))
-        agree(tp.compile(pull2)(dy), pull(dy))
+        agree(vjp2(dy), vjp(dy))
+        agree(tp.compile(vjp2)(dy), vjp(dy))
     agree(tp.jacobian(tp.compile(lambda x: tp.sin(x) * x[0]))(tensor(A[0])),
           tp.jacobian(lambda x: tp.sin(x) * x[0])(tensor(A[0])))  # fmt: skip
 

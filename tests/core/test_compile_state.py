@@ -333,10 +333,10 @@ def test_a_backward_pass_on_a_closed_device():
         with tp.use_backend("memory"):
             x = tensor(A)
             compiled = tp.compile(lambda x: x * x)
-            _, pull = tp.vjp(compiled, x)
+            _, vjp = tp.vjp(compiled, x)
         made.devices.close("memory")
         with tp.use_backend("other"), pytest.raises(tp.errors.BackendClosedError):
-            pull(tensor(A))
+            vjp(tensor(A))
 
 
 def test_an_optimizer_steps_outside():

@@ -216,9 +216,9 @@ def test_jvp_moves_with_the_argument() -> None:
 def test_vjp_is_the_transpose_of_jvp() -> None:
     f = lambda z: tp.abs(z) * z  # noqa: E731  # reads as a formula
     dy = np.exp(1j * np.arange(5))
-    _, pull = tp.vjp(f, z)
+    _, vjp = tp.vjp(f, z)
     _, moved = tp.jvp(f, (z,), (w,))
-    along = np.sum(pull(tp.asarray(dy))[0].numpy() * W).real
+    along = np.sum(vjp(tp.asarray(dy))[0].numpy() * W).real
     np.testing.assert_allclose(np.sum(dy * moved.numpy()).real, along)
 
 

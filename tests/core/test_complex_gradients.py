@@ -55,7 +55,9 @@ NATIVE = {"elementary functions", "expm1 and log1p"}
 
 def _gradients() -> dict[str, list[np.ndarray]]:
     return {
-        name: [item.numpy() for item in tp.grad(ours, range(len(args)))(*map(tp.asarray, args))]
+        name: [
+            tensor.numpy() for tensor in tp.grad(ours, range(len(args)))(*map(tp.asarray, args))
+        ]
         for name, ours, _, args in LOSSES
         if name not in NATIVE
     }
@@ -89,8 +91,8 @@ def test_holomorphic_functions_against_jax(ours: Any, theirs: Any) -> None:
     with jax.enable_x64(True):
         j = jax.numpy
         expected = jax.grad(lambda z: j.sum(theirs(j, z)), holomorphic=True)(j.asarray(Z))
-        _, pull = jax.vjp(lambda z: theirs(j, z), j.asarray(Z))
-        (pulled,) = pull(j.asarray(W))
+        _, vjp = jax.vjp(lambda z: theirs(j, z), j.asarray(Z))
+        (wanted,) = vjp(j.asarray(W))
     close(tp.grad(lambda z: tp.sum(ours(z)), holomorphic=True)(tp.asarray(Z)), expected)
-    _, ours_pull = tp.vjp(ours, tp.asarray(Z))
-    close(ours_pull(tp.asarray(W))[0], pulled)
+    _, ours_vjp = tp.vjp(ours, tp.asarray(Z))
+    close(ours_vjp(tp.asarray(W))[0], wanted)

@@ -108,7 +108,10 @@ def test_einsum_refuses(equation, operands, error, message):
 def flops(equation, shapes):
     """Return how many multiplications the joins of a plan take."""
     plan = contraction(equation, shapes)
-    made = [dict(zip(item.labels, (10,) * len(item.labels), strict=True)) for item in plan.reduced]
+    made = [
+        dict(zip(operand.labels, (10,) * len(operand.labels), strict=True))
+        for operand in plan.reduced
+    ]
     sizes = {}
     for labels, shape in zip(equation.split("->")[0].split(","), shapes, strict=True):
         sizes.update(zip(labels, shape, strict=True))

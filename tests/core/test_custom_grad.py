@@ -212,7 +212,7 @@ def test_a_wrong_gradient_names_kernel_and_input(rule: Any, message: str) -> Non
     same(tp.grad(tp.square)(tp.asarray([1.0, 2.0])), [2, 4])  # the override is gone
 
 
-# Several inputs under one name, several outputs -----------------------------------------
+# Several inputs under one name, multiple outputs -----------------------------------------
 
 WEIGHTED = KernelSpec("Weighted", ("xs[]",), lambda xs: xs[0])
 
@@ -223,7 +223,7 @@ def _weighted(xs: list[np.ndarray]) -> np.ndarray:
 
 def test_a_list_of_inputs_gets_a_list_of_gradients() -> None:
     def rule(dy: tp.Tensor, xs: list[tp.Tensor]) -> list[tp.Tensor]:
-        assert [item.shape for item in xs] == [(3, 3), (3, 3)]
+        assert [tensor.shape for tensor in xs] == [(3, 3), (3, 3)]
         return [dy * float(weight) for weight in range(1, len(xs) + 1)]
 
     tp.register_kernel(WEIGHTED, "cpu", _weighted)

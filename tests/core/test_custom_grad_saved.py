@@ -41,10 +41,10 @@ def test_arguments_that_the_caller_disposed_of() -> None:
         return y
 
     x, w = tensor(X), tensor(0.5)
-    _, pull = tp.vjp(f, x, w)
+    _, vjp = tp.vjp(f, x, w)
     tp.dispose([x, w])
     for _ in range(2):
-        for found, wanted in zip(pull(np.ones(3, np.float32)), expected(X, 0.5), strict=True):
+        for found, wanted in zip(vjp(np.ones(3, np.float32)), expected(X, 0.5), strict=True):
             same(found, wanted)
 
 
@@ -57,8 +57,8 @@ def test_a_tidy_around_frees_nothing_that_backward_uses() -> None:
     same(dw, expected(X, 0.5)[1])
     check_grads(inside, [X, 0.5], order=2)
     with tp.tidy():
-        _, pull = tp.vjp(product, tensor(X), tensor(0.5))
-    same(pull(np.ones(3, np.float32))[1], expected(X, 0.5)[1])
+        _, vjp = tp.vjp(product, tensor(X), tensor(0.5))
+    same(vjp(np.ones(3, np.float32))[1], expected(X, 0.5)[1])
 
 
 def test_a_tidy_around_frees_the_value_and_after_the_tape_all_else() -> None:
@@ -74,10 +74,10 @@ def test_a_tidy_around_frees_the_value_and_after_the_tape_all_else() -> None:
             assert live() == before + 1  # nothing is saved without a tape
         assert value.is_disposed
         with tp.tidy():
-            value, pull = tp.vjp(product, x, w)
+            value, vjp = tp.vjp(product, x, w)
         assert value.is_disposed
-        assert live() > before + 1  # the pull holds what it needs
-        del value, pull
+        assert live() > before + 1  # the vjp holds what it needs
+        del value, vjp
         assert live() == before
     finally:
         gc.enable()

@@ -118,7 +118,7 @@ def test_lists_attributes_and_other_dtypes_in_the_message():
     assert "\n  Sum(x=float32[2], axis=(0,), keep_dims=False) -> float32[], " in message
 
 
-def test_one_of_several_outputs():
+def test_one_of_multiple_outputs():
     spec = spec_of("Halves", outputs=("low", "high"), infer=lambda x: (x, x))
 
     def halves(x):
@@ -319,4 +319,4 @@ def test_an_engine_s_own_check_watches_all_threads():
         raised.append(str(caught.value))
 
     engines.together(4, work)
-    assert [item.count("made 1 infinity") for item in raised] == [1] * 4
+    assert [message.count("made 1 infinity") for message in raised] == [1] * 4

@@ -65,8 +65,8 @@ def second_derivative(x):
 
 
 def by_vjp(x):
-    y, pull = tp.vjp(root, x)
-    return pull(tp.ones_like(y))
+    y, vjp = tp.vjp(root, x)
+    return vjp(tp.ones_like(y))
 
 
 def in_a_scope(x):
@@ -133,7 +133,7 @@ def test_a_rule_that_makes_it_without_a_kernel():
     assert message.startswith(f"the gradient of 'Steep' with respect to 'x' {made}\nrecorded at")
 
 
-def test_several_outputs_and_variadic_inputs():
+def test_multiple_outputs_and_variadic_inputs():
     halves = spec_of("Halves", outputs=("low", "high"), infer=lambda x: (x, x))
     with (
         tp.register_kernel(halves, "cpu", lambda x: [x.copy(), x.copy()]),
@@ -167,10 +167,10 @@ def test_a_custom_gradient_raises_at_its_own_line():
 
 def test_outside_the_block_rules_run_as_ever():
     with tp.debug():
-        _, pull = tp.vjp(root, zeros())
-    assert pull(tp.asarray([1.0, 1.0]))[0].numpy()[1] == INF
-    _, pull = tp.vjp(root, zeros())  # and what was not recorded in it is checked kernel by kernel
-    message = failing(pull, tp.asarray([1.0, 1.0]))
+        _, vjp = tp.vjp(root, zeros())
+    assert vjp(tp.asarray([1.0, 1.0]))[0].numpy()[1] == INF
+    _, vjp = tp.vjp(root, zeros())  # and what was not recorded in it is checked kernel by kernel
+    message = failing(vjp, tp.asarray([1.0, 1.0]))
     assert message.startswith("RealDiv")
     assert "recorded" not in message
     plain, watched = tp.grad(root)(tp.asarray([1.0])), tp.debug(tp.grad(root), tp.asarray([1.0]))
@@ -188,9 +188,9 @@ def test_a_result_handed_through_is_not_taken_for_the_call_s_own():
             return tp.run_kernel(DETOUR, [y])
 
     with tp.register_decomposition(DETOUR, lambda x: x):
-        _, pull = tp.vjp(through, zeros())
+        _, vjp = tp.vjp(through, zeros())
         with block, pytest.raises(NonFiniteError) as caught:
-            pull(tp.asarray([1.0, 1.0]))
+            vjp(tp.asarray([1.0, 1.0]))
     assert str(caught.value).startswith("RealDiv")
     assert "recorded" not in str(caught.value)
 
@@ -212,7 +212,9 @@ def test_ordinary_gradients_raise_nothing(case):
 
     def total(*given):
         y = f(*given)
-        return tp.add_n([tp.real(tp.sum(item)) for item in (y if isinstance(y, list) else [y])])
+        return tp.add_n(
+            [tp.real(tp.sum(tensor)) for tensor in (y if isinstance(y, list) else [y])]
+        )
 
     gradient = tp.grad(total, tuple(range(len(inputs))), unconnected="zeros")
     for watched, plain in zip(tp.debug(gradient, *inputs), gradient(*inputs), strict=True):

@@ -46,7 +46,7 @@ def test_value_and_derivative(row: Any) -> None:
     assert isinstance(found, tuple)
     same(found[0], y)
     same(found[1], y_dot)
-    assert [item._node for item in found] == [None, None]
+    assert [tensor._node for tensor in found] == [None, None]
 
 
 def test_trees_on_both_sides() -> None:

@@ -107,11 +107,11 @@ def test_what_is_not_connected() -> None:
     same(zeros[1], np.zeros((3, 2, 3)))
 
 
-def test_one_pull_for_each_element() -> None:
-    pulls = []
-    seen = tp.custom_grad(lambda x: (x * 3.0, lambda dy: pulls.append(1) or dy * 3.0))
+def test_one_vjp_call_for_each_element() -> None:
+    calls = []
+    seen = tp.custom_grad(lambda x: (x * 3.0, lambda dy: calls.append(1) or dy * 3.0))
     tp.jacobian(seen)(tensor(A))
-    assert len(pulls) == A.size
+    assert len(calls) == A.size
 
 
 def test_a_jacobian_inside_a_gradient() -> None:

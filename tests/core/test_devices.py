@@ -54,7 +54,7 @@ def test_every_backend_that_was_passed_over_is_named():
     engine = preferring((), refused=("first", "second"))
     with pytest.warns(BackendWarning) as caught:
         assert engine.devices.active.name == "third"
-    texts = [str(item.message) for item in caught]
+    texts = [str(warning.message) for warning in caught]
     assert len(texts) == 2
     assert "first has no hardware" in texts[0]
     assert "second has no hardware" in texts[1]
@@ -191,10 +191,10 @@ def test_switching_in_the_middle_of_a_tape():
                     z = tp.exp(y)
                 return z * x
 
-            value, pull = tp.vjp(f, tp.asarray([0.5]))
+            value, vjp = tp.vjp(f, tp.asarray([0.5]))
             assert value.device == "first"
             tp.set_backend(backward)
-            (gradient,) = pull(tp.asarray([1.0]))
+            (gradient,) = vjp(tp.asarray([1.0]))
             # d/dx (x exp(x^2)) = exp(x^2) (1 + 2 x^2)
             assert gradient.device == backward
             assert gradient.item() == pytest.approx(1.2840254 * 1.5, rel=1e-6)

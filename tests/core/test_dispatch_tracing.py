@@ -119,7 +119,7 @@ def test_fallbacks_and_what_runs_there(engine):
     ]
 
 
-def test_several_outputs_and_long_attributes(engine):
+def test_multiple_outputs_and_long_attributes(engine):
     with tp.trace_dispatch() as t:
         tp.run_kernel("TopK", [tp.asarray([1.0, 2.0])], {"k": 1})
         tp.reshape(tp.asarray([1.0]), (1,) * 30)
@@ -213,12 +213,12 @@ def test_the_last_line_names_the_kernel_that_kills_the_process(tmp_path):
 def test_this_thread_and_this_block_only(engine):
     before = current_context()
 
-    def elsewhere():
+    def in_a_thread():
         with engines.using(engine):
             tp.exp(tp.asarray([1.0]))
 
     with tp.trace_dispatch() as t, tp.tidy():
-        thread = threading.Thread(target=elsewhere)
+        thread = threading.Thread(target=in_a_thread)
         thread.start()
         thread.join()
         tp.negative(tp.asarray([1.0]))

@@ -11,7 +11,7 @@ import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError
 
-NAMES = sorted(item.name for item in dt.FIXED)
+NAMES = sorted(dtype.name for dtype in dt.FIXED)
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex64", "complex128"])

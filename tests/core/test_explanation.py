@@ -151,7 +151,7 @@ def decompose():
 
 
 def calls(explained):
-    return [(item.call, item.how) for item in explained.inner]
+    return [(call.call, call.how) for call in explained.inner]
 
 
 def test_the_calls_of_a_decomposition(decompose):
@@ -275,7 +275,7 @@ def test_decompositions_that_lead_back_to_themselves(decompose):
     assert explained.inner[0].inner[0].reason == "its decomposition leads back to itself"
 
 
-def test_nothing_is_left_of_a_rehearsal(engine):
+def test_an_abstract_evaluation_leaves_nothing(engine):
     before = current_context()
     tp.asarray(1.0)
     memory = tp.memory()

@@ -183,7 +183,7 @@ def test_gram_schmidt_as_tfjs_has_it():
     close(basis @ tp.matrix_transpose(basis), np.eye(3))
     np.testing.assert_allclose(np.cross(basis.numpy()[0], REGULAR[0, 0]), 0, atol=1e-12)
     listed = L.gram_schmidt([[3.0, 0.0], [1.0, 2.0]])
-    assert [item.tolist() for item in listed] == [[1, 0], [0, 1]]
+    assert [vector.tolist() for vector in listed] == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_nonzero():
         expect(mine, "int32", numpys.shape, numpys)
     expect(tp.argwhere(x), "int32", (3, 2), np.argwhere(x))
     expect(tp.argwhere(np.float32(1)), "int32", (1, 0), np.zeros((1, 0)))
-    assert [item.shape for item in tp.nonzero(np.zeros((2, 0), bool))] == [(0,), (0,)]
+    assert [tensor.shape for tensor in tp.nonzero(np.zeros((2, 0), bool))] == [(0,), (0,)]
     with pytest.raises(ShapeError, match="nonzero: x must have at least rank 1"):
         tp.nonzero(1)
 

@@ -114,7 +114,7 @@ def curved(case: Case, name: str) -> bool:
 
     def at(first: int, second: int) -> list[np.ndarray]:
         moved = tp.tree_map(lambda x, u, v: x + first * u + second * v, args, own, every)
-        return [item.numpy() for item in flatten(f(*moved))[0]]
+        return [tensor.numpy() for tensor in flatten(f(*moved))[0]]
 
     corners = zip(at(1, 1), at(1, -1), at(-1, 1), at(-1, -1), strict=True)
     return any(np.abs(a - b - c + d).max(initial=0) > 1e-11 for a, b, c, d in corners)

@@ -47,7 +47,7 @@ def results(case: Case) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         found = tp.run_kernel(case.kernel, case.inputs, case.attributes)
     several = found if isinstance(found, list) else [found]
-    return [item.numpy() for item in several if item.dtype is tp.float64]
+    return [tensor.numpy() for tensor in several if tensor.dtype is tp.float64]
 
 
 def little(before: np.ndarray, after: np.ndarray) -> bool:

@@ -206,8 +206,8 @@ SECOND_ORDER = [  # function, x, gradient of the sum of its gradient
 
 @pytest.mark.parametrize(
     ("f", "x", "expected"),
-    [item[1:] for item in SECOND_ORDER],
-    ids=[item[0] for item in SECOND_ORDER],
+    [row[1:] for row in SECOND_ORDER],
+    ids=[row[0] for row in SECOND_ORDER],
 )
 def test_second_order(f: Any, x: Any, expected: Any) -> None:
     first = tp.grad(lambda x: tp.sum(f(x)))

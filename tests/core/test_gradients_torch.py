@@ -9,7 +9,7 @@ import pytest
 
 import tensorplug as tp
 
-from .beside_torch import agree, agree_in_second_order, torch
+from .torch_comparison import agree, agree_in_second_order, torch
 
 RNG = np.random.default_rng(7)
 MATRIX = RNG.normal(size=(4, 3))

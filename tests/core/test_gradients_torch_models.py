@@ -9,7 +9,7 @@ import pytest
 
 import tensorplug as tp
 
-from .beside_torch import agree, agree_in_second_order, torch
+from .torch_comparison import agree, agree_in_second_order, torch
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 F = torch.nn.functional

@@ -1,4 +1,4 @@
-"""The public functions of tp.image against numbers known from elsewhere, and their errors."""
+"""The public functions of tp.image against numbers of other libraries, and their errors."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from . import engines, sharing
 
 VERSIONS = [None, (0, 8), (1, 0), (1, 1), (2, 0)]
 LEGACY = [None, (0, 8)]
-FIXED = sorted(item.name for item in dt.FIXED)
+FIXED = sorted(dtype.name for dtype in dt.FIXED)
 
 
 @pytest.fixture(autouse=True)
@@ -245,13 +245,13 @@ def test_an_export_outlives_its_tensor():
 
 def test_what_the_producer_writes_is_seen_unless_copied():
     array = np.zeros(2)
-    seen, apart, elsewhere = (
+    shared, copied, moved = (
         tp.from_dlpack(array),
         tp.from_dlpack(array, copy=True),
         tp.from_dlpack(array, device="memory"),
     )
     array[:] = 1
-    assert [item.tolist() for item in (seen, apart, elsewhere)] == [[1, 1], [0, 0], [0, 0]]
+    assert [tensor.tolist() for tensor in (shared, copied, moved)] == [[1, 1], [0, 0], [0, 0]]
 
 
 def test_the_producer_lives_as_long_as_the_tensor():

@@ -21,7 +21,7 @@ from tensorplug.contract import dtypes as dt
 from . import engines
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
-DTYPES = sorted(item.name for item in dt.ANY)
+DTYPES = sorted(dtype.name for dtype in dt.ANY)
 
 
 def values(dtype, shape):

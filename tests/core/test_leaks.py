@@ -146,7 +146,7 @@ START = "kernel Suspect(a=float32[2], b=float32[2]) of the running program on ba
 
 
 @pytest.mark.usefixtures("leaks")
-@pytest.mark.parametrize(("act", "fault"), [item[1:] for item in LEAKY], ids=[e[0] for e in LEAKY])
+@pytest.mark.parametrize(("act", "fault"), [row[1:] for row in LEAKY], ids=[e[0] for e in LEAKY])
 @pytest.mark.parametrize("calls_before", [0, 1])
 def test_faults_are_named(act, fault, stash, calls_before):
     """At a plan's first call, and at one that finds its plan."""
@@ -181,7 +181,7 @@ def test_shrinking_an_input_is_seen(stash):
 
 @pytest.mark.usefixtures("leaks")
 @pytest.mark.parametrize("shared", [False, True])
-def test_several_outputs(shared, stash):
+def test_multiple_outputs(shared, stash):
     def kernel(x, *, backend):
         first = backend.make(x.array)
         if shared:
@@ -191,7 +191,7 @@ def test_several_outputs(shared, stash):
 
     tp.register_kernel(SEVERAL, "memory", kernel)
     if shared:
-        assert [item.tolist() for item in tp.run_kernel(SEVERAL, [two()])] == [[1, 2]] * 3
+        assert [tensor.tolist() for tensor in tp.run_kernel(SEVERAL, [two()])] == [[1, 2]] * 3
         return
     with pytest.raises(LeakError, match="leaked 1 buffer"):
         tp.run_kernel(SEVERAL, [two()])

@@ -70,16 +70,16 @@ def leaves(tree):
     found = {}
     seen = set()
 
-    def visit(each):
-        if id(each) in seen:
+    def visit(node):
+        if id(node) in seen:
             return
-        seen.add(id(each))
-        if isinstance(each, tp.Tensor):
-            found[id(each)] = each
-        for part in gc.get_referents(each) if isinstance(each, dict | list | tuple) else ():
+        seen.add(id(node))
+        if isinstance(node, tp.Tensor):
+            found[id(node)] = node
+        for part in gc.get_referents(node) if isinstance(node, dict | list | tuple) else ():
             visit(part)
-        if hasattr(each, "__dict__") and not isinstance(each, type):
-            visit(vars(each))
+        if hasattr(node, "__dict__") and not isinstance(node, type):
+            visit(vars(node))
 
     visit(tree)
     return list(found.values())
@@ -98,10 +98,12 @@ def test_tidy_keeps_what_is_returned(what, build):
     x = tp.asarray([1.0])
     result = tp.tidy(work, x)
     kept = leaves(result)
-    assert {id(item) for item in made if not item.is_disposed} == {id(item) for item in kept}
+    assert {id(tensor) for tensor in made if not tensor.is_disposed} == {
+        id(tensor) for tensor in kept
+    }
     assert made[2].is_disposed
     assert not x.is_disposed
-    assert {item.item() for item in kept} <= {2.0, 3.0}
+    assert {tensor.item() for tensor in kept} <= {2.0, 3.0}
     assert len(kept) == {"tensor": 1, "the same twice": 1, "none": 0}.get(what, 2)
 
 
@@ -152,7 +154,7 @@ def test_an_exception_frees_everything(error):
 
     with pytest.raises(error):
         tp.tidy(work)
-    assert [item.is_disposed for item in made] == [True, True]
+    assert [tensor.is_disposed for tensor in made] == [True, True]
 
 
 @pytest.mark.usefixtures("engine")
@@ -184,7 +186,7 @@ def test_three_survive_of_a_tree_with_text_and_numbers():
     before = held()[0]
     result = tp.tidy(work)
     assert held()[0] == before + 2
-    assert [item.item() for item in (result["a"], *result["c"][:1], x)] == [1, 2, 3]
+    assert [tensor.item() for tensor in (result["a"], *result["c"][:1], x)] == [1, 2, 3]
 
 
 @pytest.mark.usefixtures("engine")
@@ -238,9 +240,9 @@ def test_gradients_and_tidies_within_one_another():
     assert tp.tidy(tp.grad(f), x).tolist() == [27]
     assert tp.grad(f)(x).tolist() == [27]
     assert tp.tidy(tp.grad(lambda x: tp.sum(tp.grad(f)(x))), x).tolist() == [18]
-    value, pull = tp.tidy(lambda: tp.vjp(f, x))
-    assert (value.item(), pull(1.0)[0].tolist()) == (27, [27])
-    del value, pull
+    value, vjp = tp.tidy(lambda: tp.vjp(f, x))
+    assert (value.item(), vjp(1.0)[0].tolist()) == (27, [27])
+    del value, vjp
     assert held() == before
 
 

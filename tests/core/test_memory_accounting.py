@@ -155,7 +155,7 @@ def test_what_only_a_tape_holds():
         return y
 
     seen = []
-    value, pull = tp.vjp(f, x)
+    value, vjp = tp.vjp(f, x)
     inside = [
         [2, 0, 0, 0, 0],  # handles of x: the argument, and one that nobody can dispose of
         [3, 1, 8, 0, 0],
@@ -166,9 +166,9 @@ def test_what_only_a_tape_holds():
     np.testing.assert_array_equal(after[1:], [2, 16, 1, 0])
     assert tp.memory().taped == 1
     value.dispose()
-    np.testing.assert_array_equal((figures() - start)[1:], [2, 16, 1, 0])  # pull needs its type
-    np.testing.assert_allclose(pull([1.0, 1.0])[0].numpy(), np.exp([1, 2]) * [2, 3], 1e-6)
-    del pull
+    np.testing.assert_array_equal((figures() - start)[1:], [2, 16, 1, 0])  # vjp needs its type
+    np.testing.assert_allclose(vjp([1.0, 1.0])[0].numpy(), np.exp([1, 2]) * [2, 3], 1e-6)
+    del vjp
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
 
 
@@ -176,13 +176,13 @@ def test_what_only_a_tape_holds():
 def test_a_tape_that_holds_an_argument_which_the_user_dropped():
     start = figures()
     x = tp.asarray(np.ones(100, np.float32))
-    value, pull = tp.vjp(lambda x: tp.sum(tp.multiply(tp.concat([x, x]), tp.concat([x, x]))), x)
+    value, vjp = tp.vjp(lambda x: tp.sum(tp.multiply(tp.concat([x, x]), tp.concat([x, x]))), x)
     del x
     found = figures() - start
     assert found[3] == 2  # both concatenations
     assert found[1] == 4  # and x and the value
     assert found[2] == 400 + 800 + 800 + 4
-    del value, pull
+    del value, vjp
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
 
 
@@ -200,11 +200,11 @@ def test_what_is_saved_of_a_list_is_counted_one_by_one():
 
     x = tp.asarray([1.0, 2.0])
     start = figures()
-    value, pull = tp.vjp(f, x)
+    value, vjp = tp.vjp(f, x)
     assert (figures() - start)[1:].tolist() == [3, 24, 2, 0]  # the value and both factors
     expected = -np.exp([1, 2]) * [2, 3]
-    np.testing.assert_allclose(pull([1.0, 1.0])[0].numpy(), expected, 1e-6)
-    del pull, value
+    np.testing.assert_allclose(vjp([1.0, 1.0])[0].numpy(), expected, 1e-6)
+    del vjp, value
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
 
 
@@ -212,21 +212,21 @@ def test_what_is_saved_of_a_list_is_counted_one_by_one():
 def test_constants_stand_apart_also_those_on_a_tape():
     x = tp.asarray([1.0])
     start = figures()
-    value, pull = tp.vjp(lambda x: tp.multiply(x, 3.25), x)
+    value, vjp = tp.vjp(lambda x: tp.multiply(x, 3.25), x)
     found = figures() - start
     assert (found[1], found[3], found[4]) == (1, 0, 1)  # the value; 3.25 is the engine's
-    assert pull([2.0])[0].tolist() == [6.5]
-    del value, pull
+    assert vjp([2.0])[0].tolist() == [6.5]
+    del value, vjp
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 1])
 
 
 @pytest.mark.usefixtures("engine")
 def test_memory_does_not_change_what_it_looks_at():
     x = tp.asarray([1.0, 2.0])
-    _, pull = tp.vjp(lambda x: tp.sum(tp.multiply(tp.exp(x), x)), x)
+    _, vjp = tp.vjp(lambda x: tp.sum(tp.multiply(tp.exp(x), x)), x)
     first = tp.memory()
     assert tp.memory() == first
-    assert pull(1.0)[0].shape == (2,)
+    assert vjp(1.0)[0].shape == (2,)
     assert type(first["memory"]) is DeviceMemory
     assert dict(first) == first
 

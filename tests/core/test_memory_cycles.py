@@ -85,7 +85,7 @@ DONE = {
     "a network": network,
     "explain": lambda: str(tp.explain("Softmax", [vector()])),
     "a kernel replaced": with_a_kernel,
-    "several outputs": lambda: tp.grad(lambda x: tp.sum(tp.topk(x, 2)[0]))(vector()),
+    "multiple outputs": lambda: tp.grad(lambda x: tp.sum(tp.topk(x, 2)[0]))(vector()),
     "another device": lambda: vector().to("cpu"),
     "memory": tp.memory,
 }

@@ -17,7 +17,7 @@ from tensorplug.plugins import catalogue
 
 from .engines import make, using
 
-SPECS = [item for item in catalogue.catalogue() if item.input_names]
+SPECS = [spec for spec in catalogue.catalogue() if spec.input_names]
 
 
 def gone(shape=(2, 2), dtype="float32"):

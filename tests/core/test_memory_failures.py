@@ -28,8 +28,8 @@ def bounded():
     """Yield an engine whose backends can run out of room at any allocation."""
     tables = {name: [counted(training.more_kernels())] for name in ("memory", "other")}
     registry = Registry(catalogue.catalogue())
-    rules = (item for table in catalogue.gradients() for item in table)
-    forms = (item for table in catalogue.decompositions() for item in table)
+    rules = (entry for table in catalogue.gradients() for entry in table)
+    forms = (entry for table in catalogue.decompositions() for entry in table)
     registry.add(CORE, gradients=rules, decompositions=forms)
     engine = Engine(CountingSource(tables), registry, fallback="error")
     with use_context(Context(engine)):
@@ -78,7 +78,7 @@ def with_promotion():
     return tp.add(tp.asarray([1, 2], dtype="int16"), tp.asarray([1.5, 2.5]))
 
 
-def several_outputs():
+def multiple_outputs():
     x = tp.asarray([1.0, 3.0, 2.0])
     return tp.run_kernel("TopK", [tp.multiply(x, x)], {"k": 2})
 
@@ -94,7 +94,7 @@ COMPUTATIONS = [
     in_a_decomposition,
     in_nested_scopes,
     with_promotion,
-    several_outputs,
+    multiple_outputs,
 ]
 
 

@@ -31,7 +31,7 @@ def test_training_on_two_devices():
     def step(p, number):
         with tp.use_backend("other"):
             new = STEPS[0](p, number)
-        return tp.tree_map(lambda item: item.to("memory"), new)
+        return tp.tree_map(lambda tensor: tensor.to("memory"), new)
 
     tables = {"memory": [more_kernels()], "other": [more_kernels()]}
     with engines.using(engines.make(tables)):

@@ -100,14 +100,14 @@ def test_tasks_have_scopes_of_their_own():
                 assert not made[-2].is_disposed
                 await turns.wait()
                 assert tp.tidy(tp.add, made[-1], kept).tolist() == [2 * value]
-            assert [item.is_disposed for item in made[-2:]] == [True, True]
+            assert [tensor.is_disposed for tensor in made[-2:]] == [True, True]
         return kept
 
     async def main():
         turns = asyncio.Barrier(3)
         return await asyncio.gather(*(task(turns, float(value)) for value in (1, 2, 3)))
 
-    assert [item.tolist() for item in asyncio.run(main())] == [[1], [2], [3]]
+    assert [tensor.tolist() for tensor in asyncio.run(main())] == [[1], [2], [3]]
     assert current_context().scope is None
 
 
@@ -157,7 +157,7 @@ def test_a_task_started_inside_shares_the_scope_and_may_outlive_it():
                 await asyncio.sleep(0)
             closed.set()
             result = await task
-            states = [item.is_disposed for item in (*made, result)]
+            states = [tensor.is_disposed for tensor in (*made, result)]
         assert states == [True, False, True, False]
         assert (made[1].is_disposed, result.is_disposed) == (True, True)  # by the outer one
 
@@ -208,8 +208,8 @@ def test_threads_in_one_scope_at_the_same_time():
         for thread in threads:
             thread.join()
     assert (len(made), len(kept)) == (1200, 12)
-    assert all(item.is_disposed for item in made)
-    assert not any(item.is_disposed for item in kept)
+    assert all(tensor.is_disposed for tensor in made)
+    assert not any(tensor.is_disposed for tensor in kept)
 
 
 # Generators -----------------------------------------------------------------------------------
@@ -317,12 +317,12 @@ def test_a_function_may_tidy_itself():
     def total(depth):
         made.append(make(float(depth)))
         below = tp.tidy(total, depth - 1) if depth else make(0.0)
-        assert [item.is_disposed for item in made[: 5 - depth]] == [False] * (5 - depth)
+        assert [tensor.is_disposed for tensor in made[: 5 - depth]] == [False] * (5 - depth)
         return tp.add(made[4 - depth], below)
 
     made = []
     assert tp.tidy(total, 4).tolist() == [10]
-    assert all(item.is_disposed for item in made)
+    assert all(tensor.is_disposed for tensor in made)
 
 
 def test_a_long_scope_does_not_grow():
@@ -339,7 +339,7 @@ def test_an_id_that_is_used_again():
     def inner():
         number = id(tp.identity(x))
         made = [tp.Tensor._of(x._buffer, x._placement) for _ in range(1000)]
-        (found,) = [item for item in made if id(item) == number]
+        (found,) = [tensor for tensor in made if id(tensor) == number]
         return found
 
     with tp.tidy():

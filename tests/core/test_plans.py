@@ -336,7 +336,7 @@ def test_fallback_warns_once_per_kernel():
             assert tp.explain("Exp", [x]).how == "fallback"
             for size in range(1, 4):
                 tp.exp(tp.asarray([0.0] * size))
-        assert [item.category for item in seen] == [FallbackWarning]
+        assert [warning.category for warning in seen] == [FallbackWarning]
         text = str(seen[0].message)
         assert "kernel 'Exp' runs on backend 'away', because backend 'home' has neither" in text
         assert tp.memory()["home"].fallbacks == {"Exp": 3}

@@ -304,7 +304,7 @@ def test_calls_of_a_real_program_nest_and_time_goes_on(tmp_path):
         depths.append(len(open_until))
         open_until.append(end)
     in_order = sorted(p.kernels, key=lambda record: record.start)
-    assert depths == [item.depth for item in in_order]
+    assert depths == [event.depth for event in in_order]
     assert 1 in depths
     for first, second in pairwise(item for item in in_order if item.depth == 0):
         assert first.start + first.seconds <= second.start

@@ -201,7 +201,7 @@ def test_what_a_record_says(clock):
     assert outer.site.line == line
 
 
-def test_lists_absent_inputs_attributes_and_several_outputs():
+def test_lists_absent_inputs_attributes_and_multiple_outputs():
     with engines.using(engines.make()), tp.profile() as p:
         tp.concat([floats(), floats()])
         tp.run_kernel("TopK", [floats()], {"k": 2})
@@ -244,12 +244,12 @@ def test_uploads_are_data_not_the_numbers_beside_tensors():
 
 
 def test_this_thread_only(engine):
-    def elsewhere():
+    def in_a_thread():
         with engines.using(engine):
             tp.exp(floats())
 
     with tp.profile() as p:
-        thread = threading.Thread(target=elsewhere)
+        thread = threading.Thread(target=in_a_thread)
         thread.start()
         thread.join()
         tp.negative(floats())

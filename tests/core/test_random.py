@@ -48,8 +48,8 @@ DRAWS = {
 def test_a_draw_depends_on_its_key_and_on_nothing_else(name: str) -> None:
     draw = DRAWS[name]
     keys = random.split(random.key(5), 3)
-    before = [draw(item, (3, 5)).numpy() for item in keys]
-    after = [draw(item, (3, 5)).numpy() for item in reversed(list(keys))][::-1]
+    before = [draw(key, (3, 5)).numpy() for key in keys]
+    after = [draw(key, (3, 5)).numpy() for key in reversed(list(keys))][::-1]
     for one, two in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.array_equal(before[0], before[1])

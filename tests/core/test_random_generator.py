@@ -124,14 +124,16 @@ def test_spawned_generators_share_nothing() -> None:
     rng = random.Generator(5)
     children = [*rng.spawn(3), *rng.spawn(2), *rng.spawn(0)]
     assert rng.state["count"] == 3
-    made = [item.key().numpy().tobytes() for item in (rng, *children)]
+    made = [generator.key().numpy().tobytes() for generator in (rng, *children)]
     assert len(set(made)) == 6
     again = random.Generator(5)
-    assert [item.state for item in again.spawn(3)] == [
-        {**item.state, "count": 0} for item in children[:3]
+    assert [generator.state for generator in again.spawn(3)] == [
+        {**generator.state, "count": 0} for generator in children[:3]
     ]
     parent = random.fold_in(random.key(5), 0)
-    assert [item.state["key"] for item in children[:3]] == random.split(parent, 3).tolist()
+    assert [generator.state["key"] for generator in children[:3]] == random.split(
+        parent, 3
+    ).tolist()
 
 
 def test_threads_never_get_the_same_key() -> None:

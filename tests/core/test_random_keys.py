@@ -94,7 +94,7 @@ def test_made_keys_and_drawn_numbers_have_nothing_in_common() -> None:
     parent = key()
     drawn = set(map(bytes, random.bits(parent, (4096, 4)).numpy()))
     made = [*random.split(parent, 500), *(random.fold_in(parent, n) for n in range(200))]
-    rows = {item.numpy().tobytes() for item in made}
+    rows = {tensor.numpy().tobytes() for tensor in made}
     assert len(rows) == len(made)
     assert not rows & drawn
     words = set(random.bits(parent, (4096,)).numpy().tolist())

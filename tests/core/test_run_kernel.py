@@ -32,7 +32,7 @@ def test_by_spec_or_name_by_name_or_order(spec, form):
     expect(tp.run_kernel(spec, inputs), "float32", (2,), [4, 6])
 
 
-def test_several_outputs_come_as_a_list(engine):
+def test_multiple_outputs_come_as_a_list(engine):
     x = tp.asarray([[1.0, 3.0, 2.0]])
     for _ in range(2):
         outputs = tp.run_kernel("TopK", {"x": x}, {"k": 2})

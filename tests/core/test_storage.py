@@ -26,7 +26,7 @@ from tensorplug.errors import (
 
 from . import sharing
 
-SAVED = sorted(item.name for item in dt.FIXED - {dt.complex128})
+SAVED = sorted(dtype.name for dtype in dt.FIXED - {dt.complex128})
 
 
 @pytest.fixture(autouse=True)

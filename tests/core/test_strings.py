@@ -251,7 +251,7 @@ def test_a_text_beside_numbers_is_foreign(backend):
         tp.equal(numbers, "a")
 
 
-def test_a_kernel_that_runs_elsewhere_is_named_once():
+def test_a_fallback_warns_once_of_each_kernel():
     with isolated_engine("minimal") as engine:
         text = tp.asarray(["a", "b"])
         assert tp.explain("Equal", [text, text]).how == "fallback"
@@ -261,7 +261,7 @@ def test_a_kernel_that_runs_elsewhere_is_named_once():
                 expect(tp.concat([text, text]), ["a", "b", "a", "b"])
                 found = tp.strings.string_split(text, " ").values  # on the host, without a warning
                 expect(found == text, [True, True], "bool")
-        named = [str(item.message).split(" runs")[0] for item in caught]
+        named = [str(warning.message).split(" runs")[0] for warning in caught]
         assert named == ["kernel 'Concat'", "kernel 'Equal'"]
         engine.fallback = "error"
         with pytest.raises(tp.errors.KernelNotFoundError, match="TENSORPLUG_FALLBACK=error"):

@@ -48,14 +48,14 @@ def test_kernels(how):
         table.register(BINARY)(kernel_again)
     assert "test_tables.kernel and " in str(caught.value)
     assert str(caught.value).endswith("test_tables.kernel_again")
-    assert [item.function for item in table] == [kernel]
+    assert [entry.function for entry in table] == [kernel]
 
 
 def test_gradients():
     table = GradientTable()
     assert table.wrt(BINARY, "a")(rule) is rule
     table.stop(BINARY, "b")
-    assert [(item.wrt, item.rule) for item in table] == [("a", rule), ("b", None)]
+    assert [(entry.wrt, entry.rule) for entry in table] == [("a", rule), ("b", None)]
     twice = "gradient of 'Binary' with respect to 'a' is in this table twice"
     with pytest.raises(RegistrationError, match=twice):
         table.wrt(BINARY, "a")(rule_again)

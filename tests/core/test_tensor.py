@@ -88,7 +88,9 @@ def test_unary_operators(operate, expected):
     expect(operate(tp.asarray(A)), "float32", (2, 3), expected)
 
 
-@pytest.mark.parametrize("symbol", [item for item in BINARY if item not in ("==", "!=")] + ["@"])
+@pytest.mark.parametrize(
+    "symbol", [binary for binary in BINARY if binary not in ("==", "!=")] + ["@"]
+)
 @pytest.mark.parametrize("other", [None, [1, 2, 3], {}, frozenset(), object()])
 def test_unknown_types_give_type_error(symbol, other):
     operate = BINARY.get(symbol, operator.matmul)
@@ -363,9 +365,9 @@ NEEDS_NO_TENSOR = {
 def public_functions():
     for module in (tp, tp.nn, tp.losses):
         for name in module.__all__:
-            each = getattr(module, name)
-            if inspect.isfunction(each) and name not in NEEDS_NO_TENSOR:
-                yield pytest.param(name, each, id=f"{module.__name__}.{name}")
+            function = getattr(module, name)
+            if inspect.isfunction(function) and name not in NEEDS_NO_TENSOR:
+                yield pytest.param(name, function, id=f"{module.__name__}.{name}")
 
 
 def filled(given):

@@ -84,7 +84,7 @@ def test_scenario_14_all_inputs_are_saved(form):
     seen = []
 
     def of_list(dy, xs):
-        seen.extend(item.shape for item in xs)
+        seen.extend(tensor.shape for tensor in xs)
         return [dy for _ in xs]
 
     def of_names(dy, a, b):
@@ -230,7 +230,7 @@ SOME = [
 ]
 
 
-@pytest.mark.parametrize(("what", "use", "gradient"), SOME, ids=[item[0] for item in SOME])
+@pytest.mark.parametrize(("what", "use", "gradient"), SOME, ids=[row[0] for row in SOME])
 def test_scenario_27_some_outputs_are_not_used(what, use, gradient, pieces):
     x = tp.asarray([2.0, 3.0, 4.0])
     if gradient is None:

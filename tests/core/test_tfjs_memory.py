@@ -78,7 +78,7 @@ def test_scenario_05_an_exception_spares_what_is_kept(start):
 
     with pytest.raises(ValueError, match="on purpose"):
         tp.tidy(work)
-    assert [item.is_disposed for item in made] == [False, True]
+    assert [tensor.is_disposed for tensor in made] == [False, True]
     assert counted() == (start[0] + 1, start[1] + 1, start[2] + 4)
     expect(made[0], "float32", (), 2)
 
@@ -92,7 +92,7 @@ def test_scenario_06_containers_and_other_things_as_results(start):
     assert counted()[0] == start[0] + 3
     assert (result["b"], result["e"]) == ("hello", 5)
     found = [result["a"], result["c"][0], result["c"][1]["d"]]
-    assert [item.item() for item in found] == [1, 2, 3]
+    assert [tensor.item() for tensor in found] == [1, 2, 3]
 
 
 @pytest.mark.usefixtures("engine")
@@ -253,7 +253,7 @@ def test_scenario_11_leaks(values):
 
     x = tp.asarray(values)
     tp.register_kernel(THREE, "memory", clean)
-    assert [item.tolist() for item in tp.run_kernel(THREE, [x])] == [values] * 3
+    assert [tensor.tolist() for tensor in tp.run_kernel(THREE, [x])] == [values] * 3
     tp.register_kernel(ONE, "memory", leaky)
     with pytest.raises(LeakError, match=r"kernel OneOutput.*leaked 1 buffer, neither"):
         tp.run_kernel(ONE, [x])

@@ -30,7 +30,7 @@ SAMPLES = {"bool": True, "int32": 1, "float32": 0.5, "complex64": 1j}
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations(UPCAST, 2)))
 def test_scenario_24_the_upcast_table(a, b):
     x, y = (tp.asarray([SAMPLES[dtype]]) for dtype in (a, b))
-    assert [str(item.dtype) for item in (x, y)] == [a, b]
+    assert [str(tensor.dtype) for tensor in (x, y)] == [a, b]
     assert str((x * y).dtype) == str((y * x).dtype) == b
 
 
@@ -68,7 +68,11 @@ def test_row_81_sums():
 
 ERRORS = {
     "null": (lambda: tp.add(None, 1), ArgumentError, "Add(a=absent, b=int32[]): input 'a' is m"),
-    "an object": (lambda: tp.add({}, 1), DTypeError, "Add: input 'a': dict {} has elements of object"),
+    "an object": (
+        lambda: tp.add({}, 1),
+        DTypeError,
+        "Add: input 'a': dict {} has elements of object",
+    ),
     "text": (
         lambda: tp.sin(["a"]),
         DTypeError,
@@ -221,5 +225,5 @@ def test_row_78_ranks_have_no_limit():
 
 def test_row_78_dtypes():
     here = tp.find_backend("cpu").dtypes
-    assert {str(item) for item in here} >= {*UPCAST, "string", "float64", "float16", "int64"}
+    assert {str(dtype) for dtype in here} >= {*UPCAST, "string", "float64", "float16", "int64"}
     assert here == dt.ANY

@@ -85,7 +85,7 @@ MAKE = {
 }
 
 
-@pytest.mark.parametrize("formula", MAKE, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("formula", MAKE, ids=lambda formula: formula.__name__)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_steps(formula, dtype):
     w = tp.Variable(tp.asarray([1.0, -2.0, 0.5], dtype=dtype), name="w")
@@ -101,7 +101,7 @@ def test_steps(formula, dtype):
     assert optimizer.iterations == len(GRADIENTS)
 
 
-@pytest.mark.parametrize("formula", MAKE, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("formula", MAKE, ids=lambda formula: formula.__name__)
 def test_weights_carry_over_to_another_one(formula):
     w = tp.Variable(tp.asarray([1.0, -2.0, 0.5]), name="w")
     first = MAKE[formula]()
@@ -206,7 +206,7 @@ def test_its_text():
     assert repr(tp.train.SGD(0.5)) == "SGD(learning_rate=0.5, iterations=0)"
 
 
-@pytest.mark.parametrize("formula", MAKE, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("formula", MAKE, ids=lambda formula: formula.__name__)
 def test_steps_in_scopes_are_steps(formula):
     paths = []
     for scoped in (False, True):

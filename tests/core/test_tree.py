@@ -240,7 +240,7 @@ def test_tree_map_matches_by_structure(trees, result):
 
 def test_tree_map_of_one_and_of_three():
     assert tp.tree_map(lambda a: a + 1, {"a": [1]}) == {"a": [2]}
-    assert tp.tree_map(lambda *each: sum(each), [1], [2], [3]) == [6]
+    assert tp.tree_map(lambda *numbers: sum(numbers), [1], [2], [3]) == [6]
 
 
 MISMATCHES = [

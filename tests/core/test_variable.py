@@ -103,7 +103,12 @@ def test_no_variable_of_what_is_gone_or_no_tensor():
 def test_automatic_names_skip_those_that_are_taken():
     kept = [tp.Variable(0.0), tp.Variable(0.0, name="variable_2"), tp.Variable(0.0)]
     kept.append(tp.Variable(0.0))
-    assert [item.name for item in kept] == ["variable_0", "variable_2", "variable_1", "variable_3"]
+    assert [variable.name for variable in kept] == [
+        "variable_0",
+        "variable_2",
+        "variable_1",
+        "variable_3",
+    ]
 
 
 def test_a_name_is_taken_while_its_variable_lives():
@@ -136,7 +141,7 @@ def test_dispose_variables_frees_names_and_data():
     kept = [tp.Variable([1.0], name="a"), tp.Variable([1.0], trainable=False), tp.Variable(2)]
     assert held()[0] == before[0] + 3
     tp.dispose_variables()
-    assert [item.is_disposed for item in kept] == [True] * 3
+    assert [variable.is_disposed for variable in kept] == [True] * 3
     assert held() == before
     tp.dispose_variables()
     assert tp.Variable(1.0, name="a").name == "a"

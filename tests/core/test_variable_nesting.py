@@ -60,9 +60,9 @@ def test_a_variable_as_an_argument():
     tree = tp.grad(lambda p: p["v"] * p["w"][0])({"v": v, "w": [w]})
     same(tree["v"], 5)
     same(tree["w"][0], 3)
-    y, pull = tp.vjp(lambda a, b: a * b, v, w)
+    y, vjp = tp.vjp(lambda a, b: a * b, v, w)
     same(y, 15)
-    assert [item.item() for item in pull(2.0)] == [10, 6]
+    assert [item.item() for item in vjp(2.0)] == [10, 6]
     same(tp.jacobian(lambda x: x * w)(v), 5)
     same(tp.hessian(lambda x: x * x * w)(v), 10)
     same(tp.jvp(lambda x: x * w, [v], [tp.asarray(1.0)])[1], 5)

@@ -31,7 +31,7 @@ COMPUTED = [
     ("method", lambda v: v.reshape((2, 1)), [[1], [2]]),
     ("reduction", lambda v: v.sum(), 3.0),
     ("variadic", lambda v: tp.concat([v, tp.asarray([9.0]), v]), [1, 2, 9, 1, 2]),
-    ("several outputs", lambda v: tp.topk(v, 1)[0], [2]),
+    ("multiple outputs", lambda v: tp.topk(v, 1)[0], [2]),
     ("promotion", lambda v: v + tp.asarray(np.array([1, 1], np.int32)), [2, 3]),
     ("stack", lambda v: tp.stack([v, v], axis=0), [[1, 2], [1, 2]]),
     ("as_tensor in an op", lambda v: tp.expand_dims(v, axis=1), [[1], [2]]),
@@ -65,7 +65,7 @@ def test_ops_take_variables_and_give_tensors(what, compute, wanted):
 def test_data_protocols():
     v = tp.Variable([1.0, 2.0])
     assert (v.tolist(), len(v), 2.0 in v) == ([1, 2], 2, True)
-    assert [item.item() for item in tp.reshape(v, (2, 1))] == [1, 2]
+    assert [tensor.item() for tensor in tp.reshape(v, (2, 1))] == [1, 2]
     np.testing.assert_array_equal(np.asarray(v), X)
     np.testing.assert_array_equal(np.from_dlpack(v), X)
     assert v.__dlpack_device__() == tp.asarray([1.0]).__dlpack_device__()

@@ -154,7 +154,7 @@ def test_threads_differentiate_the_same_variables(cpu):
         scale, chosen = float(number + 1), [None, [v], [w], [v, w]][number % 4]
         for _ in range(50):
             grads = tp.variable_grads(lambda: tp.sum(v * w * scale), chosen).grads
-            assert sorted(grads) == sorted(item.name for item in chosen or (v, w))
+            assert sorted(grads) == sorted(variable.name for variable in chosen or (v, w))
             if "v" in grads:
                 expect(grads["v"], "float32", (2,), [3 * scale, 5 * scale])
             if "w" in grads:
@@ -179,9 +179,9 @@ def test_what_is_assigned_during_a_call_comes_after_it():
     x = tp.asarray([1.0, 1.0])
     for call in (lambda a: tp.run_kernel(spec, [a, v]), *[lambda a: dispatch(spec, a, v)] * 2):
         v.assign([2.0, 3.0])
-        y, pull = tp.vjp(call, x)
+        y, vjp = tp.vjp(call, x)
         expect(y, "float32", (2,), [2, 3])
-        expect(pull(x)[0], "float32", (2,), [2, 3])
+        expect(vjp(x)[0], "float32", (2,), [2, 3])
         expect(v, "float32", (2,), [20, 30])
         assert v.device == "other"
 
@@ -241,8 +241,8 @@ def test_each_call_reads_a_variable_once(cpu):
             assert set(root) <= set(map(float, range(1, 8)))
             assert len(set(root)) == 1
             x = tp.ones((64,))
-            y, pull = tp.vjp(lambda x: x * v, x)
-            np.testing.assert_array_equal(pull(x)[0].numpy(), y.numpy())
+            y, vjp = tp.vjp(lambda x: x * v, x)
+            np.testing.assert_array_equal(vjp(x)[0].numpy(), y.numpy())
             found = tp.variable_grads(lambda: tp.sum(v * v * v) + tp.sum(v.read()))
             (point,) = set(np.sqrt((found.grads["v"].numpy() - 1) / 3))
             assert found.value.item() == 64 * (point**3 + point)
@@ -281,7 +281,7 @@ def test_names_are_given_once_to_many_threads(cpu):
         kept.extend([tp.Variable(0.0) for _ in range(50)])
 
     cpu(8, work)
-    assert len({item.name for item in kept}) == 400
+    assert len({variable.name for variable in kept}) == 400
 
 
 def test_a_context_copied_inside_reads_what_is_watched(cpu):
@@ -380,7 +380,7 @@ def test_a_deepcopy_of_a_model_keeps_shared_variables_shared():
     v = tp.Variable([1.0], name="w")
     model = copy.deepcopy({"encoder": v, "decoder": [v, tp.Variable([2.0], name="b")]})
     assert model["encoder"] is model["decoder"][0]
-    assert [item.name for item in model["decoder"]] == ["w_1", "b_1"]
+    assert [variable.name for variable in model["decoder"]] == ["w_1", "b_1"]
     again = pickle.loads(pickle.dumps(model))
     assert again["encoder"] is again["decoder"][0]
 

@@ -115,10 +115,10 @@ def with_a_checkpoint(p: Any, _number: int) -> Any:
 
 
 def with_pulls(p: Any, _number: int) -> Any:
-    value, pull = tp.vjp(loss, p)
-    pull(tp.ones_like(value))
+    value, vjp = tp.vjp(loss, p)
+    vjp(tp.ones_like(value))
     value.dispose()
-    return updated(p, pull(1.0)[0])
+    return updated(p, vjp(1.0)[0])
 
 
 def forward_mode(p: Any, _number: int) -> Any:
@@ -237,7 +237,7 @@ def own_garbage() -> list[str]:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
-        kinds = [type(item) for item in gc.garbage]
+        kinds = [type(left) for left in gc.garbage]
         return sorted(kind.__qualname__ for kind in kinds if _ours(kind))
     finally:
         gc.set_debug(0)

@@ -61,10 +61,10 @@ def test_tensors_that_share_a_buffer_still_do(engine):
 
 def test_gradients_go_on(engine):
     """The forward pass ran on a backend that is gone when the backward pass begins."""
-    value, pull = tp.vjp(lambda x: tp.exp(x) * x, tp.asarray([0.0, 1.0]))
+    value, vjp = tp.vjp(lambda x: tp.exp(x) * x, tp.asarray([0.0, 1.0]))
     tp.remove_backend("memory")
     tp.set_backend("other")
-    (gradient,) = pull(tp.asarray([1.0, 1.0]))
+    (gradient,) = vjp(tp.asarray([1.0, 1.0]))
     assert gradient.device == "other"
     np.testing.assert_allclose(gradient.numpy(), [1.0, 2 * np.e], rtol=1e-6)
     np.testing.assert_allclose(value.numpy(), [0.0, np.e], rtol=1e-6)
@@ -86,7 +86,7 @@ def test_the_buffers_are_freed(engine):
 
 def test_a_lost_device_is_removed_and_opened_anew(engine):
     x = tp.asarray([1.0])
-    elsewhere = x.to("other")
+    on_other = x.to("other")
     engine.devices.source.backends["memory"].lost = True
     with pytest.raises(DeviceLostError):
         x.numpy()
@@ -96,9 +96,9 @@ def test_a_lost_device_is_removed_and_opened_anew(engine):
         x.numpy()
     with pytest.raises(BackendClosedError, match="was removed"):
         _ = x + 1
-    expect(elsewhere, "float32", (1,), [1])
+    expect(on_other, "float32", (1,), [1])
     tp.set_backend("memory")
-    expect(tp.asarray([1.0]) + elsewhere, "float32", (1,), [2])
+    expect(tp.asarray([1.0]) + on_other, "float32", (1,), [2])
 
 
 def test_one_device_of_several(engine):

@@ -52,20 +52,20 @@ def test_a_disposed_argument_without_a_path_gets_its_zeros() -> None:
     same(dw, np.zeros((2, 3)))
 
 
-def test_a_pull_outlives_the_tidy_around_its_vjp() -> None:
+def test_a_vjp_outlives_the_tidy_around_its_vjp() -> None:
     x = tp.asarray([1.0, 2.0])
     with tp.tidy():
-        y, pull = tp.vjp(lambda x: x * x * x, x)
+        y, vjp = tp.vjp(lambda x: x * x * x, x)
         tp.keep(y)
     same(y, [1.0, 8.0])
-    same(pull(tp.asarray([1.0, 10.0]))[0], [3.0, 120.0])
+    same(vjp(tp.asarray([1.0, 10.0]))[0], [3.0, 120.0])
 
 
-def test_a_pull_outlives_its_result() -> None:
+def test_a_vjp_outlives_its_result() -> None:
     def g(x: tp.Tensor) -> tp.Tensor:
-        y, pull = tp.vjp(lambda x: x * x * x, x)
+        y, vjp = tp.vjp(lambda x: x * x * x, x)
         y.dispose()
-        return pull(tp.ones((2,)))[0].sum()  # 3 x**2, so 6 x comes back
+        return vjp(tp.ones((2,)))[0].sum()  # 3 x**2, so 6 x comes back
 
     same(tp.grad(g)(tp.asarray([1.0, 2.0])), [6.0, 12.0])
 

@@ -30,9 +30,9 @@ def agree(ours: Any, theirs: Any, args: tuple[np.ndarray, ...]) -> None:
     expected = theirs(*leaves)
     (dy,) = _draws([expected.shape])
     expected.backward(torch.from_numpy(dy))
-    value, pull = tp.vjp(ours, *map(tp.asarray, args))
+    value, vjp = tp.vjp(ours, *map(tp.asarray, args))
     _equal(value, expected)
-    for gradient, leaf in zip(pull(tp.asarray(dy)), leaves, strict=True):
+    for gradient, leaf in zip(vjp(tp.asarray(dy)), leaves, strict=True):
         _equal(gradient, leaf.grad)
 
 

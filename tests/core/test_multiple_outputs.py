@@ -18,7 +18,7 @@ def _on_the_cpu():
         yield
 
 
-def test_several_outputs_come_as_a_list_each_time() -> None:
+def test_multiple_outputs_come_as_a_list_each_time() -> None:
     x = tp.asarray([1.0, 3.0, 2.0])
     for _ in range(3):  # the first call makes the plan, the others find it
         values, indices = dispatch_multiple(TOP_K, x, k=2, sorted=True)
@@ -27,7 +27,7 @@ def test_several_outputs_come_as_a_list_each_time() -> None:
         np.testing.assert_array_equal(indices.numpy(), [1, 2])
 
 
-def test_dispatch_refuses_a_kernel_of_several_outputs_each_time() -> None:
+def test_dispatch_refuses_a_kernel_of_multiple_outputs_each_time() -> None:
     x = tp.asarray([1.0, 3.0, 2.0])
     for _ in range(3):
         with pytest.raises(

@@ -121,7 +121,7 @@ def test_the_observers_of_checks(names: Any, expected: list[type]) -> None:
 def test_the_defaults_of_debug_are_those_of_the_setting() -> None:
     with tp.debug():
         made = current_context().observers
-    assert [type(item) for item in made] == [
+    assert [type(tensor) for tensor in made] == [
         type(check) for check in debugging.checks(DEFAULT_CHECKS)
     ]
 

@@ -11,7 +11,7 @@ from tensorplug.introspection import spellings
 
 
 @pytest.mark.parametrize("name", spellings.FOREIGN)
-def test_what_is_called_otherwise_elsewhere(name):
+def test_names_of_other_libraries(name):
     target = spellings.FOREIGN[name]
     assert callable(reduce(getattr, target.split("."), tp))  # it is there
     with pytest.raises(AttributeError, match=f"here it is tensorplug.{target}$") as caught:
