@@ -236,7 +236,7 @@ OTHER_TESTS = {
     *("arange", "full", "ones", "zeros", "concat", "stack", "add_n"),  # below
     *("broadcast_shapes", "empty", "eye", "linspace"),  # test_broadcasting
     *("backends", "get_backend", "set_backend", "describe_device", "synchronize", "memory"),
-    "trim_memory",  # test_control
+    "trim_memory",  # test_registering
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
     *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),

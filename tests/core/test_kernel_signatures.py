@@ -21,7 +21,7 @@ def anything(*args): ...
 def keywords(a, b, **rest): ...
 
 
-HERE = "test_signatures"
+HERE = "test_kernel_signatures"
 SPLIT = [  # function, what it asks for besides the inputs, or parts of the message
     (right, ("axis",)),
     (by_position_only, ()),
