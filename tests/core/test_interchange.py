@@ -160,9 +160,7 @@ def test_read_only_memory_is_copied_for_consumers_that_could_write(version):
     taken = np.from_dlpack(Handed(x.__dlpack__(max_version=version)))
     array[0] = 5
     assert (taken.tolist(), x.tolist()) == ([1, 1, 1], [5, 1, 1])
-    with pytest.raises(
-        CopyNeededError, match=r"float64\[3\] .* read-only, which DLPack says from"
-    ):
+    with pytest.raises(CopyNeededError, match=r"float64\[3\] .* read-only, for which DLPack has"):
         x.__dlpack__(max_version=version, copy=False)
     assert np.from_dlpack(Handed(x.__dlpack__(max_version=(1, 0), copy=False)))[0] == 5
 
@@ -175,7 +173,7 @@ def test_a_backend_that_cannot_share_exports_a_copy(version, engine):
     same(taken, np.ones(3))
     uploads = engine.devices.source.backends["memory"]
     uploads.lost = True  # nothing is read back when the answer is clear
-    with pytest.raises(CopyNeededError, match="'memory' does not share the host's memory") as got:
+    with pytest.raises(CopyNeededError, match="'memory' does not use host memory") as got:
         x.__dlpack__(max_version=version, copy=False)
     assert isinstance(got.value, BufferError)
     assert isinstance(got.value, ValueError)
@@ -194,13 +192,15 @@ def test_the_host_may_be_asked_for(device):
 
 @pytest.mark.parametrize("device", [(2, 0), (Kind.CUDA, 1), (1, 1), (4, 0)])
 def test_other_devices_may_not(device):
-    with pytest.raises(InterchangeError, match=r"float32\[2\] is exported in the host's memory"):
+    with pytest.raises(
+        InterchangeError, match=r"float32\[2\] can only be exported to host memory"
+    ):
         tp.ones((2,)).__dlpack__(dl_device=device)
 
 
 @pytest.mark.parametrize("stream", [0, 1, -1, "s"])
 def test_the_host_has_no_streams(stream):
-    with pytest.raises(ArgumentError, match=f"stream must be None, not {stream!r}"):
+    with pytest.raises(ArgumentError, match=f"stream must be None, got {stream!r}"):
         tp.ones((2,)).__dlpack__(stream=stream)
 
 
@@ -208,7 +208,7 @@ def test_text_has_no_dlpack(engine):
     engine.devices.source.dtypes["memory"] = dt.ANY
     with tp.use_backend("memory"):
         x = tp.asarray(["a", "b"])
-    with pytest.raises(InterchangeError, match=r"DLPack has no text: string\[2\]"):
+    with pytest.raises(InterchangeError, match=r"DLPack does not support strings"):
         x.__dlpack__()
 
 
@@ -320,7 +320,7 @@ def test_memory_that_the_host_reads(kind):
 def test_memory_that_it_does_not(device, name):
     producer = Producer(np.ones(2), device=device)
     with pytest.raises(
-        InterchangeError, match=rf"\.Producer is on device {name}, not in the host"
+        InterchangeError, match=rf"\.Producer is on device {name}, not in host memory"
     ):
         tp.from_dlpack(producer)
     assert producer.asked == []
@@ -339,7 +339,7 @@ def test_things_without_dlpack(thing):
 def test_a_producer_that_refuses(array):
     with pytest.raises(BufferError) as got:
         tp.from_dlpack(array)
-    assert got.value.__notes__ == ["while from_dlpack asked numpy.ndarray for its data"]
+    assert got.value.__notes__ == ["while from_dlpack exported numpy.ndarray"]
 
 
 class Typed(Handed):

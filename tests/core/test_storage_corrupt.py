@@ -98,7 +98,9 @@ def test_the_sound_one(path):
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES)
 def test_unsound(path, content):
     path.write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"model.safetensors is no sound safetensors file: "):
+    with pytest.raises(
+        FileFormatError, match=r"model.safetensors is not a valid safetensors file: "
+    ):
         tp.load(path)
 
 

@@ -63,9 +63,9 @@ def test_scenario_22_assign_takes_the_value() -> None:
     v.assign(source)
     source.dispose()
     same(v, [4, 5, 6])
-    with pytest.raises(ShapeError, match=r"new value is float32\[2\].* is float32\[3\]"):
+    with pytest.raises(ShapeError, match=r"value is float32\[2\].* is float32\[3\]"):
         v.assign(tensor([1, 2]))
-    with pytest.raises(DTypeError, match=r"new value is int32\[3\].* is float32\[3\]"):
+    with pytest.raises(DTypeError, match=r"value is int32\[3\].* is float32\[3\]"):
         v.assign(tp.asarray([1, 2, 3]))
     gone = tensor([7, 8, 9])
     gone.dispose()
@@ -76,7 +76,7 @@ def test_scenario_22_assign_takes_the_value() -> None:
 
 def test_scenario_22_names() -> None:
     v = tp.Variable(1.0, name="v")
-    with pytest.raises(ArgumentError, match="the name 'v' is taken by a live variable"):
+    with pytest.raises(ArgumentError, match="a live variable .* has the name 'v'"):
         tp.Variable(2.0, name="v")
     tp.dispose_variables()
     assert v.is_disposed
@@ -161,7 +161,7 @@ def test_scenario_28_a_step_of_gradient_descent() -> None:
         return cost
 
     step()
-    v.assign(1.0)  # what is made once, is made
+    v.assign(1.0)  # caches its constants
     before = count()
     cost = tp.tidy(step)
     assert count() == before + 1

@@ -67,10 +67,10 @@ def test_a_tensor_of_another_dtype_is_cast():
 
 
 MISTAKES = [
-    ({"name": ""}, "a name is a text of some length, got ''"),
-    ({"name": 3}, "a name is a text of some length, got 3"),
-    ({"trainable": 1}, "trainable is True or False, got 1"),
-    ({"trainable": "no"}, "trainable is True or False, got 'no'"),
+    ({"name": ""}, "name must be text that is not empty, got ''"),
+    ({"name": 3}, "name must be text that is not empty, got 3"),
+    ({"trainable": 1}, "trainable must be True or False, got 1"),
+    ({"trainable": "no"}, "trainable must be True or False, got 'no'"),
 ]
 
 
@@ -115,12 +115,12 @@ def test_a_name_is_taken_while_its_variable_lives():
     v = tp.Variable([1.0, 2.0], name="w")
     with pytest.raises(ArgumentError) as caught:
         tp.Variable(3.0, name="w")
-    assert "name 'w' is taken by a live variable (float32[2])" in str(caught.value)
+    assert "a live variable (float32[2]) has the name 'w'" in str(caught.value)
     assert "dispose_variables() at the top of a notebook cell" in str(caught.value)
     v.dispose()
     second = tp.Variable(3.0, name="w")
     v.dispose()  # the first one's second disposal must not free the second one's name
-    with pytest.raises(ArgumentError, match="taken"):
+    with pytest.raises(ArgumentError, match="has the name"):
         tp.Variable(4.0, name="w")
     del second
     assert tp.Variable(4.0, name="w").item() == 4
@@ -190,23 +190,23 @@ REFUSED = [
         "dtype",
         lambda: tp.asarray([1, 2]),
         DTypeError,
-        "int32[2], but variable 'w' is float32[2] and keeps its dtype; cast the value with astype",
+        "int32[2], but variable 'w' is float32[2] and cannot change its dtype; cast the value with astype",
     ),
     (
         "dtype of an array",
         lambda: np.array([1.0, 2.0]),
         DTypeError,
-        "the new value is float64[2], but variable 'w' is float32[2] and keeps its dtype",
+        "value is float64[2], but variable 'w' is float32[2] and cannot change its dtype",
     ),
     (
         "shape",
         lambda: tp.asarray([1.0, 2.0, 3.0]),
         ShapeError,
-        "the new value is float32[3], but variable 'w' is float32[2] and keeps its shape",
+        "value is float32[3], but variable 'w' is float32[2] and cannot change its shape",
     ),
-    ("shape of as many", lambda: [[1.0], [2.0]], ShapeError, "the new value is float32[2,1], but"),
-    ("no broadcast", lambda: 1.0, ShapeError, "the new value is float32[], but variable 'w'"),
-    ("text", lambda: "ab", DTypeError, "the new value is string[], but variable"),
+    ("shape of as many", lambda: [[1.0], [2.0]], ShapeError, "value is float32[2,1], but"),
+    ("no broadcast", lambda: 1.0, ShapeError, "value is float32[], but variable 'w'"),
+    ("text", lambda: "ab", DTypeError, "value is string[], but variable"),
     ("nothing", lambda: None, DTypeError, "assign to variable 'w': value"),
     ("complex", lambda: [1j, 2], DTypeError, "the values are complex, but the dtype is float32"),
     ("ragged", lambda: [[1.0], 2.0], ShapeError, "rectangular"),
@@ -332,7 +332,7 @@ def test_variables_die_without_the_garbage_collector():
 
 
 def test_what_a_tensor_has_a_variable_has_for_the_present_contents():
-    """Whatever is added to Tensor must read a variable at one moment, not slot by slot."""
+    """Every member of Tensor must read a variable at one moment, not slot by slot."""
     readers = {
         name
         for name, member in vars(tp.Tensor).items()

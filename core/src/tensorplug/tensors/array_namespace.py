@@ -1,4 +1,4 @@
-"""Which module is the array API namespace of our tensors, and which versions it follows."""
+"""The array API namespace of tensors, and the versions of the standard it follows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)
 
 
 def namespace(version: str | None) -> ModuleType:
-    """Return the package, as what a tensor's ``__array_namespace__`` gives.
+    """Return the package, the namespace of a tensor.
 
     Raises:
         ArgumentError: it does not follow that version of the standard.
 
     """
     if version is not None and version not in _VERSIONS:
-        raise ArgumentError(
-            f"tensorplug follows the array API standard of {', '.join(_VERSIONS)}, got {version!r}"
-        )
+        raise ArgumentError(f"api_version must be one of {', '.join(_VERSIONS)}, got {version!r}")
     return sys.modules["tensorplug"]

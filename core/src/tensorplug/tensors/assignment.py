@@ -1,8 +1,8 @@
 """Assignment: ``x[key] = value``, ``x += y`` and the like, by copy-on-write.
 
-Tensors are values. An assignment gives this one handle other contents; the tape and every other
-tensor, views too, keep the old ones (docs/adr/0015). The memory is written in place where no
-other tensor, array or capsule sees it, and copied where one does.
+Tensors are values. An assignment changes the contents of one tensor; the tape and all other
+tensors, including views, keep the old ones (docs/adr/0015). It writes in place if no other
+tensor, array or capsule shares the memory, and copies it otherwise.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Assignment:
     __slots__ = ()
 
     def __setitem__(self: Any, key: Any, value: Any) -> None:
-        """Put ``value`` in the place of ``self[key]``, by NumPy's rules.
+        """Replace ``self[key]`` by ``value``, by NumPy's rules.
 
-        Every key that reads (``getitem``) also writes: the value broadcasts to the shape of
-        ``self[key]``; of several values for one place the last one stands. The value takes this
-        tensor's dtype, where NumPy's casting of the same kind allows it: floats do not become
-        integers. Gradients flow to the value, and to the elements that stay.
+        Keys are those of ``getitem``. The value broadcasts to the shape of ``self[key]``; of
+        several values for one element the last one is kept. The value is cast to this tensor's
+        dtype if NumPy's "same_kind" rule allows it: floats do not become integers. Gradients flow
+        to the value and to the unchanged elements.
 
-        Only this handle changes: other tensors, views of this one too, keep their values.
+        Only this tensor changes: other tensors, including its views, keep their values.
 
         Raises:
             DTypeError, ShapeError: the value does not fit.
@@ -93,24 +93,24 @@ class Assignment:
 def _augmented(
     tensor: Tensor, function: Callable[[Any, Any], Any], other: Any, symbol: str
 ) -> Tensor:
-    """Give ``tensor`` the contents ``tensor symbol other``; return it.
+    """Replace the contents of ``tensor`` by ``tensor symbol other``; return it.
 
-    Dtype and shape stay, as the array API standard wants it.
+    Dtype and shape do not change, as the array API standard requires.
     """
     result: Tensor = function(tensor, other)
     if not hasattr(result, "_placement"):
-        return result  # `other` is of a foreign class, which has answered
+        return result  # of another library, whose class handled the operator
     if result.type != tensor.type:
         what = f"{tensor.type} {symbol}= ..."
         if result.shape != tensor.shape:
-            raise ShapeError(f"{what}: the result is {result.type}, but the shape must stay")
+            raise ShapeError(f"{what}: the result is {result.type}, but the shape cannot change")
         result = setting.castable(result, tensor, what)
     replace_contents(tensor, result)
     return tensor
 
 
 def replace_contents(tensor: Tensor, other: Tensor) -> None:
-    """Give ``tensor`` the values of ``other``, of the same type, and its place on the tape."""
+    """Give ``tensor`` the data and the node of ``other``, which has the same type."""
     device = tensor._live()
     if other._placement.device is not device:
         other = to_device(other, device.name)
@@ -120,10 +120,10 @@ def replace_contents(tensor: Tensor, other: Tensor) -> None:
 
 
 def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool:
-    """Write ``value`` into memory that belongs to ``tensor`` alone; return whether that was done.
+    """Write ``value`` into memory that only ``tensor`` uses; return whether that was possible.
 
-    The first assignment copies the contents into such memory. Later ones write there, unless a
-    view, another handle, the tape or an array still sees it: then they copy again.
+    The first assignment copies the contents into such memory. Later ones write to it, unless a
+    view, another tensor, the tape or an array shares it: then they copy again.
     """
     device = tensor._live()
     exclusive_copy = device.capabilities.exclusive
@@ -131,7 +131,7 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
         return False
     context = current_context()
     if context.recording is not None or context.observers or engine_of(context).observers:
-        return False  # the call is to be seen
+        return False  # the tape or an observer must see the call
     fitting = setting.fitting(value, subscript.shape, tensor)
     if fitting._placement.device is not device:
         return False
@@ -144,7 +144,7 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
         written = False
     if not written:
         if subscript.whole:
-            return False  # all contents are replaced; there is nothing to copy
+            return False  # all contents are replaced, so no copy is needed
         own = exclusive_copy(tensor._buffer)
         if own is None:
             return False
@@ -152,5 +152,5 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
         own.overwrite(subscript.basic, fitting._buffer)
         tensor._exclusive = own
         tensor._buffer = buffer
-    tensor._node = None  # the contents are no longer what was computed there
+    tensor._node = None  # which computed the old contents
     return True

@@ -1,7 +1,6 @@
-"""Named tensors in files of the safetensors format. Nothing is ever pickled or unpickled.
+"""Named tensors in files of the safetensors format. Nothing is pickled or unpickled.
 
-A file is flat: names and tensors. Nested dicts are joined into names by dots, where the dots
-tell them apart again.
+A file maps names to tensors. The keys of nested dicts are joined by dots.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-_CODES: Final = {  # the format's names of our dtypes
+_CODES: Final = {  # the format's names of dtypes
     "BOOL": dt.bool_,
     "I8": dt.int8,
     "I16": dt.int16,
@@ -63,20 +62,19 @@ def save(
 ) -> None:
     """Write named tensors to a file in the safetensors format.
 
-    The file appears under its name when it is complete; until then one that was there before
-    stays as it is.
+    The file replaces an old one only when it is complete.
 
     Args:
-        tensors: by name; what ``asarray`` takes will do for a tensor. Nested dicts are joined:
-            ``{"a": {"b": x}}`` is saved as ``"a.b"``. Tensors on the tape are constants here.
-        path: of the file. The format's usual ending is ``.safetensors``.
-        metadata: text by name, kept in the file's header; ``safetensors.safe_open`` reads it.
+        tensors: tensors, or anything ``asarray`` accepts, by name. Nested dicts are joined:
+            ``{"a": {"b": x}}`` is saved as ``"a.b"``. Gradients are not recorded.
+        path: of the file. The usual extension is ``.safetensors``.
+        metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
 
     Raises:
-        DTypeError: a tensor is complex128 or text, which the format does not have.
-        ArgumentError: names or metadata are no text; a nested dict is empty or a name in one
-            holds a dot, so that loading could not give it back; ``path`` is no plain file.
-        DisposedError: a tensor's data is gone.
+        DTypeError: a tensor is complex128 or string, which the format does not support.
+        ArgumentError: names or metadata are not text; a nested dict is empty or one of its names
+            contains a dot, so that loading could not restore it; ``path`` is not a regular file.
+        DisposedError: a tensor was disposed.
         PackageNotInstalledError: ``safetensors`` is not installed.
         OSError: the file cannot be written.
 
@@ -84,19 +82,19 @@ def save(
     package = _package("save")
     arrays = {name: _dense(name, value) for name, value in _flat(tensors)}
     text = _checked(metadata)
-    target = Path(os.path.realpath(path))  # where a link leads, so that the link stays
+    target = Path(os.path.realpath(path))  # keeps a symbolic link
     if target.exists() and not (target.is_file() or target.is_dir()):
-        raise ArgumentError(f"save: {target} is no plain file")
+        raise ArgumentError(f"save: {target} is not a regular file")
     scratch = target.with_name(f".tensorplug-{secrets.token_hex(8)}.tmp")
-    scratch.open("xb").close()  # in the same folder, with the rights of a new file
+    scratch.open("xb").close()  # in the same folder, with the permissions of a new file
     try:
         rights = stat.S_IMODE((target if target.is_file() else scratch).stat().st_mode)
         try:
             package.numpy.save_file(arrays, scratch, metadata=text)
-        except package.SafetensorError as error:  # what can be wrong with the call, was checked
+        except package.SafetensorError as error:  # not an error of the caller: that was checked
             raise OSError(f"save: {target} could not be written: {error}") from error
         with scratch.open("rb+") as file:
-            os.fsync(file.fileno())  # the name must not survive a power cut without the data
+            os.fsync(file.fileno())  # else a power cut could leave the name without the data
         scratch.chmod(rights)
         scratch.replace(target)
     except BaseException:
@@ -107,7 +105,9 @@ def save(
 def _flat(tensors: object) -> Iterator[tuple[str, Any]]:
     """Yield names and values, in order."""
     if not isinstance(tensors, Mapping):
-        raise ArgumentError(f"save: needs a dict of tensors by name, got {type(tensors).__name__}")
+        raise ArgumentError(
+            f"save: tensors must be a dict of tensors by name, got {type(tensors).__name__}"
+        )
     nested = any(isinstance(value, Mapping) for value in tensors.values())
     yield from _joined("", tensors, nested=nested)
 
@@ -116,11 +116,13 @@ def _joined(outer: str, tensors: Mapping[Any, Any], *, nested: bool) -> Iterator
     for name, value in tensors.items():
         where = f"save: name {name!r}" + (f" in {outer!r}" if outer else "")
         if not isinstance(name, str) or not name or name == _RESERVED or not _encodes(name):
-            raise ArgumentError(f"{where}: a name is text, not empty and not {_RESERVED!r}")
+            raise ArgumentError(
+                f"{where}: a name must be text that is not empty and not {_RESERVED!r}"
+            )
         if nested and "." in name:
             raise ArgumentError(
-                f"{where}: nested dicts are joined by dots, so that a dot in a name could not be "
-                "told from those; rename it, or flatten the dict yourself"
+                f"{where}: the names of nested dicts must not contain dots, which join them; "
+                "rename it, or flatten the dict yourself"
             )
         full = f"{outer}.{name}" if outer else name
         if not isinstance(value, Mapping):
@@ -128,19 +130,19 @@ def _joined(outer: str, tensors: Mapping[Any, Any], *, nested: bool) -> Iterator
         elif value:
             yield from _joined(full, value, nested=nested)
         else:
-            raise ArgumentError(f"{where}: an empty dict leaves nothing in a file; leave it out")
+            raise ArgumentError(f"{where}: an empty dict cannot be saved; omit it")
 
 
 def _encodes(name: str) -> bool:
     try:
         name.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair is no character
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
 
 def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
-    """Return the elements in row-major order, as the format has them."""
+    """Return the elements in row-major order, which the format requires."""
     try:
         array = host_values.as_array(value)
     except TensorplugError as error:
@@ -152,7 +154,7 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
     if type_.dtype not in _CODES.values():
         instead = "text goes into metadata" if type_.dtype is dt.string else "use astype"
         raise DTypeError(
-            f"save: {name!r} is {type_}, but safetensors has no {type_.dtype}; {instead}"
+            f"save: {name!r} is {type_}, but safetensors does not support {type_.dtype}; {instead}"
         )
     return np.asarray(array, order="C")
 
@@ -161,11 +163,13 @@ def _checked(metadata: object) -> dict[str, str] | None:
     if metadata is None:
         return None
     if not isinstance(metadata, Mapping):
-        raise ArgumentError(f"save: metadata is a dict of texts, not {type(metadata).__name__}")
+        raise ArgumentError(
+            f"save: metadata must be a dict of strings, got {type(metadata).__name__}"
+        )
     texts = dict(metadata)
-    for key in (*texts.keys(), *texts.values()):
-        if not isinstance(key, str) or not _encodes(key):
-            raise ArgumentError(f"save: metadata is text by name, and {key!r} is none")
+    for text in (*texts.keys(), *texts.values()):
+        if not isinstance(text, str) or not _encodes(text):
+            raise ArgumentError(f"save: metadata must be text by name, but contains {text!r}")
     return texts
 
 
@@ -198,23 +202,23 @@ def load(
     """Return the tensors of a file in the safetensors format, by name.
 
     Args:
-        path: of the file, whoever wrote it.
-        names: which ones to read, in this order; all by default.
-        device: where the tensors are to be, such as ``"opencl"``; the active one by default.
-        nested: split the names at their dots into nested dicts, as ``save`` has joined them.
+        path: of the file.
+        names: of the tensors to read, in this order; all by default.
+        device: of the tensors, such as ``"opencl"``; the active one by default.
+        nested: split the names at dots into nested dicts, the inverse of ``save``.
 
     Raises:
         FileFormatError: the file is truncated, corrupt, or of another format.
-        DTypeError: a tensor is of a dtype that tensors, or the device's, do not have (bfloat16,
-            the float8 family); ``names`` may leave it out.
+        DTypeError: tensorplug or the device does not support the dtype of a tensor (bfloat16, the
+            float8 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
-            also the beginning of another one.
+            also a prefix of another one.
         PackageNotInstalledError: ``safetensors`` is not installed.
-        OSError: the file cannot be read. Besides, what ``use_backend`` raises for ``device``.
+        OSError: the file cannot be read. ``device`` may also raise the errors of ``use_backend``.
 
     """
     package = _package("load")
-    Path(path).open("rb").close()  # its errors say more than the package's
+    Path(path).open("rb").close()  # its errors are more precise than the package's
     context = current_context()
     convert = engine_of(context).convert
     try:
@@ -231,19 +235,19 @@ def load(
                 for name in wanted
             }
     except (package.SafetensorError, _UnreadableError) as error:
-        raise FileFormatError(f"load: {path} is no sound safetensors file: {error}") from error
+        raise FileFormatError(f"load: {path} is not a valid safetensors file: {error}") from error
     return _split(loaded) if nested else loaded
 
 
 class _UnreadableError(Exception):
-    """NumPy refuses what the header says."""
+    """NumPy cannot represent a tensor of the header."""
 
 
 def _read(file: Any, name: str) -> np.ndarray[Any, Any]:
-    """Return one entry, in memory of its own."""
+    """Return one tensor in memory of its own."""
     try:
         array: np.ndarray[Any, Any] = file.get_tensor(name)
-    except ValueError as error:  # a size beyond NumPy's, beside a 0; too many dimensions
+    except ValueError as error:  # a dimension or a rank that is too large for NumPy
         raise _UnreadableError(f"{name!r}: {error}") from error
     if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
         raise _UnreadableError(f"{name!r} is bool, but has bytes other than 0 and 1")
@@ -254,7 +258,7 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
     if names is None:
         return found
     if isinstance(names, str):
-        raise ArgumentError(f"load: names are a list; for one name give [{names!r}]")
+        raise ArgumentError(f"load: names must be a list such as [{names!r}], got {names!r}")
     wanted = list(names)
     known = set(found)
     for name in wanted:
@@ -267,19 +271,19 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
 def _check_nesting(names: Iterable[str]) -> None:
     known = set(names)
     for name in known:
-        for end, item in enumerate(name):
-            if item == "." and name[:end] in known:
+        for end, character in enumerate(name):
+            if character == "." and name[:end] in known:
                 raise ArgumentError(
-                    f"load: {name[:end]!r} cannot be a tensor beside {name!r} in nested dicts; "
-                    "load without nested=True"
+                    f"load: nested dicts cannot contain both {name[:end]!r} and {name!r}; load "
+                    "without nested=True"
                 )
 
 
 def _check_dtype(name: str, code: str) -> None:
     if code not in _CODES:
         raise DTypeError(
-            f"load: {name!r} is {code} in the file, which tensors do not have; they have "
-            f"{', '.join(_CODES)}. Convert it, or leave it out by giving names=[...]"
+            f"load: {name!r} is {code}, which is not supported; supported are "
+            f"{', '.join(_CODES)}. Convert it, or omit it with names=[...]"
         )
 
 
@@ -288,8 +292,8 @@ def _split(flat: Mapping[str, Tensor]) -> dict[str, Any]:
     for name, tensor in flat.items():
         *outer, last = name.split(".")
         level = tree
-        for item in outer:
-            level = level.setdefault(item, {})
+        for part in outer:
+            level = level.setdefault(part, {})
         level[last] = tensor
     return tree
 

@@ -1,4 +1,4 @@
-"""Indexing, and what else takes or rearranges the elements of one tensor."""
+"""Methods of Tensor that select or rearrange its elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Indexing:
     __slots__ = ()
 
     def __iter__(self: Any) -> Iterator[Tensor]:
-        len(self)  # of rank 0 an error, at once
+        len(self)  # raises for rank 0
         return getting.rows(self)
 
     def __contains__(self: Any, value: Any) -> bool:
@@ -37,7 +37,7 @@ class Indexing:
         """The transpose of a matrix.
 
         Raises:
-            ShapeError: when the rank is not 2.
+            ShapeError: the rank is not 2.
 
         """
         return movement.matrix_transpose(self, rank=2)
@@ -48,16 +48,15 @@ class Indexing:
         return movement.matrix_transpose(self)
 
     def transpose(self: Any, *axes: Any) -> Tensor:
-        """Return the axes in another order, as ``permute_dims``: reversed by default.
+        """Permute the axes, as ``permute_dims``; reverse them by default.
 
-        As with NumPy's method, which other libraries call, the order is one sequence or several
-        integers.
+        As in NumPy, the order is one sequence or several integers.
         """
         return movement.permute_dims(self, axes[0] if len(axes) == 1 else axes or None)
 
     @property
     def real(self: Any) -> Tensor:
-        """The real parts, as ``tensorplug.real``; a property, as NumPy's arrays have it."""
+        """The real parts, as ``tensorplug.real``; a property, as in NumPy."""
         return complexes.real(self)
 
     @property

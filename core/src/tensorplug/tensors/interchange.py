@@ -1,6 +1,6 @@
-"""Data to and from other libraries, through the host's memory: DLPack and NumPy's protocol.
+"""Exchanging data with other libraries in host memory: DLPack and NumPy's protocol.
 
-docs/adr/0010 says who sees whose writes. The capsules are NumPy's own; nothing here reads one.
+docs/adr/0010 defines which memory is shared. NumPy creates and reads all capsules.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = ["Interchange", "from_dlpack"]
 
 HOST: Final = (1, 0)  # DLPack's kDLCPU
 
-_READABLE: Final = {1, 3, 11, 13}  # kDLCPU; pinned and managed memory, which the host reads too
-_ELSEWHERE: Final = {
+_READABLE: Final = {1, 3, 11, 13}  # kDLCPU; pinned and managed memory, also readable by the host
+_UNREADABLE: Final = {
     2: "kDLCUDA",
     4: "kDLOpenCL",
     7: "kDLVulkan",
@@ -57,12 +57,12 @@ class Interchange:
 
     @property
     def __numpy_dtype__(self: Any) -> np.dtype[Any]:
-        """What NumPy takes for the dtype, where it would not know ours."""
+        """The NumPy dtype, for NumPy functions that take a dtype."""
         dtype: DType = self.dtype
         return dtype.numpy
 
     def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
-        """Return the package: its functions are the array API standard's.
+        """Return the package, which has the array API standard's functions.
 
         Raises:
             ArgumentError: it does not follow that version of the standard.
@@ -71,10 +71,10 @@ class Interchange:
         return array_namespace.namespace(api_version)
 
     def to_device(self: Any, device: str, /, *, stream: Any = None) -> Tensor:
-        """Return this tensor on ``device``, as ``to``; under the array API standard's name.
+        """Return this tensor on ``device``; the array API standard's name of ``to``.
 
         Raises:
-            ArgumentError: ``stream`` is not None: there are none to choose.
+            ArgumentError: ``stream`` is not None.
 
         """
         if stream is not None:
@@ -85,7 +85,7 @@ class Interchange:
     def to(self: Any, device: str) -> Tensor:
         """Return this tensor on ``device``: itself if it is there, else a copy.
 
-        ``"host"`` is the host's memory: kernels that need the copy take it to their own device.
+        ``"host"`` is host memory. Kernels copy tensors from there to their own device.
         """
         tensor: Tensor = self
         return tensor if tensor._live().name == device else to_device(tensor, device)
@@ -98,7 +98,7 @@ class Interchange:
         return to_numpy(self._live(), self._buffer, self.type, dtype, copy=copy)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
-        """Return DLPack's number for the host, to which tensors of any device are exported."""
+        """Return DLPack's device for host memory, to which tensors of any device are exported."""
         self._live()
         return HOST
 
@@ -112,15 +112,14 @@ class Interchange:
     ) -> Any:
         """Return the elements as a DLPack capsule, as the array API standard defines it.
 
-        On a device that shares the host's memory (``"cpu"``) the capsule does too: who writes
-        there writes into this tensor. It is flagged read-only if the consumer's DLPack is 1.0
-        or newer. From other devices it is a copy of the consumer's own. A tensor on the tape is
-        exported as a constant, as by ``numpy``.
+        If the device uses host memory (``"cpu"``), the capsule shares it, and writing to it
+        changes this tensor; for a consumer of DLPack 1.0 or newer it is read-only. From other
+        devices it is a copy. Gradients are not recorded.
 
         Raises:
             InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
             CopyNeededError: ``copy`` is False, but the memory cannot be shared.
-            DisposedError: the data is gone.
+            DisposedError: the tensor was disposed.
 
         """
         return to_dlpack(
@@ -134,7 +133,7 @@ class Interchange:
         )
 
     def __copy__(self: Any) -> Tensor:
-        """Return another handle: on the same device, at the same place on the tape."""
+        """Return another tensor that shares the data and the node on the tape."""
         self._live()
         handle = Tensor._of(self._buffer, self._placement, self._node)
         scope = current_context().scope
@@ -143,11 +142,11 @@ class Interchange:
         return handle
 
     def __deepcopy__(self: Any, _memo: dict[int, Any]) -> Tensor:
-        handle: Tensor = self.__copy__()  # no op changes the data, so it is shared
+        handle: Tensor = self.__copy__()  # no op changes the data, so sharing it is safe
         return handle
 
     def __reduce__(self: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Pickle the elements alone: they come back on the device that is active then."""
+        """Pickle the elements; unpickling creates a tensor on the active device."""
         return creation.asarray, (self.numpy(),)
 
 
@@ -157,11 +156,11 @@ class Interchange:
 def to_numpy(
     device: Device, buffer: Buffer, type_: TensorType, dtype: Any, *, copy: bool | None
 ) -> np.ndarray[Any, Any]:
-    """Return the elements as ``__array__`` shall: read-only unless they are a copy.
+    """Return the elements for ``__array__``: read-only unless they are a copy.
 
     Raises:
-        CopyNeededError: ``copy`` is False, but another dtype is asked for, or the elements are
-            not in the host's memory.
+        CopyNeededError: ``copy`` is False, but the requested dtype differs, or the elements are
+            not in host memory.
 
     """
     wanted = type_.dtype.numpy if dtype is None else np.dtype(dtype)
@@ -185,42 +184,44 @@ def to_dlpack(
     dl_device: tuple[Any, int] | None,
     copy: bool | None,
 ) -> Any:
-    """Return a DLPack capsule over the elements in the host's memory, as ``__dlpack__`` shall.
+    """Return a DLPack capsule of the elements in host memory, for ``__dlpack__``.
 
     Raises:
-        InterchangeError: DLPack has no such dtype, or another device is asked for.
+        InterchangeError: DLPack has no such dtype, or another device is requested.
         CopyNeededError: ``copy`` is False, but the backend cannot share its memory, or the
-            memory is read-only and the consumer's version of DLPack cannot say so.
+            memory is read-only and the consumer's version of DLPack has no flag for that.
         ArgumentError: ``stream`` is not None.
 
     """
     if stream is not None:
-        raise ArgumentError(f"the host has no streams: stream must be None, not {stream!r}")
+        raise ArgumentError(f"__dlpack__: stream must be None, got {stream!r}")
     if dl_device is not None and _plain(dl_device) != HOST:
         raise InterchangeError(
-            f"{type_} is exported in the host's memory, {HOST}; device {_plain(dl_device)} was "
-            "asked for. Let the consumer copy it there"
+            f"{type_} can only be exported to host memory, {HOST}, but device {_plain(dl_device)} "
+            "was requested. Let the consumer copy it there"
         )
     if type_.dtype not in dt.FIXED:
-        raise InterchangeError(f"DLPack has no text: {type_} is read by numpy() or tolist()")
-    why = f"backend {device.backend.name!r} does not share the host's memory"
+        raise InterchangeError(
+            f"DLPack does not support strings; use numpy() or tolist() to read {type_}"
+        )
+    why = f"backend {device.backend.name!r} does not use host memory"
     shares = device.capabilities.shares_memory
     if shares is not None:
         if not copy:
             array = shares.share_to_host(buffer)
             if max_version is not None and max_version[0] >= 1:
                 return _read_only(array).__dlpack__(max_version=max_version)
-            # JAX, which asks in this old way, refuses elements that do not lie side by side.
-            if array.flags.writeable and (copy is False or _compact(array)):
+            # JAX, which requests an older version, refuses elements with gaps between them.
+            if array.flags.writeable and (copy is False or _is_compact(array)):
                 return array.__dlpack__()
-        why = "its memory is read-only, which DLPack says from version 1.0 on"
+        why = "its memory is read-only, for which DLPack has a flag only from version 1.0 on"
     if copy is False:
-        raise CopyNeededError(f"{type_} is exported as a copy, since {why}")
+        raise CopyNeededError(f"{type_} can only be exported as a copy: {why}")
     return device.backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
 
 
-def _compact(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether the elements lie one beside the other, in whatever order of the axes."""
+def _is_compact(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether the elements have no gaps between them, in any order of the axes."""
     stride = array.itemsize
     for step, length in sorted(zip(array.strides, array.shape, strict=True)):
         if length > 1:
@@ -238,7 +239,7 @@ def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _plain(dl_device: tuple[Any, int]) -> tuple[Any, int]:
     kind, number = dl_device
-    return getattr(kind, "value", kind), number  # an Enum's member, or a plain number
+    return getattr(kind, "value", kind), number  # an enum member, or a plain number
 
 
 # To a tensor ----------------------------------------------------------------------------
@@ -247,76 +248,76 @@ def _plain(dl_device: tuple[Any, int]) -> tuple[Any, int]:
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """Return the data of another library's array as a tensor.
 
-    On a device that shares the host's memory, ``"cpu"`` for one, nothing is copied, and the
-    producer's memory lives as long as a tensor shares it. Then what the producer writes there
-    later is seen in the tensor; ``copy=True`` keeps it apart.
+    If the device uses host memory, such as ``"cpu"``, the tensor shares the memory of ``x``, and
+    keeps it alive. Later writes to ``x`` then change the tensor, unless ``copy=True``.
 
     Args:
-        x: an object with ``__dlpack__`` and ``__dlpack_device__``, whose data is in the host's
-            memory. NumPy, PyTorch, JAX and many others have them, and so do our tensors.
-        device: where the tensor is to be, such as ``"opencl"``; the active one by default.
-        copy: True always copies, False never does; by default, only if it must be.
+        x: an object with ``__dlpack__`` and ``__dlpack_device__``, whose data is in host memory.
+            Arrays of NumPy, PyTorch and JAX have these methods, and so do tensors.
+        device: of the tensor, such as ``"opencl"``; the active one by default.
+        copy: True always copies, False never does; by default, copy only if necessary.
 
     Raises:
         DLPackNotSupportedError: ``x`` has no such methods.
-        InterchangeError: its data is not in the host's memory, or NumPy cannot read it.
-        CopyNeededError: ``copy`` is False, but the device does not share the host's memory.
-        DTypeError: tensors, or the device's, have no such dtype; bfloat16 for one.
-        BackendMemoryError: the device has no room for a copy. Besides, what ``x`` raises when
-            it cannot export (PyTorch: ``BufferError`` if it requires a gradient), and what
-            ``use_backend`` raises for ``device``.
+        InterchangeError: its data is not in host memory, or NumPy cannot read it.
+        CopyNeededError: ``copy`` is False, but the device does not use host memory.
+        DTypeError: tensorplug or the device does not support the dtype, such as bfloat16.
+        BackendMemoryError: the device has no room for a copy.
+        BufferError: PyTorch raises it if ``x`` requires a gradient. Other libraries may raise
+            other errors if they cannot export, and ``device`` those of ``use_backend``.
 
     """
     context = current_context()
-    array = _received(x, copy=copy)
+    array = _import_array(x, copy=copy)
     return engine_of(context).convert(
         context, array, None, "from_dlpack: x", device=device, copy=copy
     )
 
 
-def _received(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:
+def _import_array(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:
     """Return a view of the producer's memory."""
-    kind = type(x)
-    given = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    cls = type(x)
+    producer = f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise DLPackNotSupportedError(
-            f"from_dlpack: {given} has no __dlpack__ and __dlpack_device__; try asarray"
+            f"from_dlpack: {producer} has no __dlpack__ and __dlpack_device__; try asarray"
         )
     try:
-        place, number = _plain(x.__dlpack_device__())
-        capsule = _capsule(x, copy=copy) if place in _READABLE else None
+        kind, number = _plain(x.__dlpack_device__())
+        capsule = _request_capsule(x, copy=copy) if kind in _READABLE else None
     except Exception as error:
-        error.add_note(f"while from_dlpack asked {given} for its data")
+        error.add_note(f"while from_dlpack exported {producer}")
         raise
     if capsule is None:
         raise InterchangeError(
-            f"from_dlpack: {given} is on device {_ELSEWHERE.get(place, place)}:{number}, not in "
-            "the host's memory; copy it there first (in PyTorch with x.cpu())"
+            f"from_dlpack: {producer} is on device {_UNREADABLE.get(kind, kind)}:{number}, not in "
+            "host memory; copy it there first (in PyTorch with x.cpu())"
         )
     try:
         return np.from_dlpack(_Exported(capsule))
-    except (BufferError, RuntimeError) as error:  # NumPy has either for what it cannot read
+    except (BufferError, RuntimeError) as error:  # NumPy raises either
         dtype = str(getattr(x, "dtype", "an unknown dtype")).rpartition(".")[2]
-        message = f"from_dlpack: {given} of {dtype} cannot be read: {error}"
-        if dtype in {item.name for item in dt.FIXED}:
+        message = f"from_dlpack: {producer} of {dtype} cannot be read: {error}"
+        supported = sorted(map(str, dt.FIXED))
+        if dtype in supported:
             raise InterchangeError(message) from error
         raise DTypeError(
-            f"{message} Convert it first; tensors have {', '.join(sorted(map(str, dt.FIXED)))}"
+            f"{message} Convert it first; supported are {', '.join(supported)}"
         ) from error
 
 
-def _capsule(x: Any, *, copy: bool | None) -> Any:
-    # That it shall copy is not left to the producer; that it shall not, only it can know.
-    never = {"copy": False} if copy is False else {}
+def _request_capsule(x: Any, *, copy: bool | None) -> Any:
+    # copy=True is not passed on: the device copies. Only the producer can refuse to copy.
+    options = {"copy": False} if copy is False else {}
     try:
-        return x.__dlpack__(max_version=(1, 0), **never)
-    except TypeError:  # from before DLPack 1.0; it never copied
+        return x.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:  # a producer from before DLPack 1.0, which never copies
         pass
     return x.__dlpack__()
 
 
 class _Exported:
-    """What NumPy takes in the place of a producer that has exported already."""
+    """Passes an exported capsule to ``numpy.from_dlpack``, which expects a producer."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule

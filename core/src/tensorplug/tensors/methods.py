@@ -1,8 +1,8 @@
-"""The methods of Tensor: operators, indexing and the like, and ops marked ``@chained``.
+"""Attaching methods to Tensor: operators, indexing, interchange, and ops marked ``@chained``.
 
-The facade attaches the core's own; the plugin layer attaches those of extension packages. A
-chained method takes what its op takes. As NumPy's and PyTorch's methods do, it also takes an axis
-by position and a shape number by number: ``x.sum(0)``, ``x.reshape(2, 3)``.
+The package attaches its own methods, the plugin layer those of extension packages. A chained
+method has the parameters of its op. As in NumPy and PyTorch, it also accepts an axis by position
+and the numbers of a shape as separate arguments: ``x.sum(0)``, ``x.reshape(2, 3)``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PARTS: Final = (Operators, Indexing, Assignment, Interchange)
 """The classes whose members become members of Tensor."""
 
 _SPREAD: Final = ("shape", "axes")  # parameters that hold one number per axis
-_OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # every class's
-_MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters without which an op is its method
+_OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # of any class
+_MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters that differ between op and method
 
 
 def attach_parts() -> None:
-    """Make the members of ``PARTS`` members of Tensor."""
+    """Add the members of ``PARTS`` to Tensor."""
     for part in PARTS:
         for name, member in vars(part).items():
             if name not in _OWN:
@@ -52,10 +52,10 @@ def find_chained(module: ModuleType) -> list[Callable[..., Any]]:
 
 
 def attach(functions: Iterable[Callable[..., Any]]) -> None:
-    """Make each function a method of Tensor; all or none. Attaching one again does nothing.
+    """Make all functions, or none, methods of Tensor. Attaching one again does nothing.
 
     Raises:
-        RegistrationError: when Tensor has another attribute of that name.
+        RegistrationError: Tensor has another attribute of that name.
 
     """
     new: dict[str, Callable[..., Any]] = {}
@@ -74,29 +74,29 @@ def attach(functions: Iterable[Callable[..., Any]]) -> None:
 
 
 def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the op as a method: itself, or a function that passes on what it is given.
+    """Return an op as a method: the op itself, or a wrapper with a more flexible signature.
 
-    The method of an op whose only argument by position is a shape, or the order of axes, takes
-    its numbers one by one too. Where ``axis`` is the first of the arguments by name, the method
-    takes it by position too.
+    If the only positional argument is a shape or an order of axes, the method also accepts its
+    numbers as separate arguments. If ``axis`` is the first keyword argument, the method also
+    accepts it by position.
     """
     if _MOVED.isdisjoint(_parameters(function)):
         return function
     signature = inspect.signature(function)
     if takes_numbers(function):
-        return _taking_numbers(function, signature)
+        return _accept_numbers(function, signature)
     named = [
         parameter
         for parameter in signature.parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     if named and named[0].name == "axis" and named[0].default is not signature.empty:
-        return _taking_the_axis(function, signature)
+        return _accept_axis(function, signature)
     return function
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[str]:
-    """Return the names of the parameters; read from the code, far sooner than a signature."""
+    """Return the names of the parameters, from the code object, which is fast."""
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
         return inspect.signature(function).parameters
@@ -106,48 +106,46 @@ def _parameters(function: Callable[..., Any]) -> Iterable[str]:
 
 
 def takes_numbers(function: Callable[..., Any]) -> bool:
-    """Return whether the method of an op takes the numbers of its shape one by one."""
+    """Return whether the method of an op accepts the numbers of a shape as separate arguments."""
     rest = list(inspect.signature(function).parameters.values())[1:]
-    positional = [item for item in rest if item.kind is not item.KEYWORD_ONLY]
+    positional = [parameter for parameter in rest if parameter.kind is not parameter.KEYWORD_ONLY]
     return len(positional) == 1 and positional[0].name in _SPREAD
 
 
-def _taking_numbers(
+def _accept_numbers(
     function: Callable[..., Any], signature: inspect.Signature
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, /, *numbers: Any, **options: Any) -> Any:
-        given = (numbers,) if len(numbers) > 1 else numbers
-        return function(self, *given, **options)
+        arguments = (numbers,) if len(numbers) > 1 else numbers
+        return function(self, *arguments, **options)
 
     first, shape, *named = signature.parameters.values()
-    several = shape.replace(kind=shape.VAR_POSITIONAL, default=shape.empty)
-    return _signed(method, signature, [first, several, *named])
+    numbers = shape.replace(kind=shape.VAR_POSITIONAL, default=shape.empty)
+    return _set_signature(method, signature, [first, numbers, *named])
 
 
-def _taking_the_axis(
-    function: Callable[..., Any], signature: inspect.Signature
-) -> Callable[..., Any]:
-    listed = list(signature.parameters.values())
-    count = sum(item.kind is not item.KEYWORD_ONLY for item in listed)
-    others = ", ".join(item.name for item in listed[count + 1 :])
+def _accept_axis(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+    parameters = list(signature.parameters.values())
+    count = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters)
+    others = ", ".join(parameter.name for parameter in parameters[count + 1 :])
 
     @functools.wraps(function)
-    def method(*given: Any, **options: Any) -> Any:
-        if len(given) <= count:
-            return function(*given, **options)
-        if len(given) == count + 1:
-            return function(*given[:-1], axis=given[-1], **options)
+    def method(*args: Any, **options: Any) -> Any:
+        if len(args) <= count:
+            return function(*args, **options)
+        if len(args) == count + 1:
+            return function(*args[:-1], axis=args[-1], **options)
         raise TypeError(
-            f"{function.__name__}: the last argument by position is axis, got {given[count:]!r}"
-            + (f"; by name: {others}" if others else "")
+            f"{function.__name__}: the last positional argument is axis, got {args[count:]!r}"
+            + (f"; keyword arguments: {others}" if others else "")
         )
 
-    axis = listed[count].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return _signed(method, signature, [*listed[:count], axis, *listed[count + 1 :]])
+    axis = parameters[count].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return _set_signature(method, signature, [*parameters[:count], axis, *parameters[count + 1 :]])
 
 
-def _signed(
+def _set_signature(
     method: Any, signature: inspect.Signature, parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
     method.__signature__ = signature.replace(parameters=parameters)

@@ -1,4 +1,4 @@
-"""Python's operators on tensors: each is one op, and leaves foreign operands to others."""
+"""Python's operators on tensors. Each calls one op; they do not handle foreign operands."""
 
 from __future__ import annotations
 
@@ -158,5 +158,5 @@ KNOWN = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _are_texts(tensor: Any, other: object) -> bool:
-    """Return whether a ``str`` is compared with strings; with numbers it is foreign."""
+    """Return whether ``other`` is a ``str`` and the tensor holds strings."""
     return isinstance(other, str) and tensor.dtype is string

@@ -1,10 +1,9 @@
 """Trees of tensors: nested dicts, lists, tuples, named tuples and dataclasses.
 
-Everything else is a leaf; None is an empty tree. ``flatten`` gives the leaves in a fixed order
-(dicts by insertion) and a function that builds the same tree around other leaves. Of a
-dataclass it takes the fields that its constructor takes, except those declared with
-``metadata={"static": True}``; these stay as they are. What the constructor does not take, the
-class makes anew in its ``__post_init__``.
+Everything else is a leaf; None is an empty tree. ``flatten`` returns the leaves in a fixed order
+(dicts by insertion) and a function that builds the same tree with other leaves. The children of
+a dataclass are the fields of its constructor, except those with ``metadata={"static": True}``,
+which do not change. ``__post_init__`` computes the other fields again.
 """
 
 from __future__ import annotations
@@ -22,46 +21,45 @@ __all__ = ["fixed", "flatten", "leaves", "matched", "opened", "paths", "tree_map
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return the leaves of ``tree`` and the function that puts other leaves in their places.
+    """Return the leaves of ``tree`` and the function that replaces them.
 
     Raises:
-        ArgumentError: when a container holds itself.
+        ArgumentError: a container contains itself.
 
     """
     if _open(tree) is None:
-        return [tree], _only
+        return [tree], _rebuild_leaf
     found: list[Any] = []
     rebuild = _walk(tree, found, set())
     return found, lambda others: rebuild(iter(others))
 
 
-def _only(others: list[Any]) -> Any:
-    """Return the tree around one leaf, which is the leaf."""
+def _rebuild_leaf(others: list[Any]) -> Any:
     (leaf,) = others
     return leaf
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return every leaf within reach, in order.
+    """Return all leaves in order, including those in static fields of dataclasses.
 
-    Each container is entered once, so that one may hold itself; of dataclasses every field is.
+    Each container is visited once, so that it may contain itself.
     """
     found: list[Any] = []
-    entered: dict[int, Any] = {}  # with the containers, lest an id be used again
+    visited: dict[int, Any] = {}  # holds the containers, so that no id is reused
     stack = [tree]
     while stack:
-        each = stack.pop()
-        below = _below(each)
-        if below is None:
-            found.append(each)
-        elif id(each) not in entered:
-            entered[id(each)] = each
-            stack.extend(reversed(list(below)))
+        node = stack.pop()
+        children = _all_children(node)
+        if children is None:
+            found.append(node)
+        elif id(node) not in visited:
+            visited[id(node)] = node
+            stack.extend(reversed(list(children)))
     return found
 
 
 def paths(tree: Any) -> list[str]:
-    """Return where each leaf of ``flatten`` stands, as one would write it: ``['w'][0].bias``."""
+    """Return the path of each leaf of ``flatten`` as Python code: ``['w'][0].bias``."""
     opened = _open(tree)
     if opened is None:
         return [""]
@@ -74,12 +72,12 @@ def paths(tree: Any) -> list[str]:
 
 
 def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Return the tree of ``function`` applied to matching leaves of trees of one structure.
+    """Apply ``function`` to matching leaves of trees of the same structure; return a tree.
 
-    Dicts match by key, whatever their order.
+    Dicts match by key, in any order.
 
     Raises:
-        ArgumentError: when the trees differ in structure, saying where, or one holds itself.
+        ArgumentError: the trees differ in structure, or one contains itself.
 
     """
     first, rebuild = flatten(tree)
@@ -88,19 +86,19 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
         return f"tree_map: tree{where} is {mine} in the first tree, but {theirs} in another"
 
     rest = [matched(tree, other, message) for other in others]
-    return rebuild([function(*item) for item in zip(first, *rest, strict=True)])
+    return rebuild([function(*leaves) for leaves in zip(first, *rest, strict=True)])
 
 
 def matched(
     tree: Any, other: Any, message: Callable[[str, str, str], str], *, whole: bool = False
 ) -> list[Any]:
-    """Return the leaves of ``other`` in the order in which ``tree`` has its own.
+    """Return the leaves of ``other`` in the order of those of ``tree``.
 
-    ``whole``: what stands where ``tree`` has a leaf is taken as it is, such as a list of numbers.
+    ``whole``: anything may match a leaf of ``tree``, such as a list of numbers.
 
     Raises:
-        ArgumentError: when the structures differ, with what ``message`` makes of the place and
-            of what stands there in either.
+        ArgumentError: the structures differ. ``message`` gets the path and a description of
+            both subtrees.
 
     """
     found: list[Any] = []
@@ -109,12 +107,12 @@ def matched(
 
 
 def opened(tree: Any) -> dict[Any, Any] | None:
-    """Return what stands right below ``tree``, by key, position or field; None for a leaf."""
+    """Return the children of ``tree`` by key, position or field; None for a leaf."""
     return _parts(tree)
 
 
 def fixed(tree: Any) -> list[Any]:
-    """Return the fields of a dataclass that are declared static; of all else nothing."""
+    """Return the static fields of a dataclass; [] for any other tree."""
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
         return []
     fields = dataclasses.fields(tree)
@@ -122,7 +120,7 @@ def fixed(tree: Any) -> list[Any]:
 
 
 class _Matching(NamedTuple):
-    """The settings of ``matched``, and what it has found so far."""
+    """The settings of ``matched``, and the leaves found so far."""
 
     message: Callable[[str, str, str], str]
     whole: bool
@@ -151,7 +149,7 @@ def _outline(tree: Any, parts: dict[Any, Any] | None) -> str:
 
 
 class _Opened(NamedTuple):
-    """One level of a tree: what stands below by key, position or field, and how it is rebuilt."""
+    """One level of a tree: the children by key, position or field, and how to rebuild it."""
 
     parts: dict[Any, Any]
     build: Callable[[list[Any]], Any]
@@ -182,7 +180,7 @@ def _open_dict(tree: dict[Any, Any]) -> _Opened:
     keys = list(tree)
     if type(tree) is dict:
         return _Opened(tree, lambda values: dict(zip(keys, values, strict=True)))
-    shell = copy.copy(tree)  # keeps what a subclass has besides, such as a default
+    shell = copy.copy(tree)  # keeps the attributes of a subclass, such as a default
 
     def build(values: list[Any]) -> dict[Any, Any]:
         clone = copy.copy(shell)
@@ -210,17 +208,17 @@ def _open_dataclass(tree: Any) -> _Opened:
     others = [field.name for field in fields if not field.init]
 
     def build(values: list[Any]) -> Any:
-        made = dataclasses.replace(tree, **dict(zip(names, values, strict=True)))
+        clone = dataclasses.replace(tree, **dict(zip(names, values, strict=True)))
         for name in others:
-            if hasattr(tree, name) and not hasattr(made, name):
-                object.__setattr__(made, name, getattr(tree, name))  # the class may be frozen
-        return made
+            if hasattr(tree, name) and not hasattr(clone, name):
+                object.__setattr__(clone, name, getattr(tree, name))  # the class may be frozen
+        return clone
 
     return _Opened({name: getattr(tree, name) for name in names}, build)
 
 
-def _below(tree: Any) -> Iterable[Any] | None:
-    """Return all that stands right below ``tree``; None for a leaf."""
+def _all_children(tree: Any) -> Iterable[Any] | None:
+    """Return the children of ``tree``, with all fields of a dataclass; None for a leaf."""
     if tree is None:
         return ()
     if isinstance(tree, dict):
@@ -240,7 +238,7 @@ def _walk(tree: Any, found: list[Any], above: set[int]) -> Callable[[Iterator[An
         return next
     if id(tree) in above:
         raise ArgumentError(
-            f"a {type(tree).__name__} holds itself; a tree of tensors must end somewhere"
+            f"a {type(tree).__name__} contains itself; a tree of tensors must be finite"
         )
     above.add(id(tree))
     parts = [_walk(child, found, above) for child in opened.parts.values()]

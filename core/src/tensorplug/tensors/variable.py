@@ -1,7 +1,7 @@
 """Variables: tensors with a name, whose contents can be replaced.
 
-A variable holds a plain tensor. Whatever computes with the variable reads that tensor once, so
-that an assignment in another thread comes before a call or after it, never in between.
+A variable holds a plain tensor. Each call reads that tensor once, so that an assignment in
+another thread takes effect before the call or after it, never during it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"
 
 
 class Variables:
-    """The live variables of an engine by name, in the order in which they were made.
+    """The live variables of an engine by name, in the order of their creation.
 
-    They are held weakly: dropping or disposing of one frees its name.
+    References are weak: deleting or disposing of a variable frees its name.
     """
 
     def __init__(self) -> None:
@@ -46,31 +46,31 @@ class Variables:
             return list(self._named.values())
 
     def enter(self, variable: Variable, name: str | None) -> str:
-        """Take ``variable`` in under ``name``, or under a new name; return it.
+        """Register ``variable`` under ``name``, or under a new name; return the name.
 
         Raises:
-            ArgumentError: another one has that name.
+            ArgumentError: another variable has that name.
 
         """
         with self._lock:
             if name is None:
-                name = next(item for item in self._automatic() if item not in self._named)
-            taken = self._named.get(name)
-            if taken is not None:
+                name = next(new for new in self._automatic() if new not in self._named)
+            other = self._named.get(name)
+            if other is not None:
                 raise ArgumentError(
-                    f"Variable: the name {name!r} is taken by a live variable ({taken.type}). "
-                    "Give another name, or none; or dispose of the old one first: "
+                    f"Variable: a live variable ({other.type}) has the name {name!r}. Choose "
+                    "another name, or none; or dispose of the old one first: call "
                     "dispose_variables() at the top of a notebook cell that is run again"
                 )
             self._named[name] = variable
             return name
 
     def enter_like(self, variable: Variable, name: str) -> str:
-        """Take ``variable`` in under ``name``, or one made from it if that is taken."""
+        """Register ``variable`` under ``name``, with a number appended if that is taken."""
         with self._lock:
             numbered = (f"{name}_{number}" for number in itertools.count(1))
             candidates = itertools.chain((name,), numbered)
-            return self.enter(variable, next(e for e in candidates if e not in self._named))
+            return self.enter(variable, next(new for new in candidates if new not in self._named))
 
     def remove(self, variable: Variable) -> None:
         """Free the name of ``variable``."""
@@ -93,16 +93,16 @@ def variables_of(engine: EngineProtocol) -> Variables:
 
 
 class _Contents:
-    """Stands in for the placement of a variable; no plan is ever found for it.
+    """Replaces the placement of a variable; no plan has it in its key.
 
-    So each call with a variable misses the plan cache, and there the variable is read, once:
-    placement, buffer and place on the tape are of one moment.
+    So each call with a variable misses the plan cache. The slow path reads the variable once, so
+    that placement, buffer and node belong together.
     """
 
     __slots__ = ("tensor",)
 
     def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor  # nobody else has this handle; it is on no tape
+        self.tensor = tensor  # private to the variable, and not on a tape
 
     @property
     def device(self) -> Device | None:
@@ -114,32 +114,30 @@ class _Contents:
 
 
 class Variable(Tensor):
-    """A tensor with a name, whose contents ``assign`` replaces; dtype and shape stay.
+    """A tensor with a name, whose contents ``assign`` replaces; dtype and shape do not change.
 
-    A variable goes wherever a tensor goes. Each call reads it once; what was read earlier, by a
-    kernel, by the tape or with ``read``, keeps the old contents. ``v += x`` and its kin assign.
-    No ``tidy`` frees a variable: it lives until it is dropped or disposed of.
+    A variable can be used like a tensor. Each call reads it once; earlier reads, by a kernel, by
+    the tape or with ``read``, keep the old contents. ``v += x`` and the other in-place operators
+    assign. ``tidy`` does not free a variable: it lives until it is deleted or disposed of.
 
-    To a differentiated function a variable is a constant, unless ``variable_grads`` is asked for
+    A differentiated function treats a variable as a constant, unless ``variable_grads`` computes
     its gradient or it is passed as an argument.
 
     Threads may assign and read at the same time: a call sees the contents before or after, and
-    the last assignment stands. ``v += x`` reads, computes and assigns; two threads doing so at
-    once may lose one of the two.
+    the last assignment wins. ``v += x`` reads, computes and assigns; if two threads do so at the
+    same time, one update may be lost.
 
     Args:
-        value: the first contents: a tensor, with which the data is shared and on whose device
-            the variable is, or what ``asarray`` takes.
-        trainable: whether ``variable_grads`` differentiates with respect to it unless told with
-            respect to what.
-        name: one that no other live variable of this engine has; by default ``variable_0`` and
-            so on.
+        value: the initial contents: a tensor, whose data and device are shared, or anything
+            ``asarray`` accepts.
+        trainable: whether ``variable_grads`` differentiates with respect to it by default.
+        name: unique among the live variables of this engine; ``variable_0`` and so on by default.
         dtype: of the contents; the value's by default.
 
     Raises:
-        ArgumentError: ``name`` is taken or no name, ``trainable`` is no bool.
-        DisposedError, BackendClosedError: the data of ``value`` is gone. Besides, what
-            ``asarray`` raises.
+        ArgumentError: ``name`` is taken, empty or not text; ``trainable`` is not a bool.
+        DisposedError, BackendClosedError: ``value`` was disposed, or its backend was closed.
+            Also the errors of ``asarray``.
 
     """
 
@@ -165,21 +163,21 @@ class Variable(Tensor):
         self._registry = variables_of(engine_of(current_context()))
 
     def _hold(self, value: Tensor) -> None:
-        """Make the data of ``value`` the contents, whatever becomes of ``value``."""
-        seen = value._reading() if isinstance(value, Variable) else value
+        """Make the data of ``value`` the contents, even if ``value`` is disposed of later."""
+        tensor = value._reading() if isinstance(value, Variable) else value
         trace = current_context().trace
         if trace is not None:
-            trace.assign(self, seen)
+            trace.assign(self, tensor)
             return
-        handle = Tensor._of(seen._buffer, seen._placement)
+        handle = Tensor._of(tensor._buffer, tensor._placement)
         handle._live()
-        self._placement = _Contents(handle)  # type: ignore[assignment]  # a stand-in
+        self._placement = _Contents(handle)  # type: ignore[assignment]  # a substitute
 
-    # What it is ---------------------------------------------------------------------
+    # Name and flag ------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The name, which no other live variable of the engine has."""
+        """The name, unique among the live variables of the engine."""
         return self._name
 
     @property
@@ -190,7 +188,7 @@ class Variable(Tensor):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise ArgumentError(f"Variable: trainable is True or False, got {value!r}")
+            raise ArgumentError(f"Variable: trainable must be True or False, got {value!r}")
         self._trainable = value
 
     def __repr__(self) -> str:
@@ -201,7 +199,7 @@ class Variable(Tensor):
     # Contents -------------------------------------------------------------------------
 
     def _reading(self) -> Tensor:
-        """Return the tensor as which the variable is read here; nobody may dispose of it."""
+        """Return the tensor with the contents in this context; it must not be disposed of."""
         contents: Any = self._placement
         held: Tensor = contents.tensor
         context = current_context()
@@ -218,7 +216,7 @@ class Variable(Tensor):
         traced: Tensor = device.trace.read(self, held)
         return traced
 
-    # Code that knows tensors only finds here what was read; calls of kernels never come here.
+    # For code that expects a tensor. Kernel calls do not use these properties.
 
     @property
     def _buffer(self) -> Any:
@@ -232,30 +230,29 @@ class Variable(Tensor):
         return self._reading()._live()
 
     def read(self) -> Tensor:
-        """Return the present contents as a tensor, which no assignment changes."""
+        """Return the current contents as a tensor, which later assignments do not change."""
         return self._reading().__copy__()
 
     def assign(self, value: Any) -> None:
-        """Make ``value`` the contents.
+        """Replace the contents by ``value``.
 
-        A tensor's data is shared, not copied, and the variable is from now on where the tensor
-        is; anything else comes to the active device. What becomes of the tensor later does not
-        matter to the variable. Only the elements are taken: no gradient flows from later reads
-        of the variable back into ``value``.
+        The variable shares the data of a tensor and moves to its device; anything else is copied
+        to the active device. Disposing of the tensor later does not affect the variable. No
+        gradient flows from later reads of the variable back into ``value``.
 
         Args:
-            value: of the variable's shape and dtype: a tensor, or what ``asarray`` takes
-                (numbers and lists take the variable's dtype).
+            value: of the variable's shape and dtype: a tensor, or anything ``asarray`` accepts
+                (numbers and lists get the variable's dtype).
 
         Raises:
-            DTypeError, ShapeError: the dtype or the shape is another one.
-            DisposedError, BackendClosedError: the variable was disposed, or the data of
-                ``value`` is gone. (A variable on a device that was closed takes new contents.)
-            GradientError: the variable is being differentiated by a ``variable_grads`` around
-                this call.
+            DTypeError, ShapeError: the dtype or the shape differs.
+            DisposedError, BackendClosedError: the variable or ``value`` was disposed, or the
+                backend of ``value`` was closed. (That of the variable may be closed.)
+            GradientError: an enclosing ``variable_grads`` differentiates with respect to the
+                variable.
 
         """
-        if self.is_disposed:  # but what lies on a device that is gone can be replaced
+        if self.is_disposed:  # contents on a closed device can be replaced
             raise DisposedError(f"variable {self._name!r} ({self.type}) was disposed")
         self._check_unwatched()
         if not isinstance(value, Tensor):
@@ -265,13 +262,13 @@ class Variable(Tensor):
         new, old = value.type, self.type
         if new.dtype is not old.dtype:
             raise DTypeError(
-                f"assign: the new value is {new}, but variable {self._name!r} is {old} and keeps "
+                f"assign: value is {new}, but variable {self._name!r} is {old} and cannot change "
                 f"its dtype; cast the value with astype({old.dtype.name!r})"
             )
         if new.shape != old.shape:
             raise ShapeError(
-                f"assign: the new value is {new}, but variable {self._name!r} is {old} and keeps "
-                "its shape; reshape or broadcast the value, or make another variable"
+                f"assign: value is {new}, but variable {self._name!r} is {old} and cannot change "
+                "its shape; reshape or broadcast the value, or create another variable"
             )
         self._hold(value)
 
@@ -279,20 +276,20 @@ class Variable(Tensor):
         recording = current_context().recording
         if recording is not None and recording.reading(self) is not None:
             raise GradientError(
-                f"assign: variable {self._name!r} is being differentiated by variable_grads, and "
-                "its gradient is that of the contents at the start. Compute with the new value "
-                "as a tensor and assign it afterwards; or, if it is no parameter (a running "
-                "average, a state), make it with trainable=False"
+                f"assign: variable_grads is differentiating with respect to variable "
+                f"{self._name!r}, whose contents must not change meanwhile. Compute with the new "
+                "value as a tensor and assign it afterwards; or, if the variable is not a "
+                "parameter but a state (a running average), create it with trainable=False"
             )
 
     def dispose(self) -> None:
-        """Free the variable's share of the data and its name; twice is fine."""
+        """Release the data and the name; calling it again does nothing."""
         contents: Any = self._placement
         contents.tensor._dispose(f"variable {self._name!r}")
         self._registry.remove(self)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return the present elements as a read-only NumPy array; waits for pending work."""
+        """Return the current elements as a read-only NumPy array; waits for pending work."""
         return self._reading().numpy()
 
     def __array__(
@@ -303,93 +300,93 @@ class Variable(Tensor):
         return self._reading().__array__(dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return the present contents as a DLPack capsule; see ``Tensor``."""
+        """Return the current contents as a DLPack capsule; see ``Tensor``."""
         return self._reading().__dlpack__(**options)
 
     def to(self, device: str) -> Tensor:
-        """Return the present contents as a tensor on ``device``; the variable stays."""
+        """Return the current contents as a tensor on ``device``; do not move the variable."""
         return self.read().to(device)
 
     # Copies ---------------------------------------------------------------------------
 
     def __copy__(self) -> Self:
-        """Return another variable of the same contents, with a name made from this one's."""
+        """Return another variable with the same contents and a name derived from this one's."""
         return _restored(type(self), self._reading(), self._trainable, self._name)
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
-        return self.__copy__()  # no op changes the data, so it is shared
+        return self.__copy__()  # no op changes the data, so sharing it is safe
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Pickle elements, name and flag: another variable, if this one's name is taken then."""
+        """Pickle elements, name and flag; unpickling numbers the name if it is taken."""
         return _restored, (type(self), self._reading(), self._trainable, self._name)
 
     # In-place operators ---------------------------------------------------------------
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Assign the present contents with ``value`` in the place of ``self[key]``.
+        """Assign the current contents with ``self[key]`` replaced by ``value``.
 
-        As for a tensor; but what was read before keeps its values, also through a view. No
+        It follows the rules for a tensor; earlier reads and their views keep their values. No
         gradient flows from later reads of the variable back into ``value``.
         """
         changed = self.read()
         changed[key] = value
         self.assign(changed)
 
-    def _became(self, value: Any) -> Self:
+    def _assign_result(self, value: Any) -> Self:
         self.assign(value)
         return self
 
     def __iadd__(self, other: Any) -> Self:
-        return self._became(self + other)
+        return self._assign_result(self + other)
 
     def __isub__(self, other: Any) -> Self:
-        return self._became(self - other)
+        return self._assign_result(self - other)
 
     def __imul__(self, other: Any) -> Self:
-        return self._became(self * other)
+        return self._assign_result(self * other)
 
     def __imatmul__(self, other: Any) -> Self:
-        return self._became(self @ other)
+        return self._assign_result(self @ other)
 
     def __itruediv__(self, other: Any) -> Self:
-        return self._became(self / other)
+        return self._assign_result(self / other)
 
     def __ifloordiv__(self, other: Any) -> Self:
-        return self._became(self // other)
+        return self._assign_result(self // other)
 
     def __imod__(self, other: Any) -> Self:
-        return self._became(self % other)
+        return self._assign_result(self % other)
 
     def __ipow__(self, other: Any) -> Self:
-        return self._became(self**other)
+        return self._assign_result(self**other)
 
     def __iand__(self, other: Any) -> Self:
-        return self._became(self & other)
+        return self._assign_result(self & other)
 
     def __ior__(self, other: Any) -> Self:
-        return self._became(self | other)
+        return self._assign_result(self | other)
 
     def __ixor__(self, other: Any) -> Self:
-        return self._became(self ^ other)
+        return self._assign_result(self ^ other)
 
     def __ilshift__(self, other: Any) -> Self:
-        return self._became(self << other)
+        return self._assign_result(self << other)
 
     def __irshift__(self, other: Any) -> Self:
-        return self._became(self >> other)
+        return self._assign_result(self >> other)
 
 
 def _check_name(name: object) -> None:
     if name is not None and not (isinstance(name, str) and name):
-        raise ArgumentError(f"Variable: a name is a text of some length, got {name!r}")
+        raise ArgumentError(f"Variable: name must be text that is not empty, got {name!r}")
 
 
 V = TypeVar("V", bound=Variable)
 
 
-def _restored(kind: type[V], value: Tensor, trainable: bool, name: str) -> V:  # noqa: FBT001  # pickled so
-    """Return a variable like one that was copied or pickled, under its name if that is free."""
-    variable = kind.__new__(kind)
+def _restored(cls: type[V], value: Tensor, trainable: bool, name: str) -> V:  # noqa: FBT001  # pickles call it
+    """Return a copy of a copied or pickled variable, with the same name if that is free."""
+    variable = cls.__new__(cls)
     variable._begin(value, trainable)
     variable._name = variable._registry.enter_like(variable, name)
     return variable
@@ -402,9 +399,9 @@ def dispose_variables() -> None:
 
 
 def alias(tensor: Tensor) -> Tensor:
-    """Return another tensor of the same data and node, which belongs to no scope.
+    """Return another tensor with the same data and node, which belongs to no scope.
 
-    Nobody else can dispose of it. Of a variable it holds the present contents.
+    The caller alone can dispose of it. For a variable it has the current contents.
     """
-    seen = tensor._reading() if isinstance(tensor, Variable) else tensor
-    return Tensor._of(seen._buffer, seen._placement, seen._node)
+    source = tensor._reading() if isinstance(tensor, Variable) else tensor
+    return Tensor._of(source._buffer, source._placement, source._node)
