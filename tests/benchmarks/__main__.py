@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness import Measurement, Workload
 
-# The whole machine is used by everybody, so that libraries are compared and not settings.
+# All libraries use all cores, so that libraries are compared, not settings.
 THREADS = str(os.cpu_count() or 1)
 
 
@@ -31,7 +31,7 @@ def main() -> int:
         "--only",
         nargs="*",
         default=[],
-        help="workloads in order; large ones are run by name",
+        help="workloads in order; large ones run only by name",
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument(
@@ -42,13 +42,15 @@ def main() -> int:
     )
     parser.add_argument("--backends", nargs="*", default=[], help="only these: opencl:1, say")
     parser.add_argument(
-        "--gpu", action="store_true", help="the backends are on a GPU: so is PyTorch, if it can be"
+        "--gpu", action="store_true", help="the backends are on a GPU; so is PyTorch, if possible"
     )
     parser.add_argument(
         "--json", type=Path, help="also write the figures to this file, after each workload"
     )
     parser.add_argument(
-        "--kernels", nargs="*", help="instead: kernels beside NumPy; all of them if none is named"
+        "--kernels",
+        nargs="*",
+        help="compare kernels with NumPy instead; all of them if none is named",
     )
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
@@ -96,7 +98,7 @@ def main() -> int:
 def _chosen(
     listed: Sequence[tuple[str, Callable[[], Workload]]], only: Sequence[str]
 ) -> list[tuple[str, Callable[[], Workload]]]:
-    """Return names and makers of workloads: those asked for, in order, or all but large ones."""
+    """Return names and makers of workloads: the selected ones, in order, or all but large ones."""
     known = dict(listed)
     assert len(known) == len(listed), "two workloads have the same name"
     unknown = [name for name in only if name not in known]
@@ -106,14 +108,14 @@ def _chosen(
 
 
 def _rows(taken: Sequence[Measurement]) -> list[dict[str, object]]:
-    """Print and return the figures of a workload, whose first part has the baseline."""
+    """Print and return the figures of a workload; its first part has the baseline."""
     rows: list[dict[str, object]] = []
     for figures in taken:
         workload, baseline = figures.workload, taken[0].workload.baseline
         base = taken[0].median(baseline)
         for contender in workload.contenders:
             seconds = figures.median(contender)
-            apart = figures is not taken[0]  # rounds of its own: nothing to divide within them
+            apart = figures is not taken[0]  # rounds of its own, without the baseline
             ratio = seconds / base if apart else figures.ratio(contender)
             excess = seconds - base if apart else figures.excess(contender)
             print(
@@ -135,7 +137,7 @@ def _rows(taken: Sequence[Measurement]) -> list[dict[str, object]]:
 
 
 def _write(file: Path, rows: Sequence[dict[str, object]]) -> None:
-    """Let the file have all rows so far, at any time."""
+    """Write all rows so far to the file."""
     part = file.with_name(f"{file.name}.part")
     part.write_text(json.dumps(rows, indent=2) + "\n")
     part.replace(file)

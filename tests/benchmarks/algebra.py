@@ -46,10 +46,10 @@ def compared(
     numpy: Callable[..., Any],
     torch_of: Callable[[Any], Callable[..., Any]],
 ) -> Workload:
-    """The same function of the same arrays by all libraries."""
+    """One function of the same arrays, in all libraries."""
     contenders: dict[str, Call] = {"numpy": lambda: numpy(*arrays)}
     for backend in backends():
-        if backend == "cpu":  # LAPACK and FFT are the host's business elsewhere
+        if backend == "cpu":  # other backends run LAPACK and FFT on the host
             contenders[f"tensorplug {backend}"] = on(backend, _ours(ours, arrays))
     if available("torch"):
         import torch

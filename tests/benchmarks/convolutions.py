@@ -29,7 +29,7 @@ class Convolution:
     depthwise: bool = False
 
     def theirs(self) -> tuple[Callable[..., Any], Any, Any]:
-        """Return PyTorch's function, and the image and the filter as it wants them."""
+        """Return PyTorch's function, and the image and the filter in its layout."""
         import torch
 
         x, taps = self.operands()

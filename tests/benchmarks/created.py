@@ -1,4 +1,4 @@
-"""Kernels that make tensors of no others, random numbers among them, and the expressions."""
+"""Kernels without inputs, including random numbers, and the NumPy expressions."""
 
 from __future__ import annotations
 

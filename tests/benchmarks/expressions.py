@@ -25,7 +25,7 @@ erf = np.vectorize(_erf, otypes=[np.float32])
 class Row:
     """A kernel and the expression for it.
 
-    ``inputs``: arrays for about so many elements of a dtype. ``kinds``: initials of dtypes.
+    ``inputs`` makes arrays of about so many elements of a dtype. ``kinds``: initials of dtypes.
     """
 
     kernel: str
@@ -34,7 +34,7 @@ class Row:
     attributes: Callable[[int], dict[str, Any]]
     kinds: str = "f"
     label: str = ""
-    only: int = 0  # the only size, if it is not for all
+    only: int = 0  # the only size, if there is just one
 
 
 def row(
@@ -67,17 +67,17 @@ def made(kind: str, shape: int | tuple[int, ...], dtype: str) -> Array:
 
 
 def of(*kinds: str) -> Inputs:
-    """Return what makes one vector of each kind."""
+    """Return a function that makes one vector of each kind."""
     return lambda size, dtype: [made(kind, size, dtype) for kind in kinds]
 
 
 def side(size: int, depth: int = 1) -> int:
-    """Return the side of squares that have so many elements with ``depth`` at each place."""
+    """Return the side of squares with ``depth`` elements per position and so many in total."""
     return max(1, round((size // depth) ** 0.5))
 
 
 def matrix(kind: str = "signed") -> Inputs:
-    """Return what makes one square matrix."""
+    """Return a function that makes one square matrix."""
     return lambda size, dtype: [made(kind, (side(size), side(size)), dtype)]
 
 
@@ -168,7 +168,7 @@ _BINARY: dict[str, tuple[Any, str, str]] = {
     "Sub": (np.subtract, "signed", "fi"),
 }
 
-# Name, function, dtypes, and what the axis is called.
+# Name, function, dtypes, and the name of the axis attribute.
 _REDUCTIONS: tuple[tuple[str, Any, str, str], ...] = (
     ("Sum", np.sum, "fi", "axis"),
     ("Mean", np.mean, "f", "axis"),

@@ -50,7 +50,7 @@ def embedding() -> Workload:
 
 
 def _gather(table: Any, ids: Any) -> Call:
-    shared = tp.get_backend() == "cpu"  # on the same memory as NumPy: it is in the cache or not
+    shared = tp.get_backend() == "cpu"  # in the same memory as NumPy's, cached or not
     x, at = (tp.asarray(array, copy=False if shared else None) for array in (table, ids))
     return lambda: tp.gather(x, at)
 
@@ -134,7 +134,7 @@ SUBSCRIPTS: dict[str, tuple[str, Callable[[Any], list[Any]]]] = {
 
 
 def subscripts(name: str, take: Callable[[Any], list[Any]]) -> Workload:
-    """Parts of a small matrix, one after the other."""
+    """Slices of a small matrix, one after the other."""
     x = np.random.default_rng(0).standard_normal((64, 16), dtype=np.float32)
     contenders: dict[str, Call] = {"numpy": lambda: take(x)}
     for backend in backends():

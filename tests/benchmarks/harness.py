@@ -1,8 +1,8 @@
-"""Timing of named workloads, library against library, in interleaved rounds.
+"""Times workloads, library against library, in interleaved rounds.
 
 An absolute time means little on a shared machine, so each round runs every contender once, in
-an order that rotates, and what is reported is the median of the *ratios* within rounds: noise
-that lasts longer than a round hits all of them alike.
+an order that rotates, and the median of the *ratios* within rounds is reported: noise that
+lasts longer than a round affects all of them alike.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     Call = Callable[[], object]
 
-LEAST = 3  # rounds, whatever they take
+LEAST = 3  # rounds at least
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One thing to do, written for several libraries.
+    """One task, written for several libraries.
 
     ``contenders``: name -> a call that does the work and waits for its result. ``baseline``:
     whose time the others are divided by.
@@ -77,8 +77,8 @@ def measure(
     """Run ``workload`` in interleaved rounds.
 
     The number of calls per round is the same for all contenders: as many as the slowest makes
-    in ``round_seconds`` by ``clock``. After ``limit`` seconds no more rounds begin, but three are
-    the least.
+    in ``round_seconds`` by ``clock``. After ``limit`` seconds no more rounds begin, but three
+    always run.
     """
     began = time.monotonic()
     slowest = max(_once(call, clock) for call in workload.contenders.values())

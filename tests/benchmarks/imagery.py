@@ -19,7 +19,7 @@ DEPTH = 8  # channels
 
 
 def images(*, channels: int = DEPTH, batch: int = 1) -> Inputs:
-    """Return what makes one stack of square images, channels last."""
+    """Return a function that makes one stack of square images, channels last."""
 
     def make(size: int, dtype: str) -> list[Array]:
         edge = max(side(size, channels * batch) // 4, 1) * 4
@@ -41,7 +41,7 @@ def imagery() -> Iterator[Row]:
 def _beside(
     *shapes: tuple[int, ...] | None, channels: int = DEPTH, less: int = 0, volume: bool = False
 ) -> Inputs:
-    """Return what makes images, as wide as ``less`` taps leave them, and arrays of shapes."""
+    """Return a function that makes images, narrower by ``less`` taps, and arrays of shapes."""
 
     def make(size: int, dtype: str) -> list[Any]:
         (x,) = images(channels=channels)(size, dtype)
@@ -101,7 +101,7 @@ def _by_channel_to_filter(x: Array, dy: Array) -> Array:
 
 
 def _paired(first: Inputs, less: int) -> Inputs:
-    """Return the arrays of ``first``, and what a valid convolution of the first one gives."""
+    """Return the arrays of ``first``, and one shaped as a valid convolution of the first one."""
 
     def make(size: int, dtype: str) -> list[Any]:
         arrays = first(size, dtype)
@@ -200,7 +200,7 @@ def _dilations() -> Iterator[Row]:
 
 
 def _blocks(x: Array) -> Array:
-    """Return windows of 2, each with its places last."""
+    """Return windows of 2, with the positions in the last axis."""
     if x.ndim == 4:
         n, h, w, c = x.shape
         return x.reshape(n, h // 2, 2, w // 2, 2, c)
@@ -278,7 +278,7 @@ def _pooled(x: Array, largest: Any) -> list[Array]:
 
 
 def _bilinear(x: Array, down: Array, right: Array) -> Array:
-    """Return images at rows and columns, fractions of which lie between two."""
+    """Return images at rows and columns, which may be fractions."""
     top, left = down.astype(int), right.astype(int)
     below, beside = np.minimum(top + 1, x.shape[1] - 1), np.minimum(left + 1, x.shape[2] - 1)
     v, u = (down - top)[:, None, None], (right - left)[:, None]

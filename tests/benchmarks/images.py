@@ -27,7 +27,7 @@ def _ours(prepare: Callable[[], Call]) -> dict[str, Call]:
 
 
 def _channels_first(images: Any) -> Any:
-    """Return PyTorch's view of images, in its layout for channels that lie together."""
+    """Return a PyTorch view of images, in its channels-last layout."""
 
     return torch_tensor(images).permute(0, 3, 1, 2)
 
@@ -123,7 +123,7 @@ def crops() -> Workload:
 
 
 def suppression(count: int) -> Workload:
-    """The best 100 of many boxes, beside the plain way to write it in NumPy."""
+    """The best 100 of many boxes, compared with plain NumPy."""
     rng = np.random.default_rng(2)
     low = rng.random((count, 2), dtype=np.float32)
     boxes = np.concatenate([low, low + rng.random((count, 2), dtype=np.float32) / 5], axis=1)

@@ -1,8 +1,8 @@
-"""Every kernel of the catalogue beside the plain NumPy expression for it, small and large.
+"""Every kernel of the catalogue compared with a plain NumPy expression, small and large.
 
 ``python tests/benchmarks --kernels [NAME ...]``. Each pair runs in interleaved rounds on one
-thread, by the clock of that thread, and the ratio is that of the best rounds: who else uses the
-machine matters least that way. Run it with ``OMP_NUM_THREADS=1``, which our threads obey too.
+thread, by the clock of that thread, and the ratio is that of the best rounds, which other
+processes disturb least. Run it with ``OMP_NUM_THREADS=1``, which our threads obey too.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
 
 
 def _passed(given: Any) -> Any:
-    """Return arrays, lists of them and None as a kernel takes them, over the same memory.
+    """Return arrays, lists and None as kernel inputs, over the same memory.
 
-    Where an array lies makes a tenth and more of the time of light functions.
+    The address of an array changes the time of light functions by a tenth and more.
     """
     if isinstance(given, list):
         return [_passed(argument) for argument in given]
     if given is None:
         return None
-    shared = given.ndim and given.dtype.kind != "T"  # neither scalars nor strings can be
+    shared = given.ndim and given.dtype.kind != "T"  # scalars and strings cannot be shared
     return tp.from_dlpack(given) if shared else tp.asarray(given)
 
 
 def report(names: Sequence[str], rounds: int) -> list[dict[str, object]]:
-    """Measure and print the rows of these kernels, of all if none is named."""
+    """Measure and print the rows of these kernels, or of all."""
     figures: list[dict[str, object]] = []
     print(f"{'kernel':44}{'dtype':>10}{'size':>9}{'numpy us':>12}{'ours us':>12}{'ratio':>8}")
     for row, size, dtype in _chosen(names):

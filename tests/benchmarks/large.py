@@ -27,7 +27,7 @@ def _compared(
     torch_of: Callable[[Any], Callable[..., Any]],
     for_torch: Callable[[Any], Any] = lambda x: x,
 ) -> Workload:
-    """The same function of the same arrays; ``torch_of``: the module to PyTorch's function."""
+    """One function of the same arrays; ``torch_of`` returns PyTorch's function."""
 
     def prepared() -> Call:
         tensors = [tp.asarray(array) for array in arrays]
@@ -77,13 +77,15 @@ def _matmul(dtype: str) -> Workload:
     """A product of two square matrices, each a quarter of a flat array."""
     side = 1 << (logarithm() - 2) // 2
     matrices = [_random(side, side, dtype=dtype) for _ in range(2)]
-    numpy = np.matmul if dtype == "float32" else None  # no BLAS has half, double takes too long
+    numpy = (
+        np.matmul if dtype == "float32" else None
+    )  # BLAS has no half precision, and double takes too long
     name = f"matmul {side} {dtype}"
     return _compared(name, matrices, tp.matmul, numpy, lambda torch: torch.matmul)
 
 
 def _flat(name: str, count: int, fewer: int = 0) -> Workload:
-    """A function of the same name everywhere, of large flat arrays."""
+    """A function of large flat arrays, with the same name in all libraries."""
     log = logarithm() - fewer
     arrays = [_random(1 << log) for _ in range(count)]
     of_torch = {"sort": lambda torch: lambda x: torch.sort(x).values}

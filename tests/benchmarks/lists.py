@@ -1,6 +1,6 @@
-"""Strings, ragged and sparse tensors, boxes and small lists, and the expression for each.
+"""Strings, ragged and sparse tensors, boxes and small lists, and an expression for each.
 
-NumPy has no expression for most of them: the plainest Python is taken.
+NumPy has no expression for most of them, so they are written in plain Python.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _strings() -> Iterator[Row]:
 
 
 def _stable(text: str) -> int:
-    """Return a hash that is the same everywhere, the quickest that Python has."""
+    """Return a hash that is the same in every process, the quickest in Python."""
     return crc32(text.encode())
 
 

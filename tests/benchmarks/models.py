@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     Shapes = dict[str, tuple[int, ...]]
     Loss = Callable[..., Any]
 
-RATE = 0.01  # of learning
-EPSILON = 1e-5  # of layer normalization
+RATE = 0.01  # learning rate
+EPSILON = 1e-5  # epsilon of layer normalization
 
 
 @dataclass
 class Model:
     """One model, written for three libraries: each function maps parameters and data to a loss.
 
-    ``steps``: whether the parameters go down the gradient, or only the gradient is computed.
-    ``for_torch``: how PyTorch's parameters and images, channels first, are made of ours.
+    ``steps``: whether the parameters are updated, or only the gradient is computed.
+    ``for_torch`` converts parameters and images to PyTorch's layout, channels first.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Model:
     for_torch: Callable[[Any], Any] = field(default=lambda x: x)
 
     def parameters(self) -> dict[str, Any]:
-        """Return weights scaled by the root of what goes into each unit, and biases."""
+        """Return weights scaled by the root of the number of inputs, and biases."""
         rng = np.random.default_rng(0)
         return {
             name: np.asarray(
@@ -51,7 +51,7 @@ class Model:
         }
 
     def workload(self) -> Workload:
-        """Return the contest."""
+        """Return the workload."""
         contenders = {f"tensorplug {backend}": on(backend, self._ours) for backend in backends()}
         contenders |= {
             f"tensorplug {backend} compiled": on(backend, self._compiled)
@@ -61,7 +61,7 @@ class Model:
         if available("jax"):
             eager, jit = self._jax()
             contenders |= {"jax jit": jit}
-            if self.name == "MLP step":  # elsewhere too slow to wait for
+            if self.name == "MLP step":  # other models are too slow
                 contenders |= {"jax eager": eager}
         if available("torch"):
             contenders["torch"] = self._torch()
@@ -141,7 +141,7 @@ def _labelled(shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def mlp() -> Workload:
-    """784-256-128-10 with ReLU and cross-entropy, 64 examples, down the gradient."""
+    """784-256-128-10 with ReLU and cross-entropy, 64 examples, with an update."""
 
     def forward(x: Any, p: Any, relu: Callable[[Any], Any]) -> Any:
         x = relu(x @ p["w1"] + p["b1"])

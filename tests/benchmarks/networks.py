@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 IMAGES = (16, 32, 32, 64)
 SIZE = 1 << 20
 
-# NumPy's plain expressions; those that overflow would be no fair contenders.
+# NumPy's plain expressions; those that overflow would not be fair contenders.
 CURVES: dict[str, Callable[[Any], Any]] = {
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "selu": lambda x: np.where(x > 0, 1.0507 * x, 1.7581 * np.expm1(np.minimum(x, 0))),

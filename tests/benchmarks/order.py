@@ -28,7 +28,7 @@ def _compare(
     jax_op: str = "",
     **others: Any,
 ) -> Workload:
-    """One op of one float32 tensor. ``others``: what PyTorch and JAX are told besides."""
+    """One op of one float32 tensor. ``others``: further arguments of PyTorch and JAX."""
     x = np.random.default_rng(0).random(shape, dtype=np.float32)
     contenders: dict[str, Call] = {"numpy": lambda: numpy_op(x)}
     for backend in backends():

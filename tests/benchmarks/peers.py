@@ -1,7 +1,7 @@
-"""Who takes part: backends of ours, and PyTorch on the CPU or on the GPU.
+"""The contenders: our backends, and PyTorch on the CPU or on the GPU.
 
-On a GPU, PyTorch waits for the device after each call, as we do, and has TensorFloat-32 switched
-off: its products would have 10 bits where ours have 24.
+On a GPU, PyTorch waits for the device after each call, as we do. TensorFloat-32 is off, since its
+products would have 10 bits where ours have 24.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ GPUS: Final = ("cuda", "xpu")  # what PyTorch calls GPUs; those of ROCm are "cud
 
 @dataclass
 class Chosen:
-    """What the command line says.
+    """The options of the command line.
 
-    ``backends``: those that take part, none for all that open. ``gpu``: they compute on a GPU,
-    and ``torch_device`` is PyTorch's, or "cpu" where it has none. ``logarithm``: 2 to its power
-    elements are in a large array.
+    ``backends``: the contenders; none stands for all that open. ``gpu``: they compute on a GPU,
+    and ``torch_device`` is PyTorch's, or "cpu" where it has none. ``logarithm``: a large array
+    has 2**logarithm elements.
     """
 
     backends: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ _chosen = Chosen()
 
 
 def choose(names: Sequence[str], *, gpu: bool, logarithm: int) -> None:
-    """Keep what the command line says."""
+    """Set the options of the command line."""
     _chosen.backends, _chosen.gpu, _chosen.logarithm = tuple(names), gpu, logarithm
     _chosen.torch_device = _torch_gpu() if gpu else "cpu"
     backends.cache_clear()
@@ -109,7 +109,7 @@ def logarithm() -> int:
 
 
 def torch_device() -> str:
-    """Return where PyTorch's tensors go."""
+    """Return the device of PyTorch's tensors."""
     return _chosen.torch_device
 
 
@@ -121,7 +121,7 @@ def torch_tensor(array: Any) -> Any:
 
 
 def torch_told() -> str:
-    """Return PyTorch's version and where it computes, for people; "" if it is not installed."""
+    """Return PyTorch's version and device as text; "" if it is not installed."""
     if not available("torch"):
         return ""
     import torch
@@ -133,12 +133,12 @@ def torch_told() -> str:
 
 
 def parts(workload: Workload) -> list[Workload]:
-    """Return ``workload`` for those who take part, in parts that are timed one after the other.
+    """Return ``workload`` for the contenders, in parts that are timed one after the other.
 
     A call on the host lets a GPU fall idle, and the next call on the GPU pays for that. So where
     a GPU is compared, the host's contenders have rounds of their own, the last ones. The first
     part has the baseline: if that does not take part, or is the host's, PyTorch on the GPU,
-    else our own backend. Nothing is left where none of our backends takes part.
+    else our own backend. There are no parts without a backend of ours.
     """
     ours = [name for name in workload.contenders if _is_ours(name)]
     if not ours:

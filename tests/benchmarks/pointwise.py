@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 SIDE = 1024
 
-# The names that NumPy and we have for an op, and what is added to a square.
+# NumPy's and our name for an op, and what is added to a square.
 UNARY = ("exp", "tanh", "log", "sin", "sqrt")
 BINARY = ("add", "multiply", "divide", "less", "remainder")
 BROADCAST: dict[str, tuple[int, ...]] = {"row": (SIDE,), "column": (SIDE, 1), "number": ()}
 
 
 def beside_numpy(name: str, op: str, *arrays: Any) -> Workload:
-    """One op on the arrays, waited for, on each backend that opens."""
+    """One op on the arrays, including the wait, on each backend that opens."""
     numpy_op, ours = getattr(np, op), getattr(tp, op)
 
     def prepared() -> Call:

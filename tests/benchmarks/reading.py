@@ -1,7 +1,7 @@
-"""Workloads that read memory once and give little: reductions, matrices times vectors.
+"""Workloads that read memory once and return little: reductions, matrices times vectors.
 
 On an OpenCL device each is measured in two ways: one call and its result, which has the price of
-handing work over to the device and back, and several calls in a row before anybody waits.
+handing work over to the device and back, and several calls in a row before a wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness import Call
 
 SIZE: Final = 1 << 20
-ROW: Final = 8  # calls before somebody waits
+ROW: Final = 8  # calls before a wait
 REDUCED: Final = {  # ours, NumPy's, and the name of PyTorch's
     "sum": (tp.sum, np.sum, "sum"),
     "max": (tp.max, np.max, "amax"),

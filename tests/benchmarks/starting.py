@@ -1,7 +1,7 @@
 """How long a process takes from its start to the first number read from an OpenCL device.
 
-The first call of each contender compiles; what is measured are the processes after it, which
-find programs on disk. The baseline does with pyopencl what has to be done at least.
+The first process of each contender compiles; later ones, which find programs on disk, are
+measured. The baseline does the minimum with pyopencl.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _process(code: str) -> Call:
 
 
 def opencl_start() -> Workload:
-    """A process that adds once; importing tensorplug alone is shown beside it."""
+    """A process that adds once; importing tensorplug alone is shown too."""
     contenders = {
         "pyopencl": _process(BARE),
         "tensorplug opencl": _process(OURS),

@@ -19,7 +19,7 @@ LARGE = 1 << 24  # float32 elements: 64 MB
 
 
 def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> Workload:
-    """One elementwise op on fresh results."""
+    """One elementwise op with new results."""
     rng = np.random.default_rng(0)
     arrays = [rng.random(size, dtype=np.float32) + 0.5 for _ in range(operands)]
     contenders: dict[str, Call] = {"numpy": lambda: numpy_op(*arrays)}
@@ -50,7 +50,7 @@ def _op(ours: Callable[..., object], arrays: list[Any]) -> Call:
 
 
 def operator() -> Workload:
-    """``x + y`` on 16 elements: what the operator adds to NumPy's own call."""
+    """``x + y`` on 16 elements: the overhead of the operator over NumPy's own call."""
     x = np.linspace(0, 1, 16, dtype=np.float32)
     tp.set_backend("cpu")
     a, b = tp.asarray(x), tp.asarray(x[::-1].copy())
@@ -98,7 +98,7 @@ def _ten_ops(p: Any, q: Any) -> Any:
 
 
 def random_numbers(what: str) -> Workload:
-    """A million random float32; NumPy draws them with a Philox of its own, PyTorch likewise."""
+    """A million random float32; NumPy and PyTorch use their own Philox generators."""
     size = 1 << 20
     generator = np.random.Generator(np.random.Philox(0))
     theirs = {"uniform": generator.random, "normal": generator.standard_normal}[what]
@@ -153,7 +153,7 @@ def has_opencl() -> bool:
 
 
 def opencl_launch() -> Workload:
-    """Many small adds and one wait: what an op costs beside its driver's own enqueue.
+    """Many small adds and one wait: the cost of an op compared with the driver's enqueue.
 
     The baseline enqueues one prepared kernel, whose arguments are set already, again and again:
     no library over pyopencl can be faster.

@@ -1,4 +1,4 @@
-"""Whether the suite flags a clean backend: its rows with many seeds, and a table of what came.
+"""Whether the suite flags a clean backend: runs its rows with many seeds, and prints a table.
 
 ``python tests/conformance/seeds.py --backend cpu --level 2 --seeds 20``. The checks of levels 0
 and 1 draw nothing from the seed and are left out. Exit code: 1 if any row is flagged.
@@ -50,7 +50,7 @@ def of_seed(backend: str, level: int, seed: int) -> Told:
 
 
 def main() -> int:
-    """Run all seeds; print the table as they come in."""
+    """Run all seeds; print the table row by row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", required=True)
     parser.add_argument("--level", type=int, choices=(2, 3), default=2)

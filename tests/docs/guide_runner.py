@@ -1,11 +1,11 @@
 r"""Runs a guide of ``docs/guides`` as its reader would: block after block, in an empty folder.
 
-What the first line of a fenced block says is what happens to it:
+The first line of a fenced block says what happens to it:
 
 =========================  =======================================================================
 ``python``                 runs, in one session from the first such block of a guide to its last.
-                           What it prints must stand in a ``text`` block right below it; without
-                           one it prints nothing. An error that ends it is printed as
+                           Its output must be in a ``text`` block right below it; without one it
+                           prints nothing. An error that ends it is printed as
                            ``module.Class: message``, and the session goes on.
 ``console``                lines ``$ command`` run in bash, one after the other, until the block
                            ends; a command ends at the line's end, or goes on below after ``\``.
@@ -22,7 +22,7 @@ anything else              (``sh``, ``toml``, ...) is only read.
 =========================  =======================================================================
 
 ``...`` in an expected output stands for any text, over several lines too; white space counts only
-as a separation. What differs from run to run, such as times, is written so.
+as a separation. Use it for text that differs from run to run, such as times.
 
 The folder is empty and lies outside the repository. Commands find an environment of their own,
 into which ``pip install ./it`` installs; whatever this repository's environment has is there too.
@@ -69,7 +69,7 @@ class Block:
     text: str
     printed: str
     line: int
-    above: str  # what stands between the block before and this one
+    above: str  # the text between the block before and this one
 
 
 def blocks(guide: str) -> Iterator[Block]:
@@ -107,7 +107,7 @@ def changed(text: str, diff: str) -> str:
 
 
 class Reader:
-    """Somebody who follows a guide, with a folder, an environment and a Python session."""
+    """A reader who follows a guide, with a folder, an environment and a Python session."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.cwd = folder / "work"
@@ -208,7 +208,7 @@ def make_environment(folder: Path) -> dict[str, str]:
         "COLUMNS": "100",
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # of an option that says "no", 0 is its being there
+        "PIP_NO_BUILD_ISOLATION": "0",  # for an option that says "no", 0 means it is present
         "PIP_QUIET": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }

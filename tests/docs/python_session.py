@@ -1,4 +1,4 @@
-"""The Python session of a guide: a line of JSON in with the code, one out with what it printed."""
+"""The Python session of a guide: reads code as lines of JSON, and writes its output so."""
 
 from __future__ import annotations
 

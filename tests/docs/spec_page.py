@@ -95,7 +95,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Call:
-    """One resolved call: what goes into a kernel and what it must return."""
+    """One resolved call: the inputs of a kernel and the types of its outputs."""
 
     given: Mapping[str, Any]
     types: list[Any]
@@ -149,7 +149,7 @@ def _assigned(module: ModuleType) -> list[str]:
 
 
 def anchor(heading: str) -> str:
-    """Return what GitHub makes of a heading for links to it."""
+    """Return GitHub's anchor of a heading."""
     return heading.lower().replace(".", "")
 
 
@@ -159,7 +159,7 @@ def _contents(family: Family) -> str:
 
 
 def section(constant: str, spec: KernelSpec) -> str:
-    """Return what the page says of one spec."""
+    """Return the section of one spec."""
     lines = [f"### {spec.name}", "", f"`specs.{constant}`: {'; '.join(_traits(spec))}.", ""]
     lines += [f"- {line}" for line in _inputs(spec)]
     lines += [f"- output {line}" for line in _outputs(spec)]
@@ -218,7 +218,7 @@ def _grouped(group: frozenset[DType], without: str = "") -> str:
 
 
 def _inputs(spec: KernelSpec) -> Iterator[str]:
-    """Yield lines for inputs, one for those of which the same holds."""
+    """Yield lines for inputs; inputs with the same text share one."""
     if not spec.declared:
         yield "no inputs"
     alike: dict[str, list[str]] = {}
@@ -249,7 +249,7 @@ def _received(spec: KernelSpec, name: str) -> frozenset[DType]:
 
 
 def meaning(spec: KernelSpec, name: str) -> str:
-    """Return what an attribute means; empty where nothing says so."""
+    """Return what an attribute means; empty if unknown."""
     return MEANINGS_OF.get((spec.name, name)) or MEANINGS.get(name, "")
 
 
@@ -262,7 +262,7 @@ def _outputs(spec: KernelSpec) -> Iterator[str]:
 
 
 def shape_texts(spec: KernelSpec) -> tuple[str, ...]:
-    """Return how the shape of each output follows; empty where nothing says so."""
+    """Return how the shape of each output follows; empty if unknown."""
     if spec.infer.__module__ == "tensorplug.contract.inference":
         return (RULES[spec.infer.__qualname__.partition(".")[0]],)
     return SHAPES.get(spec.name, ())

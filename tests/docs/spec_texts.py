@@ -1,4 +1,4 @@
-"""What docs/specs.md says of specs that the specs themselves cannot: meanings and shapes."""
+"""Texts of docs/specs.md that specs do not hold: meanings of attributes, shapes of outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _GRADIENT_OF_RESIZE = "size of the resized images; must agree with `dy`"
 MEANINGS: dict[str, str] = {
     "activation": "applied to the result after `bias`",
     "adjoint": "whether to use the conjugate transpose of the matrices",
-    "align_corners": "whether the centres of the corner pixels stay in the corners",
+    "align_corners": "whether the corner pixels of both images coincide",
     "alpha": "factor of negative elements",
     "approximate": "whether to use the tanh approximation",
     "axis": "the axis to work along",
@@ -158,8 +158,7 @@ _BLOCKS = " in the order of `data_format`, with n = `block_size`"
 _WINDOWS = "[batch, positions, channels]"
 _BY_FORMAT = f"{_WINDOWS} in the order of `data_format`"
 
-# By kernel: the shape of each output. What the shared rules of `contract.inference` give is said
-# once, in `RULES`.
+# By kernel: the shape of each output. `RULES` has those of the rules in `contract.inference`.
 SHAPES: dict[str, tuple[str, ...]] = {
     "AddN": ("that of every one of `xs`",),
     "ArgMax": ("that of `x` without `axis`",),

@@ -1,4 +1,4 @@
-"""Every guide does what it says, and the runner notices when one does not."""
+"""Every guide works as written, and the runner notices when one does not."""
 
 from __future__ import annotations
 

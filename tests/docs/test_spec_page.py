@@ -1,4 +1,4 @@
-"""The generated page of specs says what the specs say now, and leaves nothing out."""
+"""The generated page of specs is up to date and complete."""
 
 from __future__ import annotations
 

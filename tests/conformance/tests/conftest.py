@@ -1,4 +1,4 @@
-"""What several tests of the suite run on."""
+"""Fixtures of the suite's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small report as data, with one row of every status that matters."""
+"""A small report as data, with one row of every relevant status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEG_INPUT = {"dtype": "float32", "shape": [3], "elements": ["-0.0", "inf", "nan"
 
 
 def row(kernel: str, dtype: str, mode: str, status: str, **more: Any) -> dict[str, Any]:
-    """Return a row of a report; ``more`` replaces what a clean one says."""
+    """Return a row of a report; ``more`` replaces entries of a clean one."""
     passed = status.startswith("pass")
     return {
         "kernel": kernel,

@@ -31,11 +31,11 @@ def verdict(
     dtypes: Iterable[DType] | None,
     dtype: str,
 ) -> RowVerdict:
-    """Return what comes of a native row, of a kernel that declines some types."""
+    """Return the verdict on a native row, for a kernel that declines some types."""
     session = Session(engine_factory(None), "cpu")
     clean = session.registration(spec.name)
     assert clean is not None
-    assert clean.prepares  # or it could not decline
+    assert clean.prepares  # otherwise it could not decline
 
     def prepare(x: TensorType, **asked: Any) -> Any:
         if declines(x):

@@ -1,4 +1,4 @@
-"""The judge: what it must refuse, and what it must let pass."""
+"""The comparison of outputs: what it must refuse, and what it must accept."""
 
 from __future__ import annotations
 

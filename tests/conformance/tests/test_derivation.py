@@ -1,4 +1,4 @@
-"""Cases that are derived from those of a family, where it has none such."""
+"""Cases that are derived where a family lacks them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _flush(x: Any) -> Any:
     ],
 )
 def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost: Any) -> None:
-    row = np.array([3.0, -1.0, 1 + 2.0**-50, 1.0, 5e-324])  # present, and never the least
+    row = np.array([3.0, -1.0, 1 + 2.0**-50, 1.0, 5e-324])  # present, and never the least number
     found = derived_of(entry_of(specs.ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
     assert f"only, {what} in x" not in found
     (x,) = found[f"only, telling {what} in x"].inputs
@@ -108,8 +108,8 @@ def test_every_layout_keeps_the_elements(layout: Any, shape: tuple[int, ...]) ->
         assert all(step < 0 for step in tensor._buffer.strides)
 
 
-# Of these, cases say nothing: the order of what is not sorted or not stable is left open, the
-# dtype of what has no inputs is that of the row, the input's shape is known without being said.
+# No case can tell these apart: unsorted or unstable orders are open, kernels without inputs have
+# the dtype of the row, and the input's shape is known anyway.
 _OPEN = {"stable", "sorted", "dtype", "input_shape"}
 
 

@@ -1,4 +1,4 @@
-"""Determinants: a kernel that is wrong by a thousandth is found, one that rounds is not."""
+"""Determinants: a kernel that is wrong by a thousandth is caught, one that rounds is not."""
 
 from __future__ import annotations
 

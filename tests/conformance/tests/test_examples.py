@@ -1,4 +1,4 @@
-"""Random examples: every kernel has some, they find what cases miss, and can be made again."""
+"""Random examples: every kernel has some; they find faults that cases miss, and are repeatable."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_operands_that_are_multiplied_stay_small_together() -> None:
 
 
 def test_what_the_spec_refuses_is_left_out() -> None:
-    """An axis of another case that this one does not have; sizes that a shape contradicts."""
+    """An axis that only another case has; sizes that contradict a shape."""
     varied = Variations(KNOWN["Sum"], dt.float32)
     case = varied.made(Variation("rank 1", attributes=(("axis", "middle axis"),)))
     assert case.attributes == {}

@@ -1,4 +1,4 @@
-"""Files of known failures, and what they do to a report."""
+"""Files of known failures, and their effect on a report."""
 
 from __future__ import annotations
 

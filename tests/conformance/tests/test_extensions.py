@@ -1,4 +1,4 @@
-"""The hook by which extension packages bring cases of their own."""
+"""The hook by which extension packages add their own cases."""
 
 from __future__ import annotations
 

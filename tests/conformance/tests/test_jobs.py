@@ -1,4 +1,4 @@
-"""Several workers at once: who takes what, what a crash costs, and that nothing depends on it."""
+"""Several workers at once: the division of items, crashes, and equal reports for any number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READS_STDIN = """
 
 
 def told(report: dict[str, Any]) -> dict[str, Any]:
-    """Return what a report says, but for when and how fast."""
+    """Return a report without times."""
     untimed = {key: value for key, value in report.items() if key not in ("started", "seconds")}
     for part in ("checks", "rows"):
         untimed[part] = [{**entry, "seconds": 0} for entry in report[part]]
@@ -44,7 +44,7 @@ def tried(
     factory: str | None = None,
     limits: Limits | None = None,
 ) -> tuple[list[Outcome], list[Outcome], list[dict[str, Any]]]:
-    """Return the outcomes, what was heard of them as they came, and the introductions."""
+    """Return the outcomes, those reported one by one, and the introductions."""
     heard: list[Outcome] = []
     introductions: list[dict[str, Any]] = []
     outcomes = supervise(

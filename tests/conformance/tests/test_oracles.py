@@ -1,4 +1,4 @@
-"""The oracles against numbers worked out by hand, or by another library's other formula."""
+"""The oracles against numbers computed by hand, or by another formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Level 4: clean backends pass it, programs that go wrong do not, and its references are right."""
+"""Level 4: clean backends pass it, wrong programs fail it, and its references are right."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_check_has_something_to_find() -> None:
     }
 
 
-# In other processes the very backend is tried above.
+# The checks that start processes try the backend itself, above.
 @pytest.mark.parametrize(
     "check",
     sorted(
@@ -124,7 +124,7 @@ def test_trainings_train(training: Any) -> None:
 
 
 def test_no_image_comes_near_a_kink() -> None:
-    """Where ReLU bends or two elements tie, the last bit would decide between two gradients."""
+    """At a kink or a tie, the last bit would decide between two gradients."""
     training = TRAININGS[3]
     x, _ = training.model.batch("float64")
     nearest = []

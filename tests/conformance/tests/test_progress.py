@@ -1,4 +1,4 @@
-"""What a run says while it goes on, where its output is no terminal."""
+"""The progress of a run, where its output is not a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def outcome(status: str | None, item: tuple[Any, ...] = ROW) -> Outcome:
 
 
 class Log:
-    """The lines that a display wrote, and flushed, and a clock that a test moves."""
+    """The flushed lines of a display, and a clock that a test moves."""
 
     def __init__(self, **options: Any) -> None:
         self._raw = io.BytesIO()
@@ -48,7 +48,7 @@ class Log:
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """A log in which nothing is written but when a test says so."""
+    """A log that writes only when a test says so."""
     made = Log(poll=1e9)
     with made.display:
         yield made

@@ -89,7 +89,7 @@ OUTCOMES = {
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with an installed backend that goes wrong in several ways."""
+    """Return a folder with an installed backend that fails in several ways."""
     folder = tmp_path_factory.mktemp("acme")
     (folder / "acme_backend.py").write_text(textwrap.dedent(ACME))
     info = folder / "tensorplug_acme-1.0.dist-info"
@@ -120,7 +120,7 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 
 def outcomes(path: Path) -> dict[str, str]:
-    """Return what became of each item, out of JUnit's XML."""
+    """Return the outcome of each item, from JUnit's XML."""
     found = {}
     for case in ET.parse(path).iter("testcase"):
         assert case.get("classname") == f"{SUITE}.level2"

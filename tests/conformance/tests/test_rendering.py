@@ -1,4 +1,4 @@
-"""What is made of a report: the page, the summary, the badge, JUnit's XML."""
+"""The forms of a report: the page, the summary, the badge, JUnit's XML."""
 
 from __future__ import annotations
 

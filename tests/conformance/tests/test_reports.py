@@ -150,7 +150,7 @@ def test_a_script_without_a_verdict(tmp_path: Path) -> None:
 
 
 def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An expected failure is no pass; the command's answer is that nothing new is wrong."""
+    """An expected failure is not a pass; the exit code says that nothing new is wrong."""
     known = tmp_path / "known.toml"
     known.write_text('[[expect]]\nkernel = "Neg"\nreason = "why"\n', "utf-8")
     run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg", "--dtypes", "float32"]

@@ -1,4 +1,4 @@
-"""Second gradients: what is right is right, and rules wrong in second order alone are caught."""
+"""Second gradients: right rules pass, and rules wrong in second order only are caught."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_curvature_of_a_square(cpu: Session) -> None:
 
 
 def test_curvature_of_a_product(cpu: Session) -> None:
-    """The two inputs are bent by one another alone."""
+    """The second derivative is the mixed one alone."""
     a, b = np.array([[1.0], [-2.0]]), np.array([0.5, 3.0, -1.0])
     found = point("Multiply", cpu, a, b)
     (w,) = found.weights
@@ -88,7 +88,7 @@ def test_curvature_of_complex_numbers(cpu: Session) -> None:
 
 @tp.custom_grad
 def _flat(x: Any) -> Any:
-    """Return x, of which the gradient is taken twice over."""
+    """Return x, whose gradient is taken twice."""
     return x * 1, lambda dy: dy * 2
 
 

@@ -1,4 +1,4 @@
-"""The suite's own strength: what it must catch, and that it says so when something escapes."""
+"""The self test: what it must catch, and its verdict when something escapes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_processes_share_the_work_and_find_the_same() -> None:
 
 
 def test_what_the_right_kernel_does_not_pass_is_no_escape() -> None:
-    """The divisor's infinity has no one quotient: to clip it is no mistake that cases must see."""
+    """An infinite divisor has no single quotient, so cases need not catch that it is clipped."""
     entry = entries()["FloorDiv"]
     assert entry.ordinary == ("a", "b")
     (clips,) = (saboteur for saboteur in generated(entry) if saboteur.kind == "infinities clipped")

@@ -1,4 +1,4 @@
-"""The page that says which backend does what, and its badges."""
+"""The support page and its badges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNSUPPORTED = "unsupported dtype"
 CELLS = {
-    # What became of a kernel's rows (dtype, mode, status), and what the page says of it.
+    # The rows of a kernel (dtype, mode, status), and the page's text.
     "native 2": [("float32", "native", "pass native"), ("int32", "native", "pass native")],
     "decomposed 1": [
         ("float32", "native", "not claimed"),

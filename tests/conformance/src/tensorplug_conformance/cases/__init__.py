@@ -1,4 +1,4 @@
-"""The suite's own cases, by family. Nobody keeps a list: the package is walked."""
+"""The suite's own cases, by family, found by walking the package."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ for spec, curve in (
 
     @cases.of(spec, oracle=curve)
     def exponential(corpus: Corpus) -> Iterator[Case]:
-        """Near 0, where 1 hides the result, and far out, where powers overflow or vanish."""
+        """Near 0, where adding 1 loses digits, and far out, where powers overflow or vanish."""
         yield from patterns.unary(corpus)
         near = corpus.ordinary((65,)) * corpus.of(2.0**-7)
         yield Case("near 0", (near,))

@@ -122,7 +122,7 @@ def mirror_pad(corpus: Corpus) -> Iterator[Case]:
     yield Case("unknown mode", (corpus.ordinary((3,)),), unknown, expected=ArgumentError)
 
 
-# Gradients: these are linear, so ordinary values do.
+# Gradients: these are linear, so ordinary values suffice.
 
 cases.gradients(specs.TILE, "x")(points(TILE))
 cases.gradients(specs.REPEAT, "x")(points(REPEAT))

@@ -36,7 +36,7 @@ for spec, reference in (
 
     @cases.of(spec, oracle=reference)
     def shifted(corpus: Corpus) -> Iterator[Case]:
-        """By every count that matters, negative ones and too large ones among them."""
+        """Shifts by counts of every kind, including negative and too large ones."""
         yield from patterns.binary(corpus, lambda shape: corpus.small(shape, 7))
         bits = 8 * corpus.dtype.itemsize
         counts = np.array([0, 1, 2, bits // 2, bits - 2, bits - 1, bits, bits + 1, 120])

@@ -109,7 +109,7 @@ for spec, rows, reference in (
     def moved(
         corpus: Corpus, rows: Rows = rows, refused: Rows = REFUSED[spec.name]
     ) -> Iterator[Case]:
-        """Squares, oblongs, both layouts; what does not fit."""
+        """Square and oblong images, both layouts; sizes that do not fit."""
         yield from shaped(rows)(corpus)
         yield from specials(corpus, rows)
         for name, shape, attributes in refused:

@@ -19,7 +19,7 @@ cases = CaseTable()
 
 @cases.of(specs.BROADCAST_ARGS, oracle=oracle.broadcast_args)
 def broadcast_args(corpus: Corpus) -> Iterator[Case]:
-    """Equal ranks, unequal ones, rank 0, sizes of 0; what does not broadcast."""
+    """Equal ranks, unequal ones, rank 0, sizes of 0; shapes that do not broadcast."""
     for name, s0, s1 in (
         ("ones", [1, 3], [2, 1]),
         ("same", [2, 3], [2, 3]),

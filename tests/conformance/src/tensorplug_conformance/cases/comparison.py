@@ -25,7 +25,7 @@ cases = CaseTable()
 
 
 def _ending(given: Iterable[Case], reference: Reference) -> Iterator[Case]:
-    """Yield the cases, the large one with another truth at its end than before."""
+    """Yield the cases, the large one with a last result that differs from the one before."""
     for case in given:
         yield patterns.apart(case, reference) if case.id == "large" else case
 

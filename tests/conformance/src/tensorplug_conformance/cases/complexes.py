@@ -37,7 +37,7 @@ for spec, reference in ((specs.REAL, oracle.real), (specs.IMAG, oracle.imag)):
 
     @cases.of(spec, oracle=reference, signed_zero=True)
     def part(corpus: Corpus) -> Iterator[Case]:
-        """Each part comes back exactly, whatever the other one is."""
+        """Each part is exact, whatever the other one is."""
         yield from patterns.unary(corpus)
         if corpus.dtype in dt.COMPLEX:
             yield Case("special parts", (_special(corpus),))

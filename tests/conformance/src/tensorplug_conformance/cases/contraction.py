@@ -90,7 +90,7 @@ def _named(equation: str, shapes: Shapes) -> str:
 
 @cases.of(specs.EINSUM, oracle=oracle.einsum)
 def einsum(corpus: Corpus) -> Iterator[Case]:
-    """Diagonals, sums, every order of labels, ellipses, several operands; integers wrap."""
+    """Diagonals, sums, every order of labels, ellipses, multiple operands; integers wrap."""
     for equation, shapes in _SUMS:
         operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
         yield Case(_named(equation, shapes), (operands,), {"equation": equation})
@@ -109,7 +109,7 @@ def einsum(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(specs.EINSUM, "xs")
 def sums(corpus: Corpus) -> Iterator[Case]:
-    """Labels that vanish, stand twice, or are broadcast; several operands."""
+    """Labels that are summed over, repeated or broadcast; multiple operands."""
     for equation, shapes in (
         ("ij,jk->ki", ((2, 3), (3, 2))),
         ("bij,bj->b", ((2, 2, 3), (2, 3))),

@@ -84,7 +84,7 @@ GEOMETRIES = (
     Geometry("whole", (1, 3, 4, 2), (3, 4, 2, 3), {"strides": 1, "pad": "valid"}),
     Geometry("no batch", (0, 4, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "valid"}),
     Geometry("NCHW", (2, 3, 5, 4), (2, 3, 3, 2), {"strides": (2, 1), "pad": "same", **_FIRST}),
-    # Every axis as long as the others: a layout that is read wrongly still fits.
+    # All axes have one length, so that a misread layout still fits.
     Geometry(
         "NCHW, equal axes", (1, 3, 3, 3), (2, 2, 3, 3), {"strides": 1, "pad": "same", **_FIRST}
     ),
@@ -95,12 +95,12 @@ GEOMETRIES = (
         {"strides": 1, "pad": ((0, 0), (0, 0), (1, 2), (0, 1)), "dilations": 2, **_FIRST},
     ),
 )
-# More windows than libraries copy at once: they take some images at a time, or parts of one.
+# More windows than libraries copy at once: they copy some images, or a part of one.
 IN_PARTS = (
     Geometry("many images", (7, 24, 25, 12), (3, 3, 12, 2), {"strides": 1, "pad": "same"}),
     Geometry("many windows", (2, 99, 103, 12), (3, 3, 12, 2), {"strides": 1, "pad": "same"}),
 )
-# Gradients: all three kernels are bilinear, so any point will do; small ones save time.
+# Gradients: all three kernels are bilinear, so any point suffices; small ones save time.
 SMALL = (
     Geometry("valid", (1, 3, 4, 2), (2, 2, 2, 1), {"strides": 1, "pad": "valid"}),
     Geometry("strided same", (1, 4, 3, 1), (3, 2, 1, 2), {"strides": 2, "pad": "same"}),
@@ -138,7 +138,7 @@ def enter(
 ) -> None:
     """Enter the three kernels of ``family``.
 
-    ``large``: of these only the first is tried in other dtypes than float32.
+    ``large``: only the first of these is tried in dtypes other than float32.
     """
 
     def ordinary(corpus: Corpus, shape: Shape) -> Any:
@@ -166,17 +166,17 @@ def enter(
 
     @cases.of(family.forward, oracle=oracles[0])
     def forwards(corpus: Corpus) -> Iterator[Case]:
-        """Every padding, stride, dilation and data format; images that lie anyhow."""
+        """Every padding, stride, dilation, data format and layout."""
         yield from forward(corpus, tried(corpus))
         first = geometries[0]
         for layout in ("transposed", "sliced"):
             inputs = (ordinary(corpus, first.x), ordinary(corpus, first.filter))
             yield Case(layout, inputs, first.options, layout=layout)
 
-    # Where a window of the filter hangs over the edge, it may be multiplied by zeros or left out.
+    # Taps beyond the edge may be multiplied by zeros or left out.
     @cases.of(family.backprop_input, oracle=oracles[1], ordinary=("filter",))
     def backprop_inputs(corpus: Corpus) -> Iterator[Case]:
-        """The same geometries; what no window touched gets zero."""
+        """The same geometries; elements that no window touches get zero."""
         yield from backprop_input(corpus, tried(corpus))
 
     @cases.of(family.backprop_filter, oracle=oracles[2])

@@ -1,4 +1,4 @@
-"""Cases for finding what is not zero."""
+"""Cases for the coordinates of nonzero elements."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.DENSE_BINCOUNT, oracle=oracle.dense_bincount, dtypes=dt.NUMERIC)
 def dense_bincount(corpus: Corpus) -> Iterator[Case]:
-    """A count of each row; or only whether there is one."""
+    """Counts of each row; or whether a number occurs."""
     table = corpus.indices((3, 5), 4)
     for binary in (False, True):
         how = {"size": 4, "binary_output": binary}

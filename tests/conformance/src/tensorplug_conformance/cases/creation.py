@@ -69,7 +69,7 @@ for spec, number in ((specs.ZEROS_LIKE, 0), (specs.ONES_LIKE, 1)):
 
     @cases.gradients(spec, "x")
     def constant(corpus: Corpus) -> Iterator[Case]:
-        """Nothing flows back, and asking for it is no error when zeros are asked for."""
+        """No gradients: zeros are returned where the caller accepts them."""
         point = corpus.ordinary((3,))
         yield Case("row", (point,), expected=(np.zeros_like(point),))
 

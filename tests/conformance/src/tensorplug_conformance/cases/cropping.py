@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 cases = CaseTable()
 
-# y1, x1, y2, x2: the whole, a quarter, beyond the edges, turned, mirrored, a point, elsewhere
+# y1, x1, y2, x2: the whole, a quarter, beyond the edges, turned, mirrored, a point, outside
 _BOXES = np.array(
     [
         [0, 0, 1, 1],
@@ -32,7 +32,7 @@ _BOXES = np.array(
     ],
     np.float32,
 )
-# Of an image of 5 x 9 pixels: places between two, as near to the one as to the other.
+# Positions half way between two pixels of an image of 5 x 9.
 _HALFWAY = np.array([[0.125, 0.0625, 0.625, 0.5625], [0.375, 0.1875, 0.875, 0.9375]], np.float32)
 _UNEVEN = np.array([[0.1, 0.2, 0.83, 0.71], [0.37, -0.3, 0.9, 1.2]], np.float32)
 
@@ -41,10 +41,10 @@ def _images(*numbers: int, dtype: str = "int32") -> Array:
     return np.array(numbers, dtype)
 
 
-# An infinite pixel may be multiplied by a weight of 0 or left out; boxes are places.
+# An infinite pixel may be multiplied by a weight of 0 or left out; boxes are coordinates.
 @cases.of(specs.CROP_AND_RESIZE, oracle=oracle.crop_and_resize, ordinary=("image", "boxes"))
 def crop_and_resize(corpus: Corpus) -> Iterator[Case]:
-    """Places on a pixel, between two, on the edge and outside; images that do not exist."""
+    """Positions on a pixel, between two, on the edge and outside; indices without an image."""
     x = corpus.ordinary((2, 5, 9, 2))
     which = _images(0, 1, 0, 1, 0, 1, 0)
     for method in ("bilinear", "nearest"):
@@ -99,7 +99,7 @@ def _wrong(x: Array, which: Array) -> Iterator[Case]:
 
 @cases.gradients(specs.CROP_AND_RESIZE, "image", "boxes")
 def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
-    """Places between pixels, where the value is smooth in the box."""
+    """Positions between pixels, where the value is smooth in the box."""
     x = corpus.ordinary((2, 3, 4, 1))
     boxes = corpus.of([[0.12, 0.07, 0.93, 0.84], [0.9, 0.31, 0.23, 0.66]])
     for method in ("bilinear", "nearest"):
@@ -112,7 +112,7 @@ def crop_and_resize_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("absent", (x, boxes, _images(0, 2)), {"crop_size": (2, 2)})
     yield Case("one image twice", (x, boxes, _images(1, 1)), {"crop_size": (2, 2)})
     yield Case("no boxes", (x, boxes[:0], _images()), {"crop_size": (2, 2)})
-    # The whole image again: every place is on a pixel, where the slope is that to the next one.
+    # The whole image: every position is on a pixel, where the slope is that to the next one.
     squares = corpus.of(np.arange(5) ** 2).reshape(1, 1, 5, 1)
     gradients = (corpus.of(np.ones((1, 1, 5, 1))), corpus.of([[0, 30, 0, 62]]))
     whole = (squares, corpus.of([[0, 0, 1, 1]]), _images(0))

@@ -1,4 +1,4 @@
-"""Cases for softmax's cross-entropy, and for what softmax passes back."""
+"""Cases for the cross-entropy of softmax, and for the gradient of softmax."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SHAPES: tuple[tuple[str, Shape], ...] = (
 
 
 def _one_hot(corpus: Corpus, shape: Shape) -> Array:
-    """Return labels whose classes go round."""
+    """Return labels whose classes repeat in turn."""
     chosen = np.arange(int(np.prod(shape[:-1], dtype=int))) % max(shape[-1], 1)
     return corpus.of(np.eye(shape[-1])[chosen].reshape(shape) if shape[-1] else np.zeros(shape))
 
 
 def _scores(corpus: Corpus) -> list[tuple[str, Array, Array]]:
-    """Return cases that overflow where nothing is shifted first, and soft labels."""
+    """Return cases that overflow without a shift, and soft labels."""
     far = corpus.of([[1000.0, 1001, 999], [-1000, -1001, -1000], [0, 30, -30]])
     return [
         ("far", corpus.of([[0.0, 1, 0], [1, 0, 0], [0.0, 1, 0]]), far),

@@ -76,7 +76,7 @@ def running_product(corpus: Corpus) -> Iterator[Case]:
         return values
 
     yield from _running(corpus, make)
-    if corpus.dtype not in dt.COMPLEX:  # of which none stays near 1 for long
+    if corpus.dtype not in dt.COMPLEX:  # none of which stays near 1 for long
         swing = np.where(np.arange(LARGE) % 2, 2.0, 0.5) if corpus.floating else np.ones(LARGE)
         yield Case("large", (corpus.of(swing),), {"exclusive": True})
 

@@ -94,7 +94,7 @@ def triangle(corpus: Corpus) -> Iterator[Case]:
     yield Case("vector", (edges,), expected=ShapeError)
 
 
-# Gradients: these are linear, so ordinary values do.
+# Gradients: these are linear, so ordinary values suffice.
 
 cases.gradients(specs.DIAG, "x")(points(DIAG))
 cases.gradients(specs.TRIANGLE, "x")(points(TRIANGLE))

@@ -58,7 +58,7 @@ for spec, reference, signed, low, high in (
 
 @cases.of(specs.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
 def real_div(corpus: Corpus) -> Iterator[Case]:
-    """Complex numbers are divided by ordinary ones only: a zero divisor has no one answer."""
+    """Complex numbers are divided by ordinary ones only: zero divisors have no single answer."""
     for case in patterns.binary(corpus):
         if corpus.dtype not in dt.COMPLEX or case.id != "edges":
             yield case
@@ -132,11 +132,13 @@ _TARGETS: tuple[str, ...] = tuple(sorted(dtype.name for dtype in dt.FIXED))
 
 @cases.of(specs.CAST, oracle=oracle.cast, signed_zero=True)
 def cast(corpus: Corpus) -> Iterator[Case]:
-    """From this dtype to every other: what does not fit wraps, NaN and infinities give 0."""
+    """From this dtype to every other: integers wrap, NaN and infinities give 0."""
     for target in _TARGETS:
         yield Case(f"edges to {target}", (corpus.edges(),), {"dtype": target})
         yield Case(f"ordinary to {target}", (corpus.ordinary((7,)),), {"dtype": target})
-    if corpus.floating:  # what lets a whole array be converted at once must look both ways
+    if (
+        corpus.floating
+    ):  # a check whether a whole array can be converted at once must see both signs
         sizes = 2.0 ** np.array([0, 7, 8, 15, 16, 31, 32, 63, 64, 70])
         sides = {"large": sizes, "small": -sizes, "NaN": [3, np.nan, 7], "inf": [2, np.inf]}
         for side, values in sides.items():

@@ -1,4 +1,4 @@
-"""Cases for factorizations of matrices, and for what is computed by them."""
+"""Cases for factorizations of matrices, and for solutions computed with them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _of_squares(
         yield Case(f"wrong: {_named(shape)}", (wrong,), attributes, expected=ShapeError)
 
 
-# Of matrices that are not finite, or any but well-conditioned ones, algorithms differ.
+# Algorithms differ for matrices that are not finite or badly conditioned.
 @cases.of(specs.CHOLESKY, oracle=oracle.cholesky, ordinary=("input",))
 def cholesky(corpus: Corpus) -> Iterator[Case]:
     """Definite matrices, and one that is not."""
@@ -234,7 +234,7 @@ def eig(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", (corpus.ordinary((16400, 2, 2)),))
 
 
-# Gradients. Of several outputs the first is tried: of Svd and SelfAdjointEigV2 the values.
+# Gradients. Of multiple outputs the first is tried: of Svd and SelfAdjointEigV2 the values.
 
 
 def _points(make: Callable[[Corpus, Shape], Array], *shapes: Shape, **given: Any) -> Any:

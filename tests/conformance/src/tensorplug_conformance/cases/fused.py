@@ -90,7 +90,7 @@ def _convolution(corpus: Corpus, channels: int, *, full: bool) -> Iterator[Case]
     yield Case(wrong.id, wrong.inputs, wrong.attributes, expected=ShapeError)
 
 
-# What the filter meets in the padding may be multiplied by zeros or left out.
+# Taps over padding may be multiplied by zeros or left out.
 _ORDINARY = ("filter", "prelu_activation_weights")
 
 

@@ -85,7 +85,7 @@ _POINTS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
     ("third axis", (1, 2, 3), {"axis": 2}),
     ("all axes", (2, 2), {"axis": None, "epsilon": 0.25}),
     ("rank 1", (3,), {}),
-    ("one feature", (3, 1), {"epsilon": 0.25}),  # of 1e-3, float16 cannot hold a third power
+    ("one feature", (3, 1), {"epsilon": 0.25}),  # float16 cannot hold the third power of 1e-3
     ("no examples", (0, 3), {}),
 )
 

@@ -93,7 +93,7 @@ _POINTS = (
     ("valid", (1, 3, 4, 2), (2, 2, 2), {"strides": 1, "pad": "valid"}),
     ("dilated", (1, 4, 4, 1), (2, 2, 1), {"strides": 1, "pad": "same", "dilations": 2}),
     ("strided", (1, 4, 5, 1), (2, 3, 1), {"strides": 2, "pad": 1}),
-    # No window sees nothing but padding: the largest of that is -inf.
+    # No window covers only padding, of which the largest element is -inf.
     ("explicit pad", (1, 3, 3, 2), (2, 3, 2), {"strides": 1, "pad": _PAIRS}),
     ("1x1", (2, 3, 2, 2), (1, 1, 2), {"strides": 1, "pad": "valid"}),
     ("no batch", (0, 3, 3, 1), (2, 2, 1), {"strides": 1, "pad": "valid"}),

@@ -201,7 +201,7 @@ def pack(corpus: Corpus) -> Iterator[Case]:
     yield Case("unlike shapes", (unlike,), expected=ShapeError)
 
 
-# Gradients: these are linear, so ordinary values do.
+# Gradients: these are linear, so ordinary values suffice.
 
 
 for spec, rows in (

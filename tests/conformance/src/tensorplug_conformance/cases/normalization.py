@@ -32,7 +32,7 @@ def _batch(
     return Case(name, (corpus.ordinary(shape), scale, offset, mean, variance), **more)
 
 
-# An infinite variance may be divided by, or its reciprocal multiplied with.
+# Kernels may divide by an infinite variance, or multiply by its reciprocal.
 @cases.of(specs.FUSED_BATCH_NORM, oracle=oracle.batch_norm, ordinary=("variance",))
 def batch_norm(corpus: Corpus) -> Iterator[Case]:
     """Statistics per channel, per element and in one number; scale and offset may be absent."""
@@ -120,7 +120,7 @@ def _pulled(corpus: Corpus, name: str, x: Array, options: dict[str, Any]) -> Cas
     return Case(name, (x, y, corpus.ordinary(x.shape)), options)
 
 
-# The output must be that of the input: other values would not come from any normalization.
+# The output must be that of the input: no normalization gives other values.
 @cases.of(specs.LRN_GRAD, oracle=oracle.lrn_grad, ordinary=("x", "y"))
 def lrn_grad(corpus: Corpus) -> Iterator[Case]:
     """The windows of LRN."""

@@ -61,7 +61,7 @@ def from_pixels(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.DRAW, oracle=oracle.draw)
 def draw(corpus: Corpus) -> Iterator[Case]:
-    """Gray, RGB and RGBA; what is too dark or too bright is cut."""
+    """Gray, RGB and RGBA; values out of range are clipped."""
     for name, image in _images(corpus, (1, 3, 4)):
         yield Case(name, (image,))
     x = _image(corpus, (2, 3, 3))

@@ -83,7 +83,7 @@ _LARGE_VOLUME: Window = (
 
 
 def _chosen(corpus: Corpus, *windows: Window) -> Iterator[Window]:
-    """Yield all for floats; every third and the last for integers, which go the same ways."""
+    """Yield all for floats; every third and the last for integers, which take the same paths."""
     for at, window in enumerate(windows):
         if corpus.floating or at % 3 == 0 or window is windows[-1]:
             yield window
@@ -121,7 +121,7 @@ def _missing(corpus: Corpus) -> Any:
 
 @cases.of(specs.AVG_POOL, oracle=oracle.avg_pool)
 def avg_pool(corpus: Corpus) -> Iterator[Case]:
-    """Divided by the number of elements that are there; NaN where there are none."""
+    """Divided by the number of elements that exist; NaN where there are none."""
     for name, shape, options in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
         yield Case(name, (corpus.ordinary(shape),), options)
     yield from _layouts(corpus)
@@ -130,7 +130,7 @@ def avg_pool(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.MAX_POOL_WITH_ARGMAX, oracle=oracle.max_pool_with_argmax)
 def max_pool_with_argmax(corpus: Corpus) -> Iterator[Case]:
-    """The place of the first largest, with and without the image's part; -1 over padding."""
+    """The index of the first largest, with and without the image's part; -1 over padding."""
     for name, shape, options in _chosen(corpus, *WINDOWS, _ONLY_PADDING, _LARGE):
         yield Case(name, (corpus.ordinary(shape),), options)
     _, shape, options = WINDOWS[0]
@@ -158,7 +158,7 @@ def _pulled(corpus: Corpus, name: str, x: Any, options: dict[str, Any]) -> Case:
     return Case(name, (corpus.ordinary(output.shape), x, output), options)
 
 
-# The output must be that of the input: other values would not come from any pooling.
+# The output must be that of the input: no pooling gives other values.
 _TOGETHER = ("input", "output")
 
 
@@ -208,7 +208,7 @@ def _averaged(corpus: Corpus, window: Window) -> Case:
 
 @cases.of(specs.AVG_POOL_GRAD, oracle=oracle.avg_pool_grad)
 def avg_pool_grad(corpus: Corpus) -> Iterator[Case]:
-    """Each dy is divided by what its window holds, not by the taps of the window."""
+    """Each dy is divided by the number of elements in its window, not by the taps."""
     for window in (*WINDOWS, *_ROUNDED, _ONLY_PADDING, _LARGE):
         yield _averaged(corpus, window)
 

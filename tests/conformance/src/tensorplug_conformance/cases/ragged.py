@@ -83,7 +83,7 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("ranks given", (_DEEP, corpus.ordinary((9,)), _numbers(4, 0, 4)), both)
 
 
-# How many values there are depends on them: other ones would be too many.
+# They determine the number of values: others would make too many.
 _ENDS = ("starts", "limits", "deltas")
 
 

@@ -27,7 +27,7 @@ _KEYS: Final = {
     "ones": (0xFFFFFFFF,) * 4,
     "pi": (0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344),
 }
-_STARTS: Final = (2**32 - 2, 2**63, 2**64 - 1)  # the lower word overflows, both of them do
+_STARTS: Final = (2**32 - 2, 2**63, 2**64 - 1)  # the lower word overflows, both words overflow
 _SHAPES: Final[dict[str, tuple[int, ...]]] = {
     "rank 0": (),
     "empty": (2, 0, 3),
@@ -44,7 +44,7 @@ def _key(name: str) -> Array:
 
 @cases.of(specs.RANDOM_BITS, oracle=oracle.bits)
 def random_bits(_corpus: Corpus) -> Iterator[Case]:
-    """Every key, the counter's limits, and what is no key."""
+    """Every key, the counter's limits, and tensors that are not keys."""
     for name in _KEYS:
         yield Case(f"key {name}", (_key(name),), {"shape": (9,)})
     for start in _STARTS:
@@ -81,7 +81,7 @@ _real(specs.RANDOM_NORMAL, oracle.normal)
 
 @cases.of(specs.RANDOM_INTEGERS, oracle=oracle.integers, dtypes=(dt.uint32, dt.uint64))
 def random_integers(corpus: Corpus) -> Iterator[Case]:
-    """Spans from 1 to all integers there are (0), one for all elements and one for each."""
+    """Spans from 1 to all integers (0), one for all elements and one per element."""
     key = _key("pi")
     for span in corpus.edges().tolist():
         yield Case(f"span {span}", (key, corpus.of(span)), {"shape": (9,)})
@@ -98,7 +98,7 @@ def random_integers(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.MULTINOMIAL, oracle=oracle.multinomial, ordinary=("logits",))
 def multinomial(corpus: Corpus) -> Iterator[Case]:
-    """One row and several, outcomes that never come, seeds of every kind."""
+    """One row and several, outcomes of probability 0, seeds of every kind."""
     for seed in (0, 1, 2**64 - 1, 5.0, 0.25):
         how = {"num_samples": 50, "seed": seed}
         yield Case(f"seed {seed}", (corpus.ordinary((3, 5)),), how)

@@ -103,7 +103,7 @@ def product(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.MEAN, oracle=oracle.mean)
 def mean(corpus: Corpus) -> Iterator[Case]:
-    """NaN where there is nothing to take the mean of."""
+    """NaN where there are no elements."""
     yield from _axes(corpus.ordinary, "axis", has_empty_value=True)
     yield from _specials(corpus)
     yield Case("large", (corpus.ordinary((LARGE,), 0.0, 0.5),))

@@ -68,7 +68,7 @@ def _resized(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.RESIZE_BILINEAR, oracle=oracle.resize_bilinear)
 def resize_bilinear(corpus: Corpus) -> Iterator[Case]:
-    """A NaN is seen where it counts, and an axis that keeps its size keeps its pixels."""
+    """A NaN appears where it has weight, and an axis that keeps its size keeps its pixels."""
     yield from _resized(corpus)
     x = corpus.ordinary((1, 4, 4, 1))
     x[0, 1, 2, 0] = np.nan
@@ -78,7 +78,7 @@ def resize_bilinear(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.RESIZE_NEAREST_NEIGHBOR, oracle=oracle.resize_nearest_neighbor)
 def resize_nearest_neighbor(corpus: Corpus) -> Iterator[Case]:
-    """Every value is one of those given, whatever it is."""
+    """Every value is a value of the input, whatever it is."""
     yield from _resized(corpus)
     edges = corpus.edges()
     yield Case("edges", (edges.reshape(1, 1, -1, 1),), {"size": (2, 2 * edges.size - 1)})

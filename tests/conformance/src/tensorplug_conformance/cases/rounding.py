@@ -75,7 +75,7 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
         ("no bounds", -np.inf, np.inf),
     ):
         if corpus.dtype in dt.UNSIGNED and high < 0:
-            continue  # no element can be there
+            continue  # out of the range of the dtype
         bounds = {"clip_value_min": low, "clip_value_max": high}
         yield Case(name, (corpus.edges(),), bounds)
     if corpus.dtype in dt.INTEGER:

@@ -1,4 +1,4 @@
-"""Cases for places in sorted sequences."""
+"""Cases for searching in sorted sequences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _searching(corpus: Corpus, attributes: dict[str, Any]) -> Iterator[Case]:
     yield Case("transposed", (rows(6, 6), corpus.small((6, 3), 9)), attributes, "transposed")
     yield Case("sliced", (rows(6, 5), corpus.small((6, 3), 9)), attributes, "sliced")
     long = np.sort(corpus.ordinary((LARGE,)))
-    # What the oracle counts is known here: the first place of each, or the one behind the last.
+    # The expected results are known: the first index of each value, or the one after the last.
     right = bool(attributes) and attributes["side"] == "right"
     known = np.searchsorted(long, long[::4099], side="right" if right else "left")
     yield Case("large", (long, long[::4099]), attributes, expected=(known.astype(np.int32),))
@@ -78,6 +78,6 @@ def lower_bound(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.UPPER_BOUND, oracle=oracle.upper_bound, ordinary=("sorted_sequence",))
 def upper_bound(corpus: Corpus) -> Iterator[Case]:
-    """And from the right."""
+    """The same from the right, without an attribute."""
     for case in _searching(corpus, {"side": "right"}):
         yield Case(case.id, case.inputs, {}, case.layout, case.expected)

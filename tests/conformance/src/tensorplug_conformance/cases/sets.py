@@ -56,7 +56,7 @@ def unique(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(specs.UNIQUE, "x")
 def unique_points(corpus: Corpus) -> Iterator[Case]:
-    """Where all differ the gradient is plain; of equals the first one gets it."""
+    """Distinct elements pass the gradient on; of equal ones the first gets it."""
     yield Case("distinct", (corpus.distinct((5,)),))
     yield Case("distinct columns", (corpus.distinct((2, 3)),), {"axis": 1})
     yield Case("distinct, last axis", (corpus.distinct((2, 1, 3)),), {"axis": -1})

@@ -41,7 +41,7 @@ _SLICES: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...
 
 @cases.of(specs.STRIDED_SLICE_UPDATE, oracle=oracle.strided_slice_update, signed_zero=True)
 def strided_slice_update(corpus: Corpus) -> Iterator[Case]:
-    """Steps in both directions, axes that go and come, empty slices."""
+    """Steps in both directions, dropped and new axes, empty slices."""
     for name, shape, part, attributes in _SLICES:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(part)), attributes)
     whole = {"begin": (1, 0), "end": (3, 5)}

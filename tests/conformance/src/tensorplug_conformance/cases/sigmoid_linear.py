@@ -54,7 +54,7 @@ def silu_grad(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(specs.SILU_GRAD, "dy", "x")
 def silu_grad_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
-    # One element, where no slope is near 0: differences say nothing there.
+    # One element where no slope is near 0, since differences are inaccurate there.
     yield Case("rank 0", (corpus.ordinary((), 0.25, 1.0), corpus.ordinary((), 0.25, 1.0)))
     yield Case("rank 3", (corpus.ordinary((2, 1, 2)), corpus.ordinary((2, 1, 2))))
     yield Case("empty", (corpus.ordinary((0, 2)), corpus.ordinary((0, 2))))

@@ -150,7 +150,7 @@ def strided_slice(corpus: Corpus) -> Iterator[Case]:
     specs.STRIDED_SLICE_GRAD, oracle=oracle.strided_slice_grad, dtypes=sorted(dt.NUMERIC, key=str)
 )
 def strided_slice_grad(corpus: Corpus) -> Iterator[Case]:
-    """What StridedSlice takes from zeros, put back."""
+    """The transpose of StridedSlice: elements are put back into zeros."""
     for name, shape, attributes in STRIDED:
         taken = selection(shape, _canonical(shape, attributes)).shape
         layout: Any = name if name in ("transposed", "sliced") else "dense"
@@ -162,7 +162,7 @@ def _canonical(shape: tuple[int, ...], attributes: dict[str, Any]) -> dict[str, 
     return specs.STRIDED_SLICE.resolve([TensorType(dt.float32, shape)], attributes)[0]
 
 
-# Gradients: these are linear, so ordinary values do.
+# Gradients: these are linear, so ordinary values suffice.
 
 cases.gradients(specs.UNPACK, "value")(points(tuple(row for row in UNPACK if row[0] != "no part")))
 cases.gradients(specs.SPLIT_V, "x")(points(SPLIT))

@@ -138,7 +138,7 @@ def sparse_segment_sum(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.SPARSE_SEGMENT_MEAN, oracle=oracle.segment_mean)
 def sparse_segment_mean(corpus: Corpus) -> Iterator[Case]:
-    """The same; small integers, because sums of those of 64 bits wrap around."""
+    """The same; small integers, because sums of 64-bit integers wrap."""
     return _segments(corpus)
 
 

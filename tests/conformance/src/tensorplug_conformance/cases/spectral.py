@@ -56,7 +56,7 @@ for spec, reference in ((specs.FFT, oracle.fft), (specs.IFFT, oracle.ifft)):
         yield Case("scalar", (corpus.ordinary(()),), expected=ShapeError)
 
 
-# How far an infinity spreads depends on how the sum is split up.
+# How far an infinity spreads depends on how the sum is split.
 @cases.of(specs.RFFT, oracle=oracle.rfft, ordinary=("input",))
 def real_transform(corpus: Corpus) -> Iterator[Case]:
     """Even and odd lengths, cut and filled up."""
@@ -75,7 +75,7 @@ def real_transform(corpus: Corpus) -> Iterator[Case]:
 
 @cases.of(specs.IRFFT, oracle=oracle.irfft)
 def inverse_real_transform(corpus: Corpus) -> Iterator[Case]:
-    """Imaginary parts that do not count; even and odd lengths, cut and filled up."""
+    """Imaginary parts that are ignored; even and odd lengths, cut and filled up."""
     for shape in _SHAPES:
         if shape[-1] > 1:
             yield Case(_named(shape), (corpus.ordinary(shape),))
@@ -89,7 +89,7 @@ def inverse_real_transform(corpus: Corpus) -> Iterator[Case]:
     yield Case("scalar", (corpus.ordinary(()),), expected=ShapeError)
 
 
-# Gradients: the functions are linear, so any point will do. --------------------------------
+# Gradients: the functions are linear, so any point suffices. --------------------------------
 
 _SMALL = ((1,), (2,), (5,), (2, 3), (1, 2, 1, 4), (0, 3))
 

@@ -50,7 +50,7 @@ _WIDTHS = ([3], [1], [2, 3], [4, 3], [5], [9])
 
 @cases.of(specs.STRING_N_GRAMS, oracle=oracle.n_grams)
 def string_n_grams(corpus: Corpus) -> Iterator[Case]:
-    """Padding that is given, as wide as it may be, or none; rows that are too short."""
+    """Padding of a given width, the greatest width, or none; rows that are too short."""
     for name, splits in _SPLITS.items():
         for widths in _WIDTHS:
             for pad in (-1, 0, 1, 4):
@@ -95,7 +95,7 @@ _LINES = _texts("a b  c", "", "xyz", " ", "ä, b;c ", "雨 雪", "a.b-c]d^e")
 
 @cases.of(specs.STRING_SPLIT, oracle=oracle.split)
 def string_split(corpus: Corpus) -> Iterator[Case]:
-    """No delimiter, one, several, and such as a pattern would take for something else."""
+    """No delimiter, one, several, and special characters of patterns."""
     for delimiter in ("", " ", "x", "ä", " ,", "-]^.", "雨ä"):
         for skip in (True, False):
             name = f"by {delimiter!r}{'' if skip else ', all'}"
@@ -140,7 +140,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (  # pattern, rewrite
 
 @cases.of(specs.STATIC_REGEX_REPLACE, oracle=oracle.replaced)
 def static_regex_replace(corpus: Corpus) -> Iterator[Case]:
-    """Groups, matches of nothing, patterns that know ASCII alone."""
+    """Groups, empty matches, ASCII-only patterns."""
     texts = _texts("abc ab", "", "xxaxx", "zwölf  A", "雨\tz", "b\nb")
     for pattern, rewrite in _PATTERNS:
         how: dict[str, Any] = {"pattern": pattern, "rewrite": rewrite}

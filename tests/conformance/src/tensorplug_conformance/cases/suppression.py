@@ -86,7 +86,7 @@ cases.of(specs.NON_MAX_SUPPRESSION_V3, oracle=oracle.plain)(_plain)
 
 @cases.of(specs.NON_MAX_SUPPRESSION_V4, oracle=oracle.padded)
 def non_max_suppression_v4(corpus: Corpus) -> Iterator[Case]:
-    """The same boxes, and as many indices as were asked for."""
+    """The same boxes, and as many indices as requested."""
     yield from _plain(corpus)
     boxes, scores = corpus.of(_BOXES), corpus.of(_SCORES)
     for size in (0, 2, 5, 9):
@@ -124,7 +124,7 @@ _APART = [
 
 @cases.gradients(specs.NON_MAX_SUPPRESSION_V5, "boxes", "scores")
 def non_max_suppression_v5_points(corpus: Corpus) -> Iterator[Case]:
-    """Which boxes are taken is a step; the scores of soft suppression follow the boxes."""
+    """The selection of boxes is a step function; the scores of soft suppression are smooth."""
     boxes, scores = corpus.of(_APART), corpus.of([0.9, 0.7, 0.85, 0.5, 0.3])
     yield Case("hard", (boxes, scores), {"max_output_size": 2})
     soft = {"iou_threshold": 1.0, "soft_nms_sigma": 0.5}

@@ -24,7 +24,7 @@ cases = CaseTable()
 
 @cases.of(specs.FLIP_LEFT_RIGHT, oracle=oracle.flip_left_right)
 def flip_left_right(corpus: Corpus) -> Iterator[Case]:
-    """Even and odd widths; every value stays what it is."""
+    """Even and odd widths; values do not change."""
     for shape in ((1, 2, 4, 1), (2, 3, 5, 3), (1, 1, 1, 1), (1, 2, 0, 1), (0, 2, 3, 1)):
         yield Case("x".join(map(str, shape)), (corpus.ordinary(shape),))
     yield Case("edges", (corpus.edges().reshape(1, 1, -1, 1),))
@@ -45,7 +45,7 @@ def rotate_with_offset(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"about {center}", (x,), {**turned, "center": center})
     yield Case("filled", (x,), {**turned, "fill_value": 7})
     yield Case("filled by channel", (x,), {**turned, "fill_value": (1, 2, 3)})
-    if corpus.dtype is not dt.int8:  # which has no 255
+    if corpus.dtype is not dt.int8:  # whose dtype has no 255
         rgba = corpus.ordinary((1, 3, 4, 4))
         yield Case("opaque", (rgba,), {**turned, "fill_value": (1, 2, 3)})
     yield Case("one channel", (x[..., :1],), {**turned, "fill_value": (1, 2, 3)})
@@ -102,7 +102,7 @@ def transform(corpus: Corpus) -> Iterator[Case]:
         for how in ("nearest", "bilinear"):
             options = {"interpolation": how, "fill_mode": mode, "fill_value": 3}
             for name, row in _TRANSFORMS.items():
-                # Repeated so often, float32 does not know which pixel that is.
+                # At so many repetitions float32 cannot tell which pixel that is.
                 unknown = name == "very far" and mode in ("reflect", "wrap")
                 tried = how == "nearest" or name in _SEVERAL if corpus.floating else name in _FEW
                 if tried and not unknown:
@@ -166,7 +166,7 @@ def rotate_with_offset_points(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(specs.TRANSFORM, "image", "transforms")
 def transform_points(corpus: Corpus) -> Iterator[Case]:
-    """Places off the pixels, where the value is smooth in the transform."""
+    """Positions between pixels, where the value is smooth in the transform."""
     x = corpus.ordinary((2, 3, 3, 1))
     first, other = (
         corpus.of([_PROJECTED]),

@@ -95,7 +95,7 @@ def softmax(logits: Array, *, dim: int = -1) -> Bounded:
         below, terms, n = _shifted(logits, dim)
         value = terms / terms.sum(axis=dim, keepdims=True)
         slack = np.where(np.isfinite(below), np.abs(below), 0) + levels(n) + 8
-        least = np.finfo(logits.dtype).smallest_subnormal  # by which small powers are off
+        least = np.finfo(logits.dtype).smallest_subnormal  # error of small powers
         return Bounded(value, value * slack * epsilon(logits) + 2 * least)
 
 

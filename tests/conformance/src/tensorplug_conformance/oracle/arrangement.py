@@ -46,7 +46,7 @@ def reverse(x: Array, *, dims: int | Sequence[int] | None = None) -> Array:
 
 
 def mirror_pad(x: Array, *, paddings: Sequence[Sequence[int]], mode: str) -> Array:
-    """A place outside is that at the same distance inside, from the edge or beside it."""
+    """An element outside equals the one as far inside, counted from the edge or beside it."""
     shape = [before + n + after for (before, after), n in zip(paddings, x.shape, strict=True)]
     out = np.empty(shape, dtype=x.dtype)
     skip = 1 if mode == "reflect" else 0

@@ -1,4 +1,4 @@
-"""References for bits: Python's integers, which have as many as it takes."""
+"""References for bits: Python's integers, which have any number of bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _bits(function: Callable[..., int], inputs: int) -> Callable[..., Array]:
 
 
 def _shift(function: Callable[[int, int], int]) -> Callable[[Array, Array], Array]:
-    """Return a reference in which shifts by impossible counts lose all bits but the sign."""
+    """Return a reference in which shifts by invalid counts lose all bits but the sign."""
 
     def reference(a: Array, b: Array) -> Array:
         most = 8 * a.dtype.itemsize

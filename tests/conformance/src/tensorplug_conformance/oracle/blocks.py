@@ -27,7 +27,7 @@ def batch_to_space_nd(
         n * size - sum(crop) for n, size, crop in zip(x.shape[1:], block, crops, strict=False)
     ]
     out = _blank((batch, *sizes, *x.shape[m + 1 :]), x)
-    for at in np.ndindex(x.shape[: m + 1]):  # what lies behind moves along
+    for at in np.ndindex(x.shape[: m + 1]):  # later axes move along
         cell, image = np.unravel_index(at[0] // batch, block), at[0] % batch
         place = tuple(
             int(i * size + c - crop[0])

@@ -19,7 +19,7 @@ def elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array
     ufunc = np.frompyfunc(function, count, 1)
 
     def reference(*inputs: Array) -> Array:
-        with np.errstate(invalid="ignore"):  # NumPy warns of NaN even here
+        with np.errstate(invalid="ignore"):  # NumPy warns about NaN even here
             return np.asarray(ufunc(*(operand.astype(object) for operand in inputs))).astype(bool)
 
     return reference

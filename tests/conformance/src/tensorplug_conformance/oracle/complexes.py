@@ -42,7 +42,7 @@ def modulus(x: Array) -> Array:
 
 
 def conjugate(x: Array) -> Array:
-    """The number itself without twice its imaginary part."""
+    """The number minus twice its imaginary part."""
     if x.dtype.kind != "c":
         return x
     pairs = _parts(x).copy()

@@ -1,6 +1,6 @@
 """References for convolution: one multiplication after another, no im2col, on any spatial axes.
 
-``sums`` says how the channels of one tap go together: all with all, or each with its own.
+``sums`` says how channels combine: all with all, or each with its own filters.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def backprop_input(
     input_shape: Sequence[int],
     **options: Any,
 ) -> Bounded:
-    """The transpose in x: every product goes back to where its x came from."""
+    """The transpose in x: every product goes back to the position of its x."""
     cotangent, kernel = _cotangent(dy, filter.shape, sums, options), wide(filter)
     shape = channels_last_shape(tuple(input_shape), options)
     axes = _axes(shape, filter.shape, options)
     out = np.zeros(shape, dtype=np.longdouble)
     size = out.copy()
     for tap, positions, elements in places(axes):
-        # One tap touches no place twice, so adding through an index loses nothing.
+        # One tap touches no position twice, so adding through an index loses nothing.
         out[elements] += np.einsum(sums[1], cotangent[positions], kernel[tap])
         size[elements] += np.einsum(sums[1], np.abs(cotangent[positions]), np.abs(kernel[tap]))
     return _bounded(out, size, math.prod(filter.shape[:-2]) * filter.shape[-1], dy, options)
@@ -112,7 +112,7 @@ def _axes(x: Sequence[int], filter: Sequence[int], options: dict[str, Any]) -> t
 
 
 def channels_first(options: dict[str, Any]) -> bool:
-    """Return whether the channels stand before the spatial axes."""
+    """Return whether the channels come before the spatial axes."""
     return not str(options.get("data_format", "NHWC")).endswith("C")
 
 

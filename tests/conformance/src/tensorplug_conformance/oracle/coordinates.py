@@ -1,4 +1,4 @@
-"""Reference for finding what is not zero: a walk over all elements."""
+"""Reference for the coordinates of nonzero elements: a loop over all elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference for crops, place by place."""
+"""Reference for crops, position by position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def crop_and_resize(
     value = np.full((len(boxes), *crop_size, x.shape[3]), extrapolation_value, np.longdouble)
     bound = np.abs(value) * epsilon(image)
     largest = np.abs(x).max(initial=0, where=~np.isnan(x))
-    # A place may be off by some units of its own last place, and a value follows it.
+    # A position may be off by some ulp, and a value follows it.
     drift = 8 * max(image.shape[1:3]) * epsilon(boxes) * largest
     for at, ((y1, x1, y2, x2), which) in enumerate(
         zip(boxes.tolist(), box_ind.tolist(), strict=True)

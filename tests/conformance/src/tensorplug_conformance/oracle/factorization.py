@@ -1,8 +1,8 @@
 """References for factorizations, in wide arithmetic and for whole batches at a time.
 
-Gauss and Jordan's elimination, Cholesky's recursion, Jacobi's rotations: none is what LAPACK
-does. Where signs or phases are free, what must hold is that the factors multiply to the matrix
-and are orthonormal. Bounds are ``8 * eps * (n + 2)`` times the condition where that matters.
+Gauss-Jordan elimination, Cholesky's recursion and Jacobi's rotations, none of which LAPACK
+uses. Where signs or phases are free, the factors must multiply to the matrix and be
+orthonormal. Bounds are ``8 * eps * (n + 2)`` times the condition where that matters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _adjoint(x: Array) -> Array:
 
 
 def _norm(x: Array) -> Array:
-    """Return Frobenius' norm of matrices, as [..., 1, 1]."""
+    """Return the Frobenius norm of matrices, as [..., 1, 1]."""
     return np.asarray(np.sqrt((np.abs(x) ** 2).sum(axis=(-2, -1), keepdims=True)))
 
 
@@ -95,9 +95,9 @@ def _pivots(input: Array) -> Array:
 def matrix_determinant(input: Array) -> Bounded:
     """Multiply the pivots; an error da in a spreads as det(a) * trace(a^-1 da).
 
-    An eighth of the usual bound will do: norms of Frobenius overstate a condition n times.
-    Singular matrices have no inverse: there the product of the rows' lengths, which is never
-    less than the determinant (Hadamard), stands for it.
+    An eighth of the usual bound suffices: Frobenius norms overstate a condition n times. Singular
+    matrices have no inverse: there the product of the rows' lengths replaces the determinant,
+    which is never larger (Hadamard).
     """
     pivots = _pivots(input)
     value = np.prod(pivots, axis=-1)
@@ -178,7 +178,7 @@ def _eigenvalues(a: Array) -> Array:
 
 
 def _rotate(a: Array, p: int, q: int) -> None:
-    """Make a[p, q] zero by turning rows and columns p and q."""
+    """Make a[p, q] zero by rotating rows and columns p and q."""
     angle = np.arctan2(2 * a[..., p, q], a[..., q, q] - a[..., p, p]) / 2
     c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
     row_p, row_q = a[..., p, :].copy(), a[..., q, :].copy()
@@ -220,7 +220,7 @@ def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -
     values = np.sqrt(np.maximum(_eigenvalues(gram), 0))[..., ::-1]
 
     def check(s: Array, u: Array, vh: Array) -> Any:
-        # The roots of numbers near 0 are only good to the root of the wide eps.
+        # The roots of numbers near 0 are accurate only to the root of the wide eps.
         slack = eps + np.sqrt(np.finfo(np.longdouble).eps)
         yield _held("singular values", _wide(s), values, (slack * _norm(a))[..., 0])
         yield _held("their order", np.minimum(s[..., :-1] - s[..., 1:], 0), 0 * s[..., 1:], 0)

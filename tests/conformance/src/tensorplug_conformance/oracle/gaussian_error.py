@@ -1,7 +1,7 @@
 """References for the Gaussian error linear unit, with bounds on what rounding may do.
 
-Digits of the unit far below 0 are not asked for: errors are measured by those of 1 + erf, which
-is what decompositions have.
+Far below 0 few digits are required: errors are relative to those of 1 + erf, which
+decompositions use.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BENT = 8
 
 
 def _slack(z: Array) -> Array:
-    """Return how many roundings of 1 + erf count: of its argument those where it still moves."""
+    """Return how many roundings of 1 + erf count, those of its argument where it still changes."""
     return 4 + 4 * np.exp(-np.minimum(np.square(z), 1e4) / 8)
 
 

@@ -32,7 +32,7 @@ def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> A
 
 
 def gather_nd(params: Array, indices: Array) -> Array:
-    """What stands in ``params`` at each row of the indices."""
+    """The slices of ``params`` at each row of the indices."""
     lead = indices.shape[:-1]
     out = np.empty((*lead, *params.shape[indices.shape[-1] :]), dtype=params.dtype)
     for at in np.ndindex(lead):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Scores:
-    """Standard scores of each example, and what an error of its statistics does to them."""
+    """Standard scores of each example, and the effect on them of errors in its statistics."""
 
     def __init__(self, x: Array, axis: Any, offset: float) -> None:
         self.axes = normalized(axis, x.ndim)

@@ -1,4 +1,4 @@
-"""References for movement: where each element comes from, worked out index by index."""
+"""References for movement: where each element comes from, index by index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def identity(x: Array) -> Array:
 
 
 def reshape(x: Array, *, shape: Sequence[int]) -> Array:
-    """Row-major order under another shape; -1 is what is left."""
+    """Row-major order in another shape; -1 stands for the rest."""
     known = [n for n in shape if n != -1]
     rest = x.size // int(np.prod(known, dtype=int)) if known and np.prod(known) else x.size
     target = tuple(rest if n == -1 else n for n in shape)
@@ -50,7 +50,7 @@ def broadcast_to(x: Array, *, shape: Sequence[int]) -> Array:
 
 
 def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None) -> Array:
-    """A block; -1 and what is missing take the rest of the axis."""
+    """A block; -1 and missing sizes take the rest of the axis."""
     firsts = [*begin, *[0] * (x.ndim - len(begin))]
     given = list(size or ())
     counts = [*given, *[-1] * (x.ndim - len(given))]
@@ -75,7 +75,7 @@ def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = No
 
 
 def concat(xs: list[Array], *, axis: int = 0) -> Array:
-    """One after the other along the axis."""
+    """Arrays one after the other along the axis."""
     at = axis % xs[0].ndim
     shape = list(xs[0].shape)
     shape[at] = sum(x.shape[at] for x in xs)
@@ -89,13 +89,13 @@ def concat(xs: list[Array], *, axis: int = 0) -> Array:
 
 
 def expand_dims(input: Array, *, dim: int = 0) -> Array:
-    """A size of 1 more."""
+    """One more size of 1."""
     at = dim % (input.ndim + 1)
     return reshape(input, shape=(*input.shape[:at], 1, *input.shape[at:]))
 
 
 def pack(xs: list[Array], *, axis: int = 0) -> Array:
-    """One beside the other along a new axis."""
+    """Arrays side by side along a new axis."""
     at = axis % (xs[0].ndim + 1)
     out = np.empty((*xs[0].shape[:at], len(xs), *xs[0].shape[at:]), dtype=xs[0].dtype)
     for place, item in enumerate(xs):

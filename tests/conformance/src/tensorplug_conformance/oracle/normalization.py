@@ -34,7 +34,7 @@ def batch_norm(
         scored = (wide(x) - wide(mean)) * factor
         shift = 0 if offset is None else wide(offset)
         value = scored + shift
-        # Of a difference to which both terms contribute, epsilon says little for the variance.
+        # Where both terms contribute, epsilon does not bound the error of the variance.
         slack = 6 * np.abs(scored) + np.abs(value)
         return Bounded(value, np.where(np.isfinite(slack), slack, 0) * epsilon(x))
 
@@ -49,8 +49,8 @@ def lrn(
 ) -> Bounded:
     """x * n**-beta, n the sums over neighbours one by one.
 
-    A relative error of n grows by |beta|; a power is good to some ulp and what its logarithm
-    magnifies.
+    A relative error of n grows by |beta|; a power has an error of some ulp, magnified by its
+    logarithm.
     """
     with np.errstate(all="ignore"):
         z = wide(x)
@@ -85,13 +85,13 @@ def lrn_grad(
 
 
 def _norm(z: Array, radius: int, bias: float, alpha: float) -> tuple[Array, Array]:
-    """Return the norms, and how large the terms are that make them."""
+    """Return the norms, and the sizes of their terms."""
     total = np.longdouble(alpha) * _windowed(z * z, radius)
     return np.longdouble(bias) + total, np.abs(np.longdouble(bias)) + np.abs(total)
 
 
 def _slack(x: Array, n: Array, size: Array, beta: float) -> Any:
-    """Return the relative error that is allowed of n**-beta times something."""
+    """Return the relative error allowed for n**-beta times a factor."""
     of_n = size / np.abs(n) * (levels(x.shape[-1] if x.ndim else 1) + 3)
     exponent = abs(beta) * np.abs(np.log(np.where(n > 0, n, 1)))
     return (abs(beta) * of_n + exponent + 8) * epsilon(x)

@@ -30,7 +30,7 @@ def max_pool_grad(
     dy: Array, input: Array, output: Array, *, data_format: str = "", **options: Any
 ) -> Bounded:
     """dy goes to the first largest element of its window, in row-major order."""
-    del output  # the winner is found again
+    del output  # the winner is recomputed
     x, cotangent = _last(input, data_format), wide(_last(dy, data_format))
     _, winner = _winners(x, options)
     out = np.zeros(x.shape, dtype=np.longdouble)
@@ -46,7 +46,7 @@ def max_pool_grad(
 def max_pool_with_argmax(
     x: Array, *, include_batch_in_index: bool = False, **options: Any
 ) -> tuple[Array, Array]:
-    """The largest, and where it stands in the flattened input; -1 over padding only."""
+    """The largest, and its index in the flattened input; -1 over padding only."""
     value, winner = _winners(x, options)
     places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
     if not include_batch_in_index:
@@ -96,7 +96,7 @@ def avg_pool_grad(dy: Array, input: Array, *, data_format: str = "", **options: 
 def pool(
     input: Array, *, window_shape: Any, pooling_type: str, strides: Any = 1, **options: Any
 ) -> Array | Bounded:
-    """Either of the two, with taps that may lie apart."""
+    """Either of the two, with dilated taps."""
     reduce = max_pool if pooling_type == "max" else avg_pool
     return reduce(input, filter_size=window_shape, strides=strides, **options)
 
@@ -117,7 +117,7 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
 
 
 def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
-    """Yield for each tap the positions at which it is not over padding, and what it sees."""
+    """Yield for each tap the positions at which it is not over padding, and the elements there."""
     for tap in product(*(range(window.taps) for window in axes)):
         seen = [
             [(position, at) for position, other, at in window.inside() if other == own]

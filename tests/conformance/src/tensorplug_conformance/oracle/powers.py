@@ -44,7 +44,7 @@ hypot = inexact(np.hypot)
 
 
 def log_add_exp(a: Array, b: Array) -> Bounded:
-    """ln(e**a + e**b), which may cancel: then an eps of the larger operand is all there is."""
+    """ln(e**a + e**b), which may cancel: then the bound is an eps of the larger operand."""
     with np.errstate(all="ignore"):
         value = np.asarray(np.logaddexp(wide(a), wide(b)))
         size = np.abs(np.fmax(wide(a), wide(b))) + 1

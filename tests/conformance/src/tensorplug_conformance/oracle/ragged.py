@@ -70,7 +70,7 @@ def to_tensor(
     *,
     row_partition_types: list[str],
 ) -> Array:
-    """Put each value where its row numbers say, if there is such a place."""
+    """Put each value where its row numbers say, if the result has such a place."""
     kinds = [type_.upper() for type_ in row_partition_types]
     partitions = list(zip(kinds, row_partition_tensors, strict=True))
     if partitions[0][0] == "FIRST_DIM_SIZE":

@@ -23,7 +23,7 @@ LONG: Final[Any] = np.longdouble
 
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return the four words that ten rounds make of a counter of four and a key of two."""
+    """Return four words: ten rounds on a counter of four words and a key of two."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -80,7 +80,7 @@ def uniform(
 
 
 def _minus_log(odd: Array, size: int) -> Array:
-    """Return ``-log(odd / 2**size)``, near 1 by what is missing there."""
+    """Return ``-log(odd / 2**size)``, near 1 from the difference to 1."""
     whole = LONG(2.0**size)
     near_1 = -np.log1p(-(whole - odd) / whole)
     far = LONG(size) * np.log(LONG(2)) - np.log(odd)
@@ -92,7 +92,7 @@ def _odd(numbers: Iterable[int]) -> Array:
 
 
 def _bounded(value: Array, shape: Sequence[int]) -> Reference:
-    """Return the reference, with room for its own error where nothing is wider than float64."""
+    """Return the reference, with room for its own error where float64 is the widest dtype."""
     shaped = value.reshape(tuple(shape))
     if np.finfo(LONG).nmant > 52:
         return shaped
@@ -144,8 +144,8 @@ def multinomial(
 ) -> Relation:
     """Return the relation: a uniform number lies where the running sum meets the outcome.
 
-    By how much a sum of probabilities may be off decides which of two outcomes a number that is
-    near it gives; it never is one that has no probability.
+    Near a running sum, rounding of the sum decides between two outcomes; an outcome of probability
+    0 is never drawn.
     """
     number = int(seed) if float(seed).is_integer() else int(np.float64(seed).view(np.uint64))
     wide = logits.astype(LONG)

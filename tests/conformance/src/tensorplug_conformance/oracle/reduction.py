@@ -86,7 +86,7 @@ def product(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Referenc
 
 
 def mean(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
-    """Sum over count; NaN where there is nothing."""
+    """Sum over count; NaN where there are no elements."""
     axes = normalized(axis, x.ndim)
     count = math.prod(x.shape[axis] for axis in axes)
     summed = total(x, axis=axis, keep_dims=keep_dims)

@@ -1,4 +1,4 @@
-"""References for resizing, pixel by pixel, in TensorFlow.js's arithmetic of places."""
+"""References for resizing, pixel by pixel, with TensorFlow.js's arithmetic of positions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def resize_nearest_neighbor_grad(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Bounded:
-    """The pixel that is shown gets all."""
+    """The pixel that is read gets all."""
     size = size or (dy.shape[1], dy.shape[2])
     numbered = np.arange(math.prod(images.shape[1:3])).reshape(1, *images.shape[1:3], 1)
     shown = resize_nearest_neighbor(

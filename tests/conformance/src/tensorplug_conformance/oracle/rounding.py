@@ -45,7 +45,7 @@ copysign = inexact(lambda a, b: np.where(np.signbit(a) == np.signbit(b), a, -a))
 
 
 def signbit(x: Array) -> Array:
-    """Python's sign, which 0 has too."""
+    """Python's sign, which zeros have too."""
     if x.dtype.kind in "iu":
         return np.asarray(np.frompyfunc(lambda number: number < 0, 1, 1)(wide(x))).astype(bool)
     return np.asarray(
@@ -54,9 +54,9 @@ def signbit(x: Array) -> Array:
 
 
 def nextafter(a: Array, b: Array) -> Array:
-    """One more or one less in the order of the floats, which that of their bits is."""
+    """The next float: floats are ordered as their bits are."""
     a, b = np.broadcast_arrays(a, b)
-    if a.dtype == np.longdouble:  # a slope is asked for, at which a neighbour is as good
+    if a.dtype == np.longdouble:  # for slopes, where the number itself is as good
         return a
     bits = np.dtype(f"i{a.dtype.itemsize}")
     lowest = np.iinfo(bits).min

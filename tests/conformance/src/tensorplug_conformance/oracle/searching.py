@@ -1,4 +1,4 @@
-"""References for places in sorted sequences: counting, element by element."""
+"""References for searching in sorted sequences: counting, element by element."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def upper_bound(sorted_sequence: Array, values: Array) -> Array:
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """Return what is ordered as values are, NaN after everything and equal to one another."""
+    """Return sort keys of values, with all NaN equal and after everything."""
     undefined = isinstance(value, float) and isnan(value)
     return undefined, 0 if undefined else value

@@ -1,4 +1,4 @@
-"""References for sets: a dictionary of what was seen."""
+"""References for sets: a dictionary of the slices seen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def unique(x: Array, *, axis: int | None = 0) -> tuple[Array, Array]:
-    """Number slices as they come; NaN equal one another, and so do zeros of both signs."""
+    """Number slices in order; all NaN are equal, and so are zeros of both signs."""
     at = (axis or 0) % x.ndim
     slices = np.moveaxis(x, at, 0)
     seen: dict[tuple[Any, ...], int] = {}

@@ -1,4 +1,4 @@
-"""Reference for assigning to a strided slice: NumPy's own assignment, by a key spelt out."""
+"""Reference for assigning to a strided slice: NumPy's assignment, by a written-out key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References for parts of a tensor: where each element comes from, worked out index by index."""
+"""References for parts of a tensor: where each element comes from, index by index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def unpack(value: Array, *, axis: int = 0) -> tuple[Array, ...]:
-    """One part for each place along the axis."""
+    """One part for each index along the axis."""
     at = axis % value.ndim
     shape = [n for item, n in enumerate(value.shape) if item != at]
     parts = [np.empty(shape, dtype=value.dtype) for _ in range(value.shape[at])]
@@ -26,7 +26,7 @@ def unpack(value: Array, *, axis: int = 0) -> tuple[Array, ...]:
 def split(
     x: Array, *, num_or_size_splits: int | Sequence[int], axis: int = 0
 ) -> tuple[Array, ...]:
-    """One part for each size; -1 is what the others leave."""
+    """One part for each size; -1 stands for the rest."""
     at = axis % x.ndim
     length = x.shape[at]
     if isinstance(num_or_size_splits, int):
@@ -48,7 +48,7 @@ def split(
 
 
 def strided_slice(x: Array, **attributes: Any) -> Array:
-    """Python's own indexing of a list of places along each axis."""
+    """Python's indexing of a list of indices along each axis."""
     key = _key(x.ndim, **attributes)
     places: list[list[int]] = []
     shape: list[int] = []

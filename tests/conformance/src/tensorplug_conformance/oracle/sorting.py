@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def top_k(x: Array, *, k: int = 1, sorted: bool = True) -> tuple[Array, Array]:
     """Largest first, the lowest index among equals, NaN before everything."""
-    del sorted  # the order asked for is always given
+    del sorted  # the result is sorted in any case
     values = np.empty((*x.shape[:-1], k), dtype=x.dtype)
     indices = np.empty((*x.shape[:-1], k), dtype=np.int32)
     for at in np.ndindex(x.shape[:-1]):
@@ -32,7 +32,7 @@ def sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = T
 
 def arg_sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Smallest or largest first, the lowest index among equals, NaN as the largest."""
-    del stable  # the order asked for is given in any case
+    del stable  # the order is stable in any case
     rows = np.moveaxis(x, axis, -1)
     indices = np.empty(rows.shape, dtype=np.int32)
     for at in np.ndindex(rows.shape[:-1]):

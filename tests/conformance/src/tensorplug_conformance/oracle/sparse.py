@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def fill_empty_rows(
     indices: Array, values: Array, dense_shape: Array, default_value: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Collect the elements of each row, and put one into those that have none."""
+    """Collect the elements of each row, and put one into empty rows."""
     rows: list[list[int]] = [[] for _ in range(int(dense_shape[0]))]
     for number, row in enumerate(indices[:, 0].tolist()):
         rows[row].append(number)
@@ -46,7 +46,7 @@ def fill_empty_rows(
 
 
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:
-    """Go by the number of each element in row-major order."""
+    """Map the row-major index of each element."""
     old, new = tuple(input_shape.tolist()), new_shape.tolist()
     if -1 in new:
         new[new.index(-1)] = prod(old) // prod(size for size in new if size != -1)
@@ -67,7 +67,7 @@ def segment_sum(data: Array, indices: Array, segment_ids: Array) -> Reference:
 
 
 def segment_mean(data: Array, indices: Array, segment_ids: Array) -> Reference:
-    """For each segment the mean of its rows; of integers without what is after the point."""
+    """For each segment the mean of its rows; integers are truncated."""
     return _reduced(data, indices, segment_ids, mean=True)
 
 

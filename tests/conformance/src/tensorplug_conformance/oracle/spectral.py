@@ -53,7 +53,7 @@ def _resized(x: Array, length: int) -> Array:
 
 
 def rfft(input: Array, *, fft_length: int | None = None) -> Bounded:
-    """Give the first half of ``fft``; float16 is transformed in float32."""
+    """The first half of ``fft``; float16 is transformed in float32."""
     n = input.shape[-1] if fft_length is None else fft_length
     x = _resized(input.astype(np.longdouble), n)
     dtype = np.dtype(np.float64 if input.dtype == np.float64 else np.float32)

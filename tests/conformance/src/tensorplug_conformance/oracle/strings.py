@@ -123,7 +123,7 @@ def _mixed(a: int, b: int, factor: int) -> int:
 
 
 def replaced(x: Array, *, pattern: str, rewrite: str, replace_global: bool = True) -> Array:
-    """Go from match to match and put the groups together by hand."""
+    """Go from match to match, and build the replacement from the groups."""
     texts = []
     for text in x.ravel().tolist():
         done, result = 0, ""

@@ -1,4 +1,4 @@
-"""Reference for non-maximum suppression: every candidate again after each box that is taken."""
+"""Reference for non-maximum suppression: checks every candidate again after each selected box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def padded(
 
 
 def scored(boxes: Array, scores: Array, **options: Any) -> tuple[Array, Array]:
-    """The indices and what is left of the scores."""
+    """The indices and the remaining scores."""
     found = _taken(boxes, scores, **options)
     indices = np.array([index for index, _ in found], np.int32)
     return indices, np.array([score for _, score in found], np.longdouble)

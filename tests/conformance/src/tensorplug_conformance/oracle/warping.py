@@ -29,9 +29,9 @@ def flip_left_right(image: Array) -> Array:
 def rotate_with_offset(
     image: Array, *, radians: float, fill_value: Any = 0, center: Any = 0.5
 ) -> Array | Relation:
-    """The pixel that the turned place is nearest to; either one where that is for rounding to say.
+    """The pixel nearest to the rotated position; either one where rounding decides.
 
-    By a right angle, places lie on the borders between pixels.
+    At right angles, positions lie on the borders between pixels.
     """
     _, height, width, channels = image.shape
     center_x, center_y = center if isinstance(center, tuple) else (center, center)
@@ -54,16 +54,16 @@ def rotate_with_offset(
     def check(result: Array) -> Iterator[tuple[str, Array, Bounded]]:
         neither = ~np.any([_same(result, array) for array in found], axis=0)
         exact = np.zeros(result.shape)
-        yield "pixels that are none of the nearest", neither.astype(float), Bounded(exact, exact)
+        yield "pixels that are not among the nearest", neither.astype(float), Bounded(exact, exact)
 
     return Relation(check, found[0])
 
 
-_ROUNDING: Final = 2.0**-20  # of places, by size: they may be worked out in float32
+_ROUNDING: Final = 2.0**-20  # of positions, by size: kernels may compute them in float32
 
 
 def _picked(image: Array, row: Array, column: Array, fill: Array) -> Array:
-    """Return the pixels at whole places, and ``fill`` where there are none."""
+    """Return the pixels at whole positions, and ``fill`` where there are none."""
     _, height, width, _ = image.shape
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     if not inside.any():
@@ -87,7 +87,7 @@ def transform(
     fill_value: float = 0,
     output_shape: tuple[int, int] | None = None,
 ) -> Array | Bounded:
-    """One pixel or four, at the place that the transform gives."""
+    """One pixel or four, at the transformed position."""
     batch, height, width, channels = image.shape
     size = output_shape or (height, width)
     x = image.astype(np.longdouble) if image.dtype.kind == "f" else wide(image)

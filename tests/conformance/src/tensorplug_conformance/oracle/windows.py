@@ -1,4 +1,4 @@
-"""Where the taps of a sliding window lie: TensorFlow's padding rules, written out anew."""
+"""Positions of the taps of a sliding window: an independent copy of TensorFlow's padding rules."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def _rounded(value: float, how: str | None) -> int:
 
 
 def several(value: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """Return one number per axis of an int, or of as many."""
+    """Return one number per axis, from an int or from as many ints."""
     return (value,) * count if isinstance(value, int) else tuple(value)
 
 
 def pair(value: int | Sequence[int]) -> tuple[int, int]:
-    """Return (height, width) of an int or of two."""
+    """Return (height, width), from an int or from two."""
     height, width = several(value, 2)
     return height, width
 
@@ -92,9 +92,9 @@ def all_axes(
 
 
 def places(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
-    """Yield each tap with the positions and the elements, to index with, where it is inside.
+    """Yield each tap with indices of the positions and of the elements where it is inside.
 
-    The index leaves the first axis (the batch) and those behind the spatial ones alone.
+    The indices select all of the first axis (the batch) and of those after the spatial ones.
     """
     for tap in product(*(range(window.taps) for window in axes)):
         pairs = [
