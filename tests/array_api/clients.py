@@ -1,4 +1,4 @@
-"""What the tests of other libraries share: the same inputs as tensors and as arrays, and a judge.
+"""Shared by the tests of other libraries: inputs as tensors and as arrays, and a comparison.
 
 Each test makes one call twice, with tensors and with NumPy's arrays, and compares what comes back.
 """
@@ -123,7 +123,7 @@ def refused(call: Call, error: type[Exception], message: str) -> None:
 
 
 def by_views(call: Call) -> None:
-    """Make a call that writes through a view: with tensors, which have none, it gives other values.
+    """Make a call that writes through a view: tensors have none, so it gives other values.
 
     docs/array_api.md lists these. A test fails when the library stops to rely on views.
     """

@@ -17,7 +17,7 @@ require_scipy_switch()
 
 from scipy import special, stats  # noqa: E402  # not before the switch was seen
 
-# Of one sample, or of each row of a matrix.
+# Functions of one sample, or of each row of a matrix.
 ONE = names("""
 boxcox_llf chisquare circmean circstd circvar describe differential_entropy directional_stats
 entropy gmean gstd gzscore hmean iqr jarque_bera kstat kstatvar kurtosis kurtosistest lmoment

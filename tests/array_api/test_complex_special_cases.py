@@ -1,4 +1,4 @@
-"""What the standard says of complex numbers with infinite, NaN or zero parts.
+"""Complex numbers with infinite, NaN or zero parts: the standard's rules.
 
 One line of a table: the classes of the real and the imaginary part, then both parts of the result.
 ``~`` leaves a sign open; ``cos`` and ``sin`` are those of the imaginary part, times the number.
@@ -129,7 +129,7 @@ def lines(text: str) -> list[Line]:
 
 
 def agrees(text: str, angle: float, found: float) -> bool:
-    """Whether a part of a result is what the table says."""
+    """Return whether a part of a result is as the table says."""
     number, _, function = text.removeprefix("~").partition(" ")
     wanted = NUMBERS[number] * (getattr(math, function)(angle) if function else 1.0)
     if text.startswith("~"):
@@ -159,7 +159,7 @@ EVERY = [complex(*pair) for pair in product(ANY, ANY)]
 
 
 def same(one: complex, other: complex) -> bool:
-    """Whether both are one number within rounding, or infinite, or NaN in the same parts."""
+    """Return whether both are equal within rounding, or infinite or NaN in the same parts."""
     if cmath.isinf(one) or cmath.isinf(other):
         return cmath.isinf(one) and cmath.isinf(other)
     return bool(np.allclose([one.real, one.imag], [other.real, other.imag], equal_nan=True))

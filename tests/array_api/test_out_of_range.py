@@ -1,4 +1,4 @@
-"""Where the standard wants IndexError: axes that are not there, masks of other sizes."""
+"""IndexError where the standard requires it: missing axes, masks of other sizes."""
 
 from __future__ import annotations
 

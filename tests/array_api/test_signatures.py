@@ -13,7 +13,7 @@ import pytest
 
 import tensorplug as tp
 
-# What the reference has beside the standard.
+# Names that the reference has and the standard has not.
 OWN = {
     "ArrayAPIStrictFlags",
     "Device",

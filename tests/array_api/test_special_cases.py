@@ -1,4 +1,4 @@
-"""What the standard says of infinities, signed zeros and NaN, function by function.
+"""Infinities, signed zeros and NaN: the standard's rules, function by function.
 
 One line of a table is one case: the class of each operand, then the result. Classes stand for
 several numbers; ``x1`` and ``x2`` are operands themselves, ``+`` and ``-`` a sign alone.

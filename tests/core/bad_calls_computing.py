@@ -1,4 +1,4 @@
-"""Bad calls of what reduces, picks, multiplies, differentiates: data of test_bad_input."""
+"""Bad calls of reductions, indexing, products and gradients: data of test_bad_input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad calls of what makes, combines and moves elements: data of test_bad_input."""
+"""Bad calls of creation, arithmetic and movement: data of test_bad_input."""
 
 from __future__ import annotations
 

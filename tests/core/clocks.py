@@ -21,7 +21,7 @@ MS = 1_000_000  # nanoseconds
 
 
 class Clock:
-    """A clock, and a device beside it that works while nobody waits.
+    """A clock, and a device that works asynchronously.
 
     ``now`` is in nanoseconds. ``pending`` is the work that was submitted and not waited for.
     """

@@ -1,4 +1,4 @@
-"""Functions of complex numbers, composed of many kernels, beside PyTorch's or JAX's."""
+"""Functions of complex numbers, composed of many kernels: ours, and PyTorch's or JAX's."""
 
 from __future__ import annotations
 

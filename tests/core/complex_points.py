@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SPECS = {spec.name: spec for spec in catalogue.catalogue()}
 
-# Phases of vectors are nobody's choice: test_complex_gradients has functions that do not depend
+# The phases of vectors are arbitrary: test_complex_gradients has functions that do not depend
 # on them.
 VALUES = {"Svd": {"compute_uv": False}, "SelfAdjointEigV2": {"compute_v": False}}
 

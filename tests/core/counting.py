@@ -1,4 +1,4 @@
-"""A backend in memory that counts its buffers, and may fail to make the one whose turn comes."""
+"""A backend in memory that counts its buffers, and fails at a chosen allocation."""
 
 from __future__ import annotations
 

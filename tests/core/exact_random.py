@@ -1,4 +1,4 @@
-"""What random kernels must give, by Python's integers and by decimals of 60 digits."""
+"""Exact results of random kernels, by Python's integers and by decimals of 60 digits."""
 
 from __future__ import annotations
 

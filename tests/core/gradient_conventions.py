@@ -1,4 +1,4 @@
-"""What gradients are where a function has no derivative, or an infinite one: one line a kernel.
+"""Conventions for gradients where there is no finite derivative: one line for each kernel.
 
 ``test_gradients_at_kinks`` tests each by value; the generated page of rules quotes them.
 """

@@ -1,4 +1,4 @@
-"""The code of a guide, run as its reader would run it, and what it prints."""
+"""The code of a guide, run as its reader would run it, and its output."""
 
 from __future__ import annotations
 

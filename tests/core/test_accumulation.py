@@ -1,4 +1,4 @@
-"""Products added to something: dtypes, rounding, and refusals."""
+"""Multiply-add: dtypes, rounding, and refusals."""
 
 from __future__ import annotations
 

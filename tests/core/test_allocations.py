@@ -1,4 +1,4 @@
-"""Memory in profiles: counted per allocation, from when a call makes it until nobody holds it."""
+"""Memory in profiles: each allocation counts from the call that makes it to its release."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_tape_holds_what_it_saved(engine):
     x = floats()
     with tp.profile() as p:
         gradient = tp.grad(loss)(x)
-    assert held == [0]  # its rule was for nobody: the node went with the tensor
+    assert held == [0]  # no one asked for its gradient: the node went with the tensor
 
     def kept(x):
         y = tp.exp(x)

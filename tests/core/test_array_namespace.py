@@ -1,4 +1,4 @@
-"""What consumers of the array API ask of the namespace itself and of a tensor's place in it."""
+"""The array API's namespace: its inspection functions, and the namespace of a tensor."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ B = [[2.0, -3.0], [4.0, -1.0], [2.0, -3.0]]
 
 
 def test_value_and_gradients_of_a_layer() -> None:
-    f = lambda a, b: tp.sum(tp.nn.relu(tp.matmul(a, b)))  # noqa: E731  # the scenario as it stands
+    f = lambda a, b: tp.sum(tp.nn.relu(tp.matmul(a, b)))  # noqa: E731  # as in the scenario
     value, (da, db) = tp.value_and_grad(f, (0, 1))(tensor(A), tensor(B))
     same(value, 10)
     same(da, [[-3, -1, -3], [0, 0, 0]])

@@ -1,4 +1,4 @@
-"""Gradients where more than one device takes part."""
+"""Gradients on more than one device."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_checkpoint_runs_again_where_it_ran_first(engine: Engine) -> None:
 
     same(tp.grad(f)(tensor(X)), np.exp(X) * (1 + X))
     assert seen == ["other", "other"]
-    # Where no use_backend stands around it, it runs where the backward pass does.
+    # Without use_backend around it, it runs on the device of the backward pass.
     _, vjp = tp.vjp(lambda x: tp.sum(block(x)), tensor(X))
     with tp.use_backend("other"):
         same(vjp(1.0)[0], np.exp(X) * (1 + X))

@@ -183,7 +183,7 @@ def test_one_rule_of_two_is_missing(own_engine: None) -> None:
     same(tp.grad(f)(x, y), [7, 7, 7])
     with pytest.raises(GradientNotFoundError, match=r"'Half' has no gradient .* input 'b'"):
         tp.grad(f, 1)(x, y)
-    # Beside the path its absence harms nobody, and on it an outer tape does not ask.
+    # Off the path its absence does no harm, and on it an outer tape does not ask.
     same(tp.grad(lambda b: tp.sum(f(x, tp.stop_gradient(b)) + b * b))(y), [14, 14, 14])
     same(tp.grad(lambda b: tp.sum(tp.grad(lambda a: f(a, b))(x)))(y), [1, 1, 1])
 

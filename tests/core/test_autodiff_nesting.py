@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_derivatives_of_derivatives() -> None:
-    cube = lambda x: x**3  # noqa: E731  # the scenario as it stands
+    cube = lambda x: x**3  # noqa: E731  # as in the scenario
     first = tp.grad(cube)
     x = tensor([0.1, 0.2])
     same(tp.grad(first)(x), [0.6, 1.2])
@@ -48,7 +48,7 @@ def test_no_perturbation_confusion() -> None:
     # d/dx [(3 (x**2)**2)] = 12 x**3.
     g = tp.grad(lambda x: tp.grad(lambda y: y**3)(x * x))
     same(g(tensor(2.0)), 96)
-    # What the outer variable alone made inside the inner function is a constant there.
+    # Results of the outer variable alone are constants in the inner function.
     h = tp.grad(lambda x: tp.grad(lambda y: tp.sin(x) * y)(x) * 2.0)
     same(h(tensor(0.5)), 2 * np.cos(0.5))
 

@@ -1,4 +1,4 @@
-"""What grad and vjp leave behind: after exceptions, and in memory."""
+"""grad and vjp leave nothing behind: after exceptions, and in memory."""
 
 from __future__ import annotations
 

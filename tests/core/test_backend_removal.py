@@ -133,7 +133,7 @@ def test_its_kernels_go_with_it(engine):
     assert count > 10
     handle = tp.register_kernel("Sin", "memory", np_sin)
     tp.remove_backend("memory")
-    # What the program registered is its own to remove.
+    # The program itself removes the kernels that it registered.
     assert [key for key in engine.registry.state.kernels if key[1] == "memory"] == [
         ("Sin", "memory")
     ]

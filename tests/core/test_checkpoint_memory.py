@@ -1,4 +1,4 @@
-"""What checkpoint keeps between the passes, and how much there is at most."""
+"""Memory of checkpoint: kept between the passes, and at the peak."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
         assert buffers.most == SEGMENTS + DEPTH - 1
         buffers.most = 0
         same(vjp([1.0, 1.0])[0], wanted)
-        # In the backward pass a segment is there at a time, beside the results.
+        # The backward pass holds one segment at a time, and the results.
         assert buffers.most == SEGMENTS + DEPTH
         assert buffers.held() == SEGMENTS
         del vjp

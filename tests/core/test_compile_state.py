@@ -1,4 +1,4 @@
-"""compile: variables, generators, and what a function must not do."""
+"""compile: variables, generators, and functions that cannot be compiled."""
 
 from __future__ import annotations
 

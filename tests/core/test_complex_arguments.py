@@ -1,4 +1,4 @@
-"""Which derivative each function gives of complex arguments, and what is refused."""
+"""Derivatives by complex arguments: the definition of each function, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of functions of complex numbers beside differences, PyTorch's and JAX's numbers."""
+"""Gradients of complex functions, compared with differences, PyTorch and JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context managers used twice, and what a scope owns."""
+"""Context managers used twice, and the tensors that a scope owns."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_a_copy_has_the_same_elements(duplicate: Callable[[Any], Any], values: n
     x = tp.asarray(values)
     made = duplicate(x)
     assert made.device == "memory"
-    x.dispose()  # whatever becomes of one handle
+    x.dispose()  # the copy has a handle of its own
     engines.expect(made, values.dtype.name, values.shape, values)
     assert made.numpy().tobytes() == values.tobytes()  # signs of zeros too
 

@@ -179,7 +179,7 @@ def test_without_a_rule() -> None:
     f = lambda x: tp.run_kernel("Mixed", {"x": x}, {"a": 5})  # noqa: E731  # used twice below
     with pytest.raises(GradientNotFoundError, match=r"'Mixed' has no gradient.*input 'x'"):
         tp.grad(f)(tp.ones((2, 2)))
-    # Beside the path its lack of a gradient harms nobody.
+    # Off the path its missing gradient does no harm.
     same(tp.grad(lambda x: tp.sum(f(tp.stop_gradient(x)) + x))(tp.ones((1, 3))), [[3, 3, 3]])
     assert f(tp.ones((2, 2))).shape == (3, 3)
 

@@ -1,4 +1,4 @@
-"""What a backward function uses is there when it runs; what f captures is no silent constant."""
+"""A backward function finds the tensors that it uses; captured tensors are no silent constants."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_captured_tensor_that_is_being_differentiated(value: str, argnums: Any
     )
     with pytest.raises(ArgumentError, match=message):
         tp.grad(f, argnums)(tensor(X), tensor(0.5))
-    # Where only the argument is differentiated, the other is what it seems to be: constant.
+    # If only the argument is differentiated, the captured tensor is a constant.
     same(tp.grad(f)(tensor(X), tensor(0.5)), [100, 100, 100])
 
 
@@ -179,7 +179,7 @@ def test_a_captured_variable() -> None:
     same(tp.grad(lambda x: tp.sum(f(x)))(tensor(X)), [100, 100, 100])
 
 
-HARMLESS: dict[str, Any] = {  # what is made of x and of the captured w; 100 is x's gradient
+HARMLESS: dict[str, Any] = {  # functions of x and of the captured w; the gradient of x is 100
     "stopped": lambda x, w: x * tp.stop_gradient(w),
     "compared": lambda x, w: tp.where(w > 0, x, -x),
     "computed and left": lambda x, w: (w * x, x)[1],

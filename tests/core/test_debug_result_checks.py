@@ -108,7 +108,7 @@ def test_only_the_first_call_is_compared_otherwise() -> None:
         (("inf",), [NonFiniteCheck]),
         (("nan",), [NonFiniteCheck]),
         (DEFAULT_CHECKS, [NonFiniteCheck, debugging.SpecCheck]),
-        # What is nearest to the kernel looks first: nobody else trusts an output before.
+        # The check nearest to the kernel comes first: no other code sees an unchecked output.
         (CHECKS, [NonFiniteCheck, LeakCheck, debugging.SpecCheck]),
     ],
 )

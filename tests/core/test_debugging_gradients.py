@@ -75,7 +75,7 @@ def in_a_scope(x):
 
 
 def by_a_decomposition(x):
-    """The decomposition of Detour has no gradient rule, so what it does is recorded."""
+    """The decomposition of Detour has no gradient rule, so its ops are recorded."""
     return tp.grad(lambda x: tp.run_kernel(DETOUR, [x]))(x)
 
 
@@ -169,7 +169,7 @@ def test_outside_the_block_rules_run_as_ever():
     with tp.debug():
         _, vjp = tp.vjp(root, zeros())
     assert vjp(tp.asarray([1.0, 1.0]))[0].numpy()[1] == INF
-    _, vjp = tp.vjp(root, zeros())  # and what was not recorded in it is checked kernel by kernel
+    _, vjp = tp.vjp(root, zeros())  # kernels not recorded in debug mode are checked one by one
     message = failing(vjp, tp.asarray([1.0, 1.0]))
     assert message.startswith("RealDiv")
     assert "recorded" not in message

@@ -41,7 +41,7 @@ NO_RESULT = np.zeros((2, 0, 2, 3), np.float32)
 MOVES = {"strides": (1, 2), "pad": "same"}
 LOWEST = np.full((1, 2, 2, 1), -np.inf, np.float32)
 CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], Any]] = {
-    # What the conformance suite's cases lack: kernel, inputs, attributes, result.
+    # Missing in the conformance suite: kernel, inputs, attributes, result.
     "a float16 sum that overflows": (
         "Mean",
         (np.full(1000, 300.0, np.float16),),

@@ -287,7 +287,7 @@ def test_an_abstract_evaluation_leaves_nothing(engine):
 
 
 def test_every_decomposition_of_the_catalogue_can_be_evaluated_abstractly():
-    """None of them reads data, whatever the values may be."""
+    """No decomposition reads data."""
     registry = core_registry()
     engine = engines.make({"none": []}, fallback="error")
     seen = 0

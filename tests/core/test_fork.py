@@ -79,7 +79,7 @@ def test_a_driver_does_not(engine, use):
     tp.set_backend("driver")
     x = tp.asarray([1.0])
     backend = engine.devices.source.backends["driver"]
-    backend.lost = True  # whatever reaches it in the child raises another error
+    backend.lost = True  # a call that reaches it in the child raises another error
     said = in_child(lambda: use(x))
     backend.lost = False
     assert said.startswith("BackendClosedError")
@@ -175,7 +175,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_pool_of_processes(method, tmp_path):
-    """The default engine, with whatever is installed, in children made in each way."""
+    """The default engine, with all installed backends, in forked and spawned children."""
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     environment = {**os.environ, "TENSORPLUG_BACKEND": "cpu"}

@@ -1,4 +1,4 @@
-"""Nothing is forgotten: rules and stops for every input, and points for all that can go wrong."""
+"""Every input has a rule or a stop, and every rule has points for its features."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_stop_says_why() -> None:
     assert not silent, f"stops without a reason: {silent}"
 
 
-# Of complex numbers alone: test_complex_kernels.
+# Rules of complex numbers alone: see test_complex_kernels.
 OF_COMPLEX = {("FFT", "input"), ("IFFT", "input"), ("IRFFT", "input"), ("ComplexAbs", "x")}
 
 
@@ -61,9 +61,9 @@ def test_every_rule_has_a_point() -> None:
 
 # What the points of a kernel must cover ------------------------------------------------------
 #
-# Whatever the suite's ordinary cases try of a kernel, its gradient points try too: an empty
+# The gradient points of a kernel have all features of the suite's ordinary cases: an empty
 # input, an operand that is broadcast, each padding, each layout, a negative axis, an input left
-# out. What cannot be tried stands below, with the reason.
+# out. The exceptions are listed below, with the reason.
 
 NOT_REDUCED = "refused, and says so: test_factorization"
 EXEMPT: dict[tuple[str, str], str] = {
@@ -74,7 +74,7 @@ EXEMPT: dict[tuple[str, str], str] = {
 
 
 def features(case: Case) -> Iterator[str]:
-    """Yield what a call has that a gradient rule may get wrong."""
+    """Yield the features of a call that a gradient rule may get wrong."""
     spec = SPECS[case.kernel]
     for declared in spec.declared:
         name = declared.name
@@ -139,7 +139,7 @@ def broadcasting() -> set[str]:
 
 
 def of_value(name: str, value: Any) -> Iterator[str]:
-    """Yield what is special in an attribute: texts and flags themselves, of numbers the sign."""
+    """Yield the features of an attribute: a text or flag itself, the sign of a number."""
     if name in ("equation", "dtype") or "value" in name:
         return
     if name == "pad" and not isinstance(value, str):
@@ -162,7 +162,7 @@ def tried() -> dict[str, set[str]]:
     return found
 
 
-# Of every kernel that has them, whether the ordinary cases try them or not.
+# Required of every kernel with these attributes, also where the ordinary cases lack them.
 WINDOWS = {
     "pad": {"pad='same'", "pad='valid'", "pad: a number", "pad: explicit"},
     "strides": {"strides above 1"},

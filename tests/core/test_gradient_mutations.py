@@ -1,4 +1,4 @@
-"""The gradient checks are tight: a rule that is a little wrong fails at one of its points."""
+"""The gradient checks are tight: a slightly wrong rule fails at one of its points."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_rule_off_by_a_ten_thousandth_is_noticed(key: tuple[str, str]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("key", CHECKED, ids="-".join)
 def test_a_rule_that_cannot_be_differentiated_is_noticed(key: tuple[str, str]) -> None:
-    """Where the first derivative changes at all, which plain differences tell."""
+    """It is noticed wherever the first derivative changes; plain differences show that."""
     assert noticed(key, frozen) == any(curved(case, key[1]) for case in AT[key])
 
 

@@ -1,4 +1,4 @@
-"""Where an input has no gradient rule, no result follows it: each stays as it is, or jumps."""
+"""If an input has no gradient rule, no result depends on it smoothly."""
 
 from __future__ import annotations
 

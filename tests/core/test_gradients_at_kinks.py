@@ -276,12 +276,12 @@ def test_only_floats_can_be_differentiated(dtype: str) -> None:
 
 
 def test_where_sends_the_gradient_to_the_branch_taken() -> None:
-    f = lambda x: tp.where(x > 0, x**2, -3.0 * x)  # noqa: E731  # the scenario as it is written
+    f = lambda x: tp.where(x > 0, x**2, -3.0 * x)  # noqa: E731  # as in the scenario
     same(tp.grad(f)(double([-1.0, 0.0, 2.0])), [-3, -3, 4])
 
 
 def test_where_leaves_a_nan_of_the_branch_not_taken() -> None:
-    # The slope of log at 0 is infinite, and 0 times that is NaN: where cannot mend it.
+    # The slope of log at 0 is infinite, and 0 * inf is NaN: where cannot repair that.
     same(tp.grad(lambda x: tp.where(x > 0, tp.log(x), 0.0))(double([0.0, 2.0])), [NAN, 0.5])
 
 
@@ -293,7 +293,7 @@ def test_where_with_a_safe_operand_hides_an_infinite_branch() -> None:
     same(tp.grad(f)(double([0.0, 4.0])), [0, 0.25])
 
 
-# Of equals each keeps its place: dy is not shared, but goes where the index says.
+# Equal elements keep their order: dy is not shared, but follows the index.
 ORDERED = [  # kernel, attributes, x, dy, gradient
     ("Sort", {}, [2.0, 1.0, 2.0, 1.0], [10, 20, 30, 40], [30, 10, 40, 20]),
     ("Sort", {"descending": True}, [2.0, 1.0, 2.0, 1.0], [10, 20, 30, 40], [10, 30, 20, 40]),

@@ -1,4 +1,4 @@
-"""What a function may do to its own tensors while its gradient is taken."""
+"""A function may dispose of its own tensors while its gradient is taken."""
 
 from __future__ import annotations
 

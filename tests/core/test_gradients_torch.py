@@ -1,4 +1,4 @@
-"""Composite functions: values and gradients beside PyTorch's, in float64."""
+"""Composite functions: values and gradients compared with PyTorch's, in float64."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _torch_pool(x: Any, *args: Any, **options: Any) -> Any:
     return _nhwc(torch.nn.functional.max_pool2d(_nchw(x), *args, **options))
 
 
-# What it is; ours; PyTorch's; the arguments, all differentiated.
+# Name; ours; PyTorch's; the arguments, all differentiated.
 FUNCTIONS: list[tuple[str, Any, Any, tuple[np.ndarray, ...]]] = [
     ("gelu", lambda x: 0.5 * x * (1 + tp.erf(x / 2**0.5)), torch.nn.functional.gelu, (MATRIX,)),
     ("silu", lambda x: x * tp.nn.sigmoid(x), torch.nn.functional.silu, (MATRIX,)),

@@ -1,4 +1,4 @@
-"""Models, losses and layers: values and gradients beside PyTorch's, in float64."""
+"""Models, losses and layers: values and gradients compared with PyTorch's, in float64."""
 
 from __future__ import annotations
 

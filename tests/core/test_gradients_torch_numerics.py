@@ -1,4 +1,4 @@
-"""Matrices, numerics and moved elements: values and gradients beside PyTorch's, in float64."""
+"""Matrices, numerics and movement: values and gradients compared with PyTorch's, in float64."""
 
 from __future__ import annotations
 

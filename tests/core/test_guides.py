@@ -1,4 +1,4 @@
-"""The guides' code runs, and prints what stands below it."""
+"""The guides' code runs, and prints the output shown below it."""
 
 from __future__ import annotations
 

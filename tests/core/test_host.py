@@ -1,4 +1,4 @@
-"""What may be handed over instead of a tensor: numbers, lists, arrays; and what may not."""
+"""Numbers, lists and arrays instead of tensors, and refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TAKEN = [  # what, dtype asked, dtype that comes, values
     ([True, 2], None, "int32", [1, 2]),
     ([1, 2j], None, "complex64", [1, 2j]),
     (range(3), None, "int32", [0, 1, 2]),
-    ([np.float64(1.5)], None, "float32", [1.5]),  # a list is weak, whatever is in it
+    ([np.float64(1.5)], None, "float32", [1.5]),  # a list is weak, also of strong scalars
     (np.float64(1.5), None, "float64", 1.5),  # NumPy's scalars are arrays: strong
     (np.float32(1.5), None, "float32", 1.5),
     (np.int8(3), None, "int8", 3),

@@ -1,4 +1,4 @@
-"""Pickles of every dtype, to other devices and other processes; deepcopy of what shares."""
+"""Pickles of every dtype, to other devices and processes; deepcopy of shared memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking by naming: what functions may ask for, found out before they run."""
+"""Parameters of kernels and rules: their names are checked before the functions run."""
 
 from __future__ import annotations
 

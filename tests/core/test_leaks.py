@@ -1,4 +1,4 @@
-"""The leak check sees what a kernel leaves behind, and what it frees that it must not."""
+"""The leak check finds buffers that a kernel leaves behind, and those that it frees wrongly."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def test_checked_kernels_of_several_threads_do_not_mix(leaks, stash):
 
 @pytest.mark.usefixtures("leaks")
 def test_no_state_grows(stash):
-    """Nothing is pushed that is not popped: the thousandth call is judged as the first."""
+    """The check keeps no state: it judges the thousandth call as it does the first."""
     tp.register_kernel(SPEC, "memory", kernel_of(at_call(999, leak(1)), stash))
     x = two()
     for _ in range(999):

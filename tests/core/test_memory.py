@@ -1,4 +1,4 @@
-"""tidy, keep, dispose and memory(): what lives on, what is freed, what is counted."""
+"""tidy, keep, dispose and memory(): tensors that stay, are freed, and are counted."""
 
 from __future__ import annotations
 

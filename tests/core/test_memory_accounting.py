@@ -1,4 +1,4 @@
-"""memory(): what is counted, each buffer once, on which device, and what only a tape holds."""
+"""memory(): counts each buffer once, by device, also those held only by a tape."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_what_only_a_tape_holds():
     seen = []
     value, vjp = tp.vjp(f, x)
     inside = [
-        [2, 0, 0, 0, 0],  # handles of x: the argument, and one that nobody can dispose of
+        [2, 0, 0, 0, 0],  # handles of x: the argument, and one out of the program's reach
         [3, 1, 8, 0, 0],
         [3, 2, 16, 1, 0],  # the buffer of e is saved
     ]

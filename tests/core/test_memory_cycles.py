@@ -1,4 +1,4 @@
-"""Whatever is done with tensors, and fails: no object of ours is left, or is in a cycle."""
+"""No call on tensors, failed or not, leaves objects behind or in reference cycles."""
 
 from __future__ import annotations
 

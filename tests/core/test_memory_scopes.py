@@ -77,7 +77,7 @@ def test_what_only_starts_is_refused(function, message):
     x = tp.asarray([1.0])
     with pytest.raises(ArgumentError, match=message):
         tp.tidy(function, x)
-    if "result" in message:  # seen when the function has run: what it made is freed
+    if "result" in message:  # raised after the function ran: its tensors are freed
         with pytest.raises(ArgumentError, match=message):
             tp.tidy(work, x)
         assert made[0].is_disposed
@@ -247,7 +247,7 @@ def test_a_generator_that_is_closed_in_another_context():
     left.close()
     assert made[0].is_disposed
     assert current_context().scope is None
-    # The other copied goes on in that context; what it makes is nobody's to free.
+    # The copied context outlives the scope; no scope frees tensors made in it.
     assert copied.run(current_context) is context
     later = copied.run(make)
     with tp.tidy():

@@ -1,4 +1,4 @@
-"""Tensors and arrays of rank 0 where functions of creation take a number."""
+"""Functions of creation take tensors and arrays of rank 0 for numbers."""
 
 from __future__ import annotations
 

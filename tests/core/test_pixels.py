@@ -21,7 +21,7 @@ BYTES = RGBA.tobytes()
 
 
 class Interface:
-    """What another library's image offers to NumPy."""
+    """An image of another library, with NumPy's array interface."""
 
     array = RGB.copy()
     __array_interface__ = array.__array_interface__

@@ -285,7 +285,7 @@ def test_calls_of_a_real_program_nest_and_time_goes_on(tmp_path):
         return tp.sum(tp.nn.log_softmax(x * 2.0))
 
     with isolated_engine("cpu"):
-        tp.unregister_kernel("LogSoftmax", "cpu")  # so that it is decomposed
+        tp.unregister_kernel("LogSoftmax", "cpu")  # it is decomposed now
         with tp.profile() as p:
             for _ in range(3):
                 tp.grad(loss)(tp.asarray([[1.0, 2.0, 3.0]]))

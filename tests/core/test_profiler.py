@@ -56,7 +56,7 @@ def test_square_dispose_square_dispose():
 
 
 def test_calls_of_a_decomposition_stand_before_it():
-    """What TensorFlow.js lists for logSoftmax, in the order of our own decomposition."""
+    """The list of TensorFlow.js for logSoftmax, in the order of our decomposition."""
     with engines.using(engines.make()):
         for name, function in {
             "Max": lambda x, *, reduction_indices, keep_dims: np.max(

@@ -1,4 +1,4 @@
-"""Every installed backend gives the CPU backend's numbers, to the last bit where that is said."""
+"""Every installed backend gives the CPU backend's numbers, bit for bit where documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what is drawn is distributed as it should be: fixed keys, and wide bounds.
+"""Distributions of drawn numbers: fixed keys, and wide bounds.
 
 Kolmogorov's statistic is compared with 1.95, which one draw in a thousand exceeds; Pearson's with
 four deviations above its mean; means and the like with four of theirs.

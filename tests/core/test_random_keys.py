@@ -1,4 +1,4 @@
-"""Keys: made of seeds, split, folded; what they share with what is drawn, which is nothing."""
+"""Keys: made of seeds, split, folded; they share no bits with the draws."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_made_keys_and_drawn_numbers_have_nothing_in_common() -> None:
     assert len(rows) == len(made)
     assert not rows & drawn
     words = set(random.bits(parent, (4096,)).numpy().tolist())
-    for item in made[::50]:  # nor what is drawn from them: chance gives less than 1 in 100 words
+    for item in made[::50]:  # nor do their draws: chance gives less than 1 in 100 words
         assert len(words & set(random.bits(item, (1000,)).numpy().tolist())) < 10
 
 

@@ -54,7 +54,7 @@ def test_truncated_normal_is_scaled() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_truncated_normal_inverts_the_distribution_function(dtype: str) -> None:
-    """Its numbers are those of the uniform draw, put through the inverse: see whether they are."""
+    """The numbers are those of the uniform draw, put through the inverse function."""
     u = random.uniform(key(), (5000,), dtype).numpy().astype(float)
     z = random.truncated_normal(key(), (5000,), dtype, -3.0, 3.0).numpy()
     phi = np.vectorize(lambda x: 0.5 * (1 + erf(x / 2**0.5)))

@@ -1,4 +1,4 @@
-"""How far exponential and normal variates are from what their random bits stand for.
+"""Errors of exponential and normal variates against exact functions of their bits.
 
 The decomposition draws its bits by the kernel RandomBits. Here that kernel hands out words that a
 test chose: thousands of ordinary ones, and those at which logarithm, sine and cosine have their

@@ -141,7 +141,7 @@ def test_two_specs_of_one_name():
     with pytest.raises(ArgumentError, match="another kernel spec called 'Spec' is known"):
         registry.spec(TWIN)
     assert registry.spec(SPEC) is SPEC
-    assert registry.spec(OTHER) is OTHER  # nobody claims its name
+    assert registry.spec(OTHER) is OTHER  # its name is free
 
 
 def test_a_spec_comes_and_goes_with_its_entries():

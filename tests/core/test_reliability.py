@@ -1,4 +1,4 @@
-"""What fails does not take anything else with it: threads, memory, lost devices, interruptions."""
+"""Failures stay isolated: threads, memory, lost devices, interruptions."""
 
 from __future__ import annotations
 

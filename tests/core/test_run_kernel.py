@@ -1,4 +1,4 @@
-"""run_kernel: by spec or by name, inputs by name or in order, and what it refuses."""
+"""run_kernel: by spec or by name, inputs by name or in order, and refusals."""
 
 from __future__ import annotations
 

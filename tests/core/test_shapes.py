@@ -1,4 +1,4 @@
-"""Shapes: broadcasting, axes and reshaping against NumPy; what is refused, and how."""
+"""Shapes: broadcasting, axes and reshaping against NumPy; refusals."""
 
 from __future__ import annotations
 

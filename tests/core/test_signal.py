@@ -1,4 +1,4 @@
-"""Windows, frames and short-time Fourier transforms against loops and NumPy's transform."""
+"""tp.signal: windows, frames and short-time Fourier transforms."""
 
 from __future__ import annotations
 

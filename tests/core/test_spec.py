@@ -1,4 +1,4 @@
-"""Kernel specs: what makes one wrong, and what it says of a call that does not fit."""
+"""Kernel specs: wrong ones, and their messages on calls that do not fit."""
 
 from __future__ import annotations
 

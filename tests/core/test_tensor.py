@@ -1,4 +1,4 @@
-"""Tensor: operators, conversions, NumPy's protocols, and what is left of a disposed one."""
+"""Tensor: operators, conversions, NumPy's protocols, and disposed tensors."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_what_is_left_of_a_disposed_tensor():
     assert (x.dtype is tp.float32, x.is_disposed) == (True, True)
 
 
-# What each public function needs besides the disposed tensor, which stands at "x".
+# The arguments of each public function; "x" is the disposed tensor.
 ARGUMENTS = {
     "einsum": ["ij", "x"],
     "arange": None,

@@ -113,7 +113,7 @@ def test_scenario_02_a_coroutine_is_no_factory():
 
 
 def test_row_09_the_backend_set_last_is_the_one_that_runs():
-    """Nothing that began earlier can come in between later; a slow driver opens in a thread."""
+    """No earlier call interferes with a later one; a slow driver opens in a thread."""
     tp.register_backend("slow", Factory("slow"), kernels=[basic_kernels()])
     tp.register_backend("broken", Factory("broken", OSError("driver")))
 

@@ -93,7 +93,7 @@ def test_row_65_the_identity_is_connected() -> None:
 def test_scenario_18_higher_orders() -> None:
     second = tp.grad(tp.grad(lambda x: x**3))
     x = tensor([0.1, 0.2])
-    second(x)  # makes what is made once
+    second(x)  # caches its constants
     gc.collect()
     before = live()
     result = second(x)

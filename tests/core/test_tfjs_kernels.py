@@ -144,7 +144,7 @@ def test_scenario_15_a_wrong_gradient(what):
 
 
 def test_scenario_15_a_missing_gradient():
-    """With respect to one input of two; beside the path nobody minds."""
+    """The gradient of one input of two; the other needs none."""
     tp.register_kernel(PRODUCT, "memory", lambda a, b: a * b)
     tp.register_gradient(PRODUCT, "a", lambda dy, b: dy * b)
     x, y = floats((2,)), floats((2,), 3.0)
@@ -188,7 +188,7 @@ def test_scenario_21_a_wrong_number_of_gradients():
 
 def test_scenario_21_without_a_tape_only_the_result_is_left(odd):
     x = tp.asarray([1.0])
-    tp.add(x, 1)  # makes what is made once
+    tp.add(x, 1)  # caches its constants
     before = tp.memory()["memory"]
     y = odd(x)
     after = tp.memory()["memory"]

@@ -140,7 +140,7 @@ def test_scenario_08_bytes(dtype, values, size, start):
 
 
 def test_scenario_08_bytes_of_text(engine):
-    """What the backend's array takes. Row 52: a copy in TensorFlow.js leads below zero."""
+    """Bytes of the backend's array. Row 52: a copy in TensorFlow.js leads below zero."""
     engine.devices.source.dtypes["memory"] = dt.ANY
     tp.get_backend()
     start = counted()
@@ -216,7 +216,7 @@ USES = {
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("use", USES)
 def test_row_41_a_disposed_tensor_says_so(use):
-    """Where TensorFlow.js fails in its own code, or recurses until the stack overflows."""
+    """TensorFlow.js fails here in its own code, or recurses until the stack overflows."""
     t = tp.asarray([1.0, 2.0])
     t.dispose()
     t.dispose()  # twice is fine

@@ -61,7 +61,7 @@ def test_row_55_an_exception_ends_the_profile():
 
 
 def test_scenario_30_the_kernels_of_log_softmax():
-    """On a backend without that kernel: what it is made of stands before it.
+    """On a backend without that kernel, the kernels of its decomposition come first.
 
     TensorFlow.js has Max, Sub, Cast, Exp, Sum, Log, Sub and the op's own scope. Ours has one
     kernel, or its decomposition; no Cast, because the dtype is right already; and no scope.

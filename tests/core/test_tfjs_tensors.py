@@ -188,7 +188,7 @@ def test_row_87_conversions(values, dtype, wanted):
 
 
 def test_row_88_nothing_is_aliased():
-    """In TensorFlow.js, who edits the source or what was read edits the tensor."""
+    """In TensorFlow.js, an edit of the source array or of the data read changes the tensor."""
     source = np.array([1.0, 2.0])
     x = tp.asarray(source)
     source[0] = 9

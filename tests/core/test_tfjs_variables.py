@@ -76,7 +76,7 @@ def test_scenario_22_assign_takes_the_value() -> None:
 
 def test_scenario_22_names() -> None:
     v = tp.Variable(1.0, name="v")
-    with pytest.raises(ArgumentError, match="a live variable .* has the name 'v'"):
+    with pytest.raises(ArgumentError, match=r"a live variable .* has the name 'v'"):
         tp.Variable(2.0, name="v")
     tp.dispose_variables()
     assert v.is_disposed

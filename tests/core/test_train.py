@@ -1,4 +1,4 @@
-"""Optimizers against their formulas in NumPy, and as what a training loop uses."""
+"""Optimizers: against their formulas in NumPy, and in a training loop."""
 
 from __future__ import annotations
 

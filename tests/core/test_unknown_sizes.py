@@ -1,4 +1,4 @@
-"""Kernels whose output shape depends on the data: natively, on the host, under differentiation."""
+"""Kernels whose output shape depends on the data: native, on the host, differentiated."""
 
 from __future__ import annotations
 

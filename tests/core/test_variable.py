@@ -190,7 +190,7 @@ REFUSED = [
         "dtype",
         lambda: tp.asarray([1, 2]),
         DTypeError,
-        "int32[2], but variable 'w' is float32[2] and cannot change its dtype; cast the value with astype",
+        "int32[2], but variable 'w' is float32[2] and cannot change its dtype; cast",
     ),
     (
         "dtype of an array",

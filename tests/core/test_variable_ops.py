@@ -55,7 +55,7 @@ def test_ops_take_variables_and_give_tensors(what, compute, wanted):
     v.assign([3.0, 5.0])
     expect(result, "float32", np.shape(wanted), wanted)  # what was computed stays
     result.dispose()
-    expect(v, "float32", (2,), [3, 5])  # and nobody holds the variable's own handle
+    expect(v, "float32", (2,), [3, 5])  # and no caller holds the variable's own handle
     again = compute(v)
     assert not np.array_equal(again.numpy(), np.asarray(wanted))
     again.dispose()

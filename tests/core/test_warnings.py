@@ -1,4 +1,4 @@
-"""Warnings point to the line of the program, not into the package."""
+"""Warnings point to the program's line, not into the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values, gradients and products with Hessians beside PyTorch's, in float64."""
+"""Values, gradients and products with Hessians compared with PyTorch's, in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of training a small network in many ways, and a census of what they leave behind."""
+"""Steps of training a small network in many ways, and a count of the objects left behind."""
 
 from __future__ import annotations
 
