@@ -58,13 +58,13 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(("shape", "axes"), WALKS)
 def test_sums_keep_their_bound(device, shape, axes):
     x = numbers(shape)
-    over = rows.walk(shape, axes)
-    out = TensorType(dt.float32, (over.outputs,))
+    walk = rows.make_walk(shape, axes)
+    out = TensorType(dt.float32, (walk.outputs,))
     total = rows.make_reducer(
-        device.runtime, "Sum", over, dt.float32, out, folds.sum_fold(dt.float32)
+        device.runtime, "Sum", walk, dt.float32, out, folds.sum_fold(dt.float32)
     )
     wide = x.astype(np.longdouble)
-    bound = np.abs(wide).sum(axes) * math.log2(max(over.length, 2)) * 2**-23
+    bound = np.abs(wide).sum(axes) * math.log2(max(walk.length, 2)) * 2**-23
     off = np.abs(device.to_host(total(upload(device, x))) - wide.sum(axes).reshape(-1))
     assert (off <= bound.reshape(-1)).all()
 
@@ -73,17 +73,17 @@ def test_sums_keep_their_bound(device, shape, axes):
 def test_extremes_and_their_places(device, shape, axes):
     x = numbers(shape)
     x.reshape(-1)[:: max(1, x.size // 3)] = math.nan
-    over = rows.walk(shape, axes)
-    out = TensorType(dt.float32, (over.outputs,))
+    walk = rows.make_walk(shape, axes)
+    out = TensorType(dt.float32, (walk.outputs,))
     best = rows.make_reducer(
-        device.runtime, "Min", over, dt.float32, out, folds.min_fold(dt.float32)
+        device.runtime, "Min", walk, dt.float32, out, folds.min_fold(dt.float32)
     )
     found = device.to_host(best(upload(device, x)))
     np.testing.assert_array_equal(found, x.min(axes).reshape(-1))
     if len(axes) == 1:
-        places = TensorType(dt.int32, (over.outputs,))
+        places = TensorType(dt.int32, (walk.outputs,))
         for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
-            first = search(device.runtime, over, dt.float32, places)
+            first = search(device.runtime, walk, dt.float32, places)
             found = device.to_host(first(upload(device, x)))
             np.testing.assert_array_equal(found, expected(x, axes[0]).reshape(-1))
 
@@ -139,8 +139,8 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     runtime.is_cpu = False
     refused = refusing(runtime, 4)
     x = numbers((2, 700))
-    over, out = rows.walk(x.shape, (1,)), TensorType(dt.float32, (2,))
-    best = rows.make_reducer(runtime, "Max", over, dt.float32, out, folds.max_fold(dt.float32))
+    walk, out = rows.make_walk(x.shape, (1,)), TensorType(dt.float32, (2,))
+    best = rows.make_reducer(runtime, "Max", walk, dt.float32, out, folds.max_fold(dt.float32))
     np.testing.assert_array_equal(backend.to_host(best(upload(backend, x))), x.max(1))
     sort = merging.make_sorter(runtime, dt.float32, 2, 700, descending=False)
     np.testing.assert_array_equal(backend.to_host(sort(upload(backend, x))), np.argsort(x, axis=1))

@@ -76,10 +76,10 @@ def find_fatal(key: str) -> Fatal | None:
 
 def _read_story(descriptor: int) -> Story:
     try:
-        told: Any = json.loads(os.read(descriptor, 1 << 16))
+        record: Any = json.loads(os.read(descriptor, 1 << 16))
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 @contextmanager

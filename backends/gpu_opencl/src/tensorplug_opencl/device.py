@@ -106,8 +106,8 @@ def _search() -> tuple[list[Found], list[str]]:
 
 
 def _judge(devices: Sequence[cl.Device]) -> list[Found]:
-    able = [device for device in devices if not _find_lack(device)]
-    verdicts = dict(zip(map(id, able), parent.find_verdicts(able), strict=True))
+    capable = [device for device in devices if not _find_lack(device)]
+    verdicts = dict(zip(map(id, capable), parent.find_verdicts(capable), strict=True))
     found = [Found(device, verdicts.get(id(device), UNTRIED)) for device in devices]
     return sorted(found, key=_sort_key)
 
@@ -231,9 +231,9 @@ def collect_diagnostics() -> dict[str, str]:
     elif not found:
         return {**result, "OpenCL": "no device"}
     for number, (device, verdict) in enumerate(found):
-        of = device.platform
-        result[f"OpenCL platform {of.name.strip()}"] = of.version.strip()
+        platform = device.platform
+        result[f"OpenCL platform {platform.name.strip()}"] = platform.version.strip()
         version, driver = device.version.strip(), device.driver_version.strip()
-        told = (device.name.strip(), version, f"driver {driver}", str(verdict))
-        result[f"OpenCL device {number}"] = "; ".join([", ".join(told), *verdict.findings])
+        facts = (device.name.strip(), version, f"driver {driver}", str(verdict))
+        result[f"OpenCL device {number}"] = "; ".join([", ".join(facts), *verdict.findings])
     return result

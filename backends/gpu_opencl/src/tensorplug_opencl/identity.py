@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_version", "read_facts", "start_key"]
 
-_TOLD: Final = ("name", "vendor", "version", "driver_version")
+_FACTS: Final = ("name", "vendor", "version", "driver_version")
 
 
 def find_version() -> str:
@@ -31,10 +31,10 @@ def read_facts(device: cl.Device) -> dict[str, str]:
     Two devices of one model have the same facts: what is true for one is true for the other.
     """
     platform = device.platform
-    told = {name: str(getattr(device, name)).strip() for name in _TOLD}
-    told["platform"] = platform.name.strip()
-    told["platform version"] = platform.version.strip()
-    return told
+    facts = {name: str(getattr(device, name)).strip() for name in _FACTS}
+    facts["platform"] = platform.name.strip()
+    facts["platform version"] = platform.version.strip()
+    return facts
 
 
 def start_key(device: cl.Device, *more: str) -> hashlib._Hash:

@@ -38,20 +38,20 @@ def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: T
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
-    over = rows.walk(x.shape, axis)
-    wanted = max(1, runtime.parallel_items // over.outputs)
-    parts = max(1, min(wanted, over.length // SHORTEST_PART))
+    walk = rows.make_walk(x.shape, axis)
+    wanted = max(1, runtime.parallel_items // walk.outputs)
+    parts = max(1, min(wanted, walk.length // SHORTEST_PART))
     if parts == 1:
-        return calls.make_producer(runtime, out, _launch_product(runtime, over, 1, out))
-    between = TensorType(out.dtype, (over.outputs, parts))
-    first = calls.make_producer(runtime, between, _launch_product(runtime, over, parts, out))
+        return calls.make_producer(runtime, out, _launch_product(runtime, walk, 1, out))
+    between = TensorType(out.dtype, (walk.outputs, parts))
+    first = calls.make_producer(runtime, between, _launch_product(runtime, walk, parts, out))
     rest = prod(between, axis=(1,), backend=backend, out=out)
     return lambda x: rest(first(x))
 
 
-def _launch_product(runtime: Runtime, over: Walk, parts: int, out: TensorType) -> Launch:
+def _launch_product(runtime: Runtime, walk: Walk, parts: int, out: TensorType) -> Launch:
     """Return the launch that multiplies each part of each walk."""
-    kept, reduced = over.kept, over.reduced
+    kept, reduced = walk.kept, walk.reduced
     fields = [
         ("size", kept.rank),
         ("by", kept.rank),
@@ -76,8 +76,8 @@ def _launch_product(runtime: Runtime, over: Walk, parts: int, out: TensorType) -
   for (index_t r = first; r < end; r++)
     product = times(product, x[{"inner_place(r, layout)" if reduced.rank else "0"}]);
   y[i] = product;"""
-    items = over.outputs * parts
-    index = layouts.index_dtype(over.outputs * over.length, items)
+    items = walk.outputs * parts
+    index = layouts.index_dtype(walk.outputs * walk.length, items)
     text = templates.write_program(
         f"Prod {out.dtype}",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
@@ -86,9 +86,9 @@ def _launch_product(runtime: Runtime, over: Walk, parts: int, out: TensorType) -
         index=index,
         declarations="\n".join(declarations),
     )
-    span = -(-over.length // parts)
+    span = -(-walk.length // parts)
     packed = layouts.pack([kept, reduced], index)
-    constants = [*map(index.type, (items, parts, over.length, span))]
+    constants = [*map(index.type, (items, parts, walk.length, span))]
     runtime.check_steps(span)
     return runtime.launch(
         text, 2, [*constants, *([] if packed is None else [packed])], items, heavy=span > LONG

@@ -48,50 +48,50 @@ FEW: Final = 16
 WIDER: Final = 2
 
 
-def _prepare_forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""
-    x_by, copied = _make_readable(of, of.x, of.x_by)
-    write = implicit.prepare_forward(of._replace(x_by=x_by), epilogue)
+    x_by, copied = _make_readable(convolution, convolution.x, convolution.x_by)
+    write = implicit.prepare_forward(convolution._replace(x_by=x_by), epilogue)
     return lambda x, *rest: write(copied(x), *rest)
 
 
-def _prepare_filter_gradient(of: Convolution) -> Callable[..., None]:
+def _prepare_filter_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (x, dy, result)."""
     (x_by, copied_x), (y_by, copied_dy) = (
-        _make_readable(of, of.x, of.x_by),
-        _make_readable(of, of.y, of.y_by),
+        _make_readable(convolution, convolution.x, convolution.x_by),
+        _make_readable(convolution, convolution.y, convolution.y_by),
     )
-    write = implicit.prepare_filter_gradient(of._replace(x_by=x_by, y_by=y_by))
+    write = implicit.prepare_filter_gradient(convolution._replace(x_by=x_by, y_by=y_by))
     return lambda x, dy, result: write(copied_x(x), copied_dy(dy), result)
 
 
-def _prepare_input_gradient(of: Convolution) -> Callable[..., None]:
+def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result), the faster of two.
 
     On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
     channels. Patches are packed once, but written and read for each channel.
     """
-    few = of.channels < FEW and WIDER * of.channels <= of.outputs
-    if of.runtime.is_cpu and few and of.places > 1:
-        return patched.prepare_input_gradient(of)
-    y_by, copied = _make_readable(of, of.y, of.y_by)
-    write = implicit.prepare_input_gradient(of._replace(y_by=y_by))
+    few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
+    if convolution.runtime.is_cpu and few and convolution.places > 1:
+        return patched.prepare_input_gradient(convolution)
+    y_by, copied = _make_readable(convolution, convolution.y, convolution.y_by)
+    write = implicit.prepare_input_gradient(convolution._replace(y_by=y_by))
     return lambda dy, *rest: write(copied(dy), *rest)
 
 
-def _make_readable(of: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
+def _make_readable(convolution: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
     """Return the best strides to read an array of ``shape`` by, and the copy that they need.
 
     CPUs find a place once for a run of channels, so a copy with channels last is worth it unless
     there is only one tap.
     """
-    if not of.runtime.is_cpu or by[-1] == 1 or of.places == 1:
+    if not convolution.runtime.is_cpu or by[-1] == 1 or convolution.places == 1:
         return by, lambda buffer: buffer
     last = (shape[0], *shape[2:], shape[1])
     target = layouts.row_major(last)
-    out = TensorType(of.dtype, last)
-    copy = moving.make_mover(of.runtime, of.dtype, last, by, target, out.size)
-    return target, calls.make_producer(of.runtime, out, copy)
+    out = TensorType(convolution.dtype, last)
+    copy = moving.make_mover(convolution.runtime, convolution.dtype, last, by, target, out.size)
+    return target, calls.make_producer(convolution.runtime, out, copy)
 
 
 def _register(family: ConvolutionFamily) -> None:
@@ -104,10 +104,14 @@ def _register(family: ConvolutionFamily) -> None:
         backend: OpenCLBackend,
         out: TensorType,
     ) -> Call:
-        of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
-        if of.empty:
+        convolution = Convolution.of(
+            backend, x.dtype, (x.shape, filter.shape, out.shape), attributes
+        )
+        if convolution.empty:
             return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(backend.runtime, out, _prepare_forward(of, NO_EPILOGUE))
+        return calls.make_producer(
+            backend.runtime, out, _prepare_forward(convolution, NO_EPILOGUE)
+        )
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(
@@ -120,10 +124,10 @@ def _register(family: ConvolutionFamily) -> None:
         out: TensorType,
     ) -> Call:
         shapes = (input_shape, filter.shape, dy.shape)
-        of = Convolution.of(backend, dy.dtype, shapes, attributes)
-        if of.empty:
+        convolution = Convolution.of(backend, dy.dtype, shapes, attributes)
+        if convolution.empty:
             return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(backend.runtime, out, _prepare_input_gradient(of))
+        return calls.make_producer(backend.runtime, out, _prepare_input_gradient(convolution))
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -136,10 +140,10 @@ def _register(family: ConvolutionFamily) -> None:
         out: TensorType,
     ) -> Call:
         shapes = (x.shape, filter_shape, dy.shape)
-        of = Convolution.of(backend, x.dtype, shapes, attributes)
-        if of.empty:
+        convolution = Convolution.of(backend, x.dtype, shapes, attributes)
+        if convolution.empty:
             return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(backend.runtime, out, _prepare_filter_gradient(of))
+        return calls.make_producer(backend.runtime, out, _prepare_filter_gradient(convolution))
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):
@@ -158,8 +162,8 @@ def fused_conv2d(
     out: TensorType,
 ) -> Call:
     """Convolve, and apply the epilogue to each element before it is stored."""
-    of = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
-    if of.empty:
+    convolution = Convolution.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+    if convolution.empty:
         raise KernelRefusedError("there is nothing to convolve")
     fused = choose_epilogue(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
     channel = channel_axis(attributes["data_format"])
@@ -169,5 +173,5 @@ def fused_conv2d(
             raise KernelRefusedError("the bias or the slopes differ between positions")
         return Matrix(0, steps[channel], ())
 
-    write = _prepare_forward(of, fused.bind(out.shape, view))
+    write = _prepare_forward(convolution, fused.bind(out.shape, view))
     return calls.make_producer(backend.runtime, out, fused.reorder(write))

@@ -105,24 +105,27 @@ class Work(NamedTuple):
     epilogue: Epilogue = NO_EPILOGUE
 
 
-def _launch(of: Depthwise, work: Work) -> Launch:
+def _launch(depthwise: Depthwise, work: Work) -> Launch:
     """Return the launch on two inputs, those of the epilogue, and the result."""
-    run = patches.choose_run(of.runtime)
+    run = patches.choose_run(depthwise.runtime)
     runs = -(-work.channels // run)
     count = work.items * runs
-    sizes = (TensorType(of.dtype, shape).size for shape in (of.x, of.filter, of.y))
+    sizes = (
+        TensorType(depthwise.dtype, shape).size
+        for shape in (depthwise.x, depthwise.filter, depthwise.y)
+    )
     index = layouts.index_dtype(count, work.items * work.channels, *sizes)
-    own = layouts.row_major(of.y)
+    own = layouts.row_major(depthwise.y)
     values = {
         "items": count,
         "runs": runs,
-        "outputs": of.outputs,
-        "multiplier": of.filter[3],
-        **patches.list_geometry(of.images),
-        **{f"y{number}_by": own[axis] for number, axis in enumerate(of.order)},
+        "outputs": depthwise.outputs,
+        "multiplier": depthwise.filter[3],
+        **patches.list_geometry(depthwise.images),
+        **{f"y{number}_by": own[axis] for number, axis in enumerate(depthwise.order)},
         **work.more,
     }
-    stored, computed = ctypes.stored(of.dtype), ctypes.computed(of.dtype)
+    stored, computed = ctypes.stored(depthwise.dtype), ctypes.computed(depthwise.dtype)
     body = [
         "  const index_t i = get_global_id(0);",
         "  if (i >= items) return;",
@@ -135,7 +138,7 @@ def _launch(of: Depthwise, work: Work) -> Launch:
     ]
     numbers = work.epilogue.numbers
     text = templates.write_program(
-        f"depthwise convolution {work.title} {of.dtype}",
+        f"depthwise convolution {work.title} {depthwise.dtype}",
         [
             templates.Array("x", stored),
             templates.Array("w", stored),
@@ -150,18 +153,18 @@ def _launch(of: Depthwise, work: Work) -> Launch:
         index=index,
         declarations="\n".join(
             [
-                functions.define(work.epilogue.expression, of.dtype),
+                functions.define(work.epilogue.expression, depthwise.dtype),
                 products.define_epilogue(work.epilogue, work.written),
             ]
         ),
     )
     kind = ctypes.host(computed).type
     arguments = [*map(index.type, values.values()), *(kind(number) for _, number in numbers)]
-    return of.runtime.launch(text, 3 + len(work.epilogue.inputs), arguments, count)
+    return depthwise.runtime.launch(text, 3 + len(work.epilogue.inputs), arguments, count)
 
 
 def _launch_forward(
-    of: Depthwise,
+    depthwise: Depthwise,
     epilogue: Epilogue = NO_EPILOGUE,
     steps: Mapping[str, Sequence[int]] | None = None,
 ) -> Launch:
@@ -169,8 +172,8 @@ def _launch_forward(
 
     ``steps``: the distances in each of these inputs along (image, row, column, channel).
     """
-    ctype = ctypes.stored(of.dtype)
-    inside, place = patches.write_input_place(of.images)
+    ctype = ctypes.stored(depthwise.dtype)
+    inside, place = patches.write_input_place(depthwise.images)
     more: dict[str, int] = {}
     places: dict[str, str] = {}
     for name, along in (steps or {}).items():
@@ -180,11 +183,11 @@ def _launch_forward(
             f" + (first + c) * {name}3_by"
         )
     body = [
-        *patches.write_split(of.images, "position", "out"),
+        *patches.write_split(depthwise.images, "position", "out"),
         "  x += rest * image_by;",
         "  y += rest * y0_by + position0 * y1_by + position1 * y2_by;",
         "  for (index_t tap0 = 0; tap0 < taps0; tap0++) {",
-        f"  A row[{patches.choose_run(of.runtime)}];",
+        f"  A row[{patches.choose_run(depthwise.runtime)}];",
         "  for (index_t c = 0; c < count; c++) row[c] = 0;",
         "  for (index_t tap1 = 0; tap1 < taps1; tap1++) {",
         f"    if (!({inside})) continue;",
@@ -201,8 +204,10 @@ def _launch_forward(
         "  for (index_t c = 0; c < count; c++)",
         f"    y[(first + c) * y3_by] = {products.call_epilogue(epilogue, 'sum[c]', places)};",
     ]
-    items = of.images.number * of.images.positions
-    return _launch(of, Work("", items, of.outputs, "outputs", body, ctype, more, epilogue))
+    items = depthwise.images.number * depthwise.images.positions
+    return _launch(
+        depthwise, Work("", items, depthwise.outputs, "outputs", body, ctype, more, epilogue)
+    )
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D)
@@ -215,10 +220,10 @@ def depthwise_conv2d(
     out: TensorType,
 ) -> Call:
     """Add up the taps of each position, row by row of the filter."""
-    of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
-    if of.empty:
+    depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+    if depthwise.empty:
         return calls.make_constant(backend.runtime, out)
-    return calls.make_producer(backend.runtime, out, _launch_forward(of))
+    return calls.make_producer(backend.runtime, out, _launch_forward(depthwise))
 
 
 @kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
@@ -233,17 +238,17 @@ def fused_depthwise_conv2d(
     out: TensorType,
 ) -> Call:
     """Convolve, and apply the epilogue to each element before it is stored."""
-    of = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
-    if of.empty:
+    depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+    if depthwise.empty:
         raise KernelRefusedError("there is nothing to convolve")
     fused = choose_epilogue(out.dtype, out.rank, bias, prelu_activation_weights, attributes)
     steps: dict[str, Sequence[int]] = {}
     for name, shape in fused.inputs:
         along = layouts.broadcast_strides(shape, out.shape)
-        steps[name] = [along[axis] for axis in of.order]
+        steps[name] = [along[axis] for axis in depthwise.order]
     epilogue = fused.bind(out.shape, lambda _steps: Matrix(0, 0, ()))
     return calls.make_producer(
-        backend.runtime, out, fused.reorder(_launch_forward(of, epilogue, steps))
+        backend.runtime, out, fused.reorder(_launch_forward(depthwise, epilogue, steps))
     )
 
 
@@ -258,10 +263,10 @@ def depthwise_conv2d_backprop_input(
     out: TensorType,
 ) -> Call:
     """Add up, for each pixel, the positions that read it through some tap."""
-    of = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
-    if of.empty:
+    depthwise = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
+    if depthwise.empty:
         return calls.make_constant(backend.runtime, out)
-    ctype = ctypes.stored(of.dtype)
+    ctype = ctypes.stored(depthwise.dtype)
     gathered = f"""  global const {ctype} *from = x + rest * y0_by + position / out1 * y1_by
     + position % out1 * y2_by;
   global const {ctype} *by = w + tap * outputs;
@@ -271,14 +276,14 @@ def depthwise_conv2d_backprop_input(
       sum[c] += (A)from[o * y3_by] * (A)by[o];
     }}"""
     body = [
-        *patches.write_split(of.images, "pixel", "size"),
-        *patches.write_output_loops(of.images, gathered, "0"),
+        *patches.write_split(depthwise.images, "pixel", "size"),
+        *patches.write_output_loops(depthwise.images, gathered, "0"),
         "  y += rest * image_by + pixel0 * axis0_by + pixel1 * axis1_by;",
         f"  for (index_t c = 0; c < count; c++) y[(first + c) * channel_by] = ({ctype})sum[c];",
     ]
-    items = of.images.number * of.images.pixels
-    work = Work("gradient of input", items, of.images.channels, "channels", body, ctype)
-    return calls.make_producer(backend.runtime, out, _launch(of, work))
+    items = depthwise.images.number * depthwise.images.pixels
+    work = Work("gradient of input", items, depthwise.images.channels, "channels", body, ctype)
+    return calls.make_producer(backend.runtime, out, _launch(depthwise, work))
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_FILTER)
@@ -292,14 +297,14 @@ def depthwise_conv2d_backprop_filter(
     out: TensorType,
 ) -> Call:
     """Add up products over ``PART`` positions for each tap, then these sums, compensated."""
-    of = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
+    depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
     runtime = backend.runtime
-    if of.empty:
+    if depthwise.empty:
         return calls.make_constant(runtime, out)
-    ctype, computed = ctypes.stored(of.dtype), ctypes.computed(of.dtype)
-    positions = of.images.number * of.images.positions
+    ctype, computed = ctypes.stored(depthwise.dtype), ctypes.computed(depthwise.dtype)
+    positions = depthwise.images.number * depthwise.images.positions
     parts = -(-positions // PART)
-    inside, place = patches.write_input_place(of.images)
+    inside, place = patches.write_input_place(depthwise.images)
     body = [
         "  const index_t part = rest / (taps0 * taps1);",
         "  y += rest * outputs + first;",
@@ -308,7 +313,7 @@ def depthwise_conv2d_backprop_filter(
         f"  const index_t end = min((part + 1) * {PART}, positions);",
         f"  for (index_t at = part * {PART}; at < end; at++) {{",
         "  rest = at;",
-        *patches.write_split(of.images, "position", "out"),
+        *patches.write_split(depthwise.images, "position", "out"),
         f"  if (!({inside})) continue;",
         f"  global const {ctype} *from = x + rest * image_by + {place};",
         f"  global const {ctype} *by = w + rest * y0_by + position0 * y1_by + position1 * y2_by;",
@@ -319,11 +324,13 @@ def depthwise_conv2d_backprop_filter(
         "  for (index_t c = 0; c < count; c++) y[c] = sum[c];",
     ]
     more = {"positions": positions}
-    items = parts * of.images.places
-    work = Work("gradient of filter", items, of.outputs, "outputs", body, computed, more)
-    launch = _launch(of, work)
-    make = runtime.prepare_empty(TensorType(slices.choose_dtype(of.dtype), (parts, *out.shape)))
-    total = slices.launch_add(runtime, of.dtype, parts, out.size)
+    items = parts * depthwise.images.places
+    work = Work("gradient of filter", items, depthwise.outputs, "outputs", body, computed, more)
+    launch = _launch(depthwise, work)
+    make = runtime.prepare_empty(
+        TensorType(slices.choose_dtype(depthwise.dtype), (parts, *out.shape))
+    )
+    total = slices.launch_add(runtime, depthwise.dtype, parts, out.size)
 
     def write(x: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
         sums = make()

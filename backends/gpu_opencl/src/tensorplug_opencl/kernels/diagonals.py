@@ -54,9 +54,9 @@ def _launch_band(
     for name, count in zip(("lower", "upper"), counts, strict=False):
         arrays.append(templates.Array(name, ctypes.stored(count.dtype)))
     arrays.append(templates.Array("y", ctype, written=True))
-    of = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
+    types = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
     text = templates.write_program(
-        f"band of matrices {ctype}{of}",
+        f"band of matrices {ctype}{types}",
         arrays,
         [
             *templates.declare_indices("items", "rows", "columns"),

@@ -59,8 +59,8 @@ def transform(
     done = 1
     for radix in radices:
         last = done * radix == n
-        of = _Pass(type_, radix, done, inverse, scale if last else 1.0)
-        steps.append(_prepare_pass(backend, of))
+        stage = _Pass(type_, radix, done, inverse, scale if last else 1.0)
+        steps.append(_prepare_pass(backend, stage))
         done *= radix
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
@@ -81,47 +81,47 @@ class _Pass(NamedTuple):
     scale: float
 
 
-def _prepare_pass(backend: OpenCLBackend, of: _Pass) -> Call:
-    runtime, dtype, n = backend.runtime, of.type.dtype, of.type.shape[-1]
-    across = n // of.radix
-    lanes = _choose_lanes(runtime, of, across) if runtime.is_cpu else 1
-    items = of.type.size // of.radix // lanes
-    index = layouts.index_dtype(of.type.size)
-    text = _write_source(of, lanes, index)
-    numbers = [*map(index.type, (items, across // lanes, of.done))]
+def _prepare_pass(backend: OpenCLBackend, stage: _Pass) -> Call:
+    runtime, dtype, n = backend.runtime, stage.type.dtype, stage.type.shape[-1]
+    across = n // stage.radix
+    lanes = _choose_lanes(runtime, stage, across) if runtime.is_cpu else 1
+    items = stage.type.size // stage.radix // lanes
+    index = layouts.index_dtype(stage.type.size)
+    text = _write_source(stage, lanes, index)
+    numbers = [*map(index.type, (items, across // lanes, stage.done))]
     part = np.dtype(f"f{dtype.itemsize // 2}")
-    if of.scale != 1.0:
-        numbers.append(part.type(of.scale))
+    if stage.scale != 1.0:
+        numbers.append(part.type(stage.scale))
     heavy = lanes > 1
-    if of.done == 1:
+    if stage.done == 1:
         return calls.make_producer(
-            runtime, of.type, runtime.launch(text, 2, numbers, items, heavy=heavy)
+            runtime, stage.type, runtime.launch(text, 2, numbers, items, heavy=heavy)
         )
-    powers = np.outer(np.arange(1, of.radix), np.arange(of.done))
-    twiddles = upload_table(backend, compute_circle(of.radix * of.done)[powers], dtype)
+    powers = np.outer(np.arange(1, stage.radix), np.arange(stage.done))
+    twiddles = upload_table(backend, compute_circle(stage.radix * stage.done)[powers], dtype)
     launch = runtime.launch(text, 3, numbers, items, heavy=heavy)
-    return calls.make_producer(runtime, of.type, lambda x, y: launch(x, twiddles, y))
+    return calls.make_producer(runtime, stage.type, lambda x, y: launch(x, twiddles, y))
 
 
-def _choose_lanes(runtime: Runtime, of: _Pass, across: int) -> int:
+def _choose_lanes(runtime: Runtime, stage: _Pass, across: int) -> int:
     """Return how many neighbouring transforms are read, turned and written as vectors.
 
     A vector in memory holds both parts of their numbers.
     """
-    lanes = vectors.choose_lanes(runtime, complex_functions.pair_type(of.type.dtype)[:-1]) // 2
-    while across % lanes or (of.done != 1 and of.done % lanes):
+    lanes = vectors.choose_lanes(runtime, complex_functions.pair_type(stage.type.dtype)[:-1]) // 2
+    while across % lanes or (stage.done != 1 and stage.done % lanes):
         lanes //= 2
     return lanes
 
 
-def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
+def _write_source(stage: _Pass, lanes: int, index: templates.Index) -> str:
     """Return the program of a pass; its constants are items, items of a row, done and scale.
 
     The inverse exchanges the parts of all numbers: the forward transform of i times the conjugate
     is i times the conjugate of the result.
     """
-    ctype = complex_functions.pair_type(of.type.dtype)
-    part, radix = ctype[:-1], of.radix
+    ctype = complex_functions.pair_type(stage.type.dtype)
+    part, radix = ctype[:-1], stage.radix
     points = [(f"a{r}", f"b{r}") for r in range(radix)]
     body = [
         "  const index_t i = get_global_id(0);",
@@ -130,7 +130,7 @@ def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
         f"  const index_t step = across * {lanes};",
         f"  x += row * step * {radix} + j;",
     ]
-    first = of.done == 1
+    first = stage.done == 1
     if first:
         body.append(f"  y += row * step * {radix} + j * {radix};")
     else:
@@ -143,7 +143,7 @@ def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
     lines, results = write_butterfly(points)
     body.extend(lines)
     for r, (re, im) in enumerate(results):
-        by = "" if of.scale == 1.0 else " * scale"
+        by = "" if stage.scale == 1.0 else " * scale"
         parts = f"({re}){by}, ({im}){by}"
         body.append(
             f"  SCATTER({parts}, y + {r}, {radix})"
@@ -153,15 +153,15 @@ def _write_source(of: _Pass, lanes: int, index: templates.Index) -> str:
     arrays = [templates.Array("x", ctype), templates.Array("y", ctype, written=True)]
     if not first:
         arrays.insert(1, templates.Array("w", ctype))
-    scaled = [] if of.scale == 1.0 else [f"const {part} scale"]
-    sense = "back" if of.inverse else "forth"
+    scaled = [] if stage.scale == 1.0 else [f"const {part} scale"]
+    sense = "back" if stage.inverse else "forth"
     return templates.write_program(
-        f"FFT {radix} of {of.type.dtype} {sense}, {'first' if first else 'then'}",
+        f"FFT {radix} of {stage.type.dtype} {sense}, {'first' if first else 'then'}",
         arrays,
         [*templates.declare_indices("items", "across", "done"), *scaled],
         "\n".join(body),
         index=index,
-        declarations=_write_access(part, lanes, inverse=of.inverse),
+        declarations=_write_access(part, lanes, inverse=stage.inverse),
     )
 
 

@@ -30,51 +30,53 @@ WAVES: Final = 2  # tiles wanted for each compute unit
 
 
 def make_multiplier(
-    runtime: Runtime, of: Product, way: Way | None = None, cut: int | None = None
+    runtime: Runtime, product: Product, way: Way | None = None, cut: int | None = None
 ) -> Callable[..., None]:
     """Return a callable that enqueues the product (no axis of which is empty).
 
     It takes the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of
     slices, are chosen where they are not given.
     """
-    if of.columns < of.rows and of.columns < min(tiles.rows for tiles in tiled_products.TILES[:4]):
-        swapped = of.turned
+    if product.columns < product.rows and product.columns < min(
+        tiles.rows for tiles in tiled_products.TILES[:4]
+    ):
+        swapped = product.turned
         run = _prepare(runtime, swapped, way, cut)
         return lambda a, b, *rest: run(b, a, *rest)
-    return _prepare(runtime, of, way, cut)
+    return _prepare(runtime, product, way, cut)
 
 
 def _prepare(
-    runtime: Runtime, of: Product, way: Way | None, cut: int | None
+    runtime: Runtime, product: Product, way: Way | None, cut: int | None
 ) -> Callable[..., None]:
-    ways: list[Way] = [way] if way is not None else _list_ways(runtime, of)
-    number = cut if cut is not None else _count_slices(runtime, of, ways[0])
+    ways: list[Way] = [way] if way is not None else _list_ways(runtime, product)
+    number = cut if cut is not None else _count_slices(runtime, product, ways[0])
     if number == 1:
-        return _launch(runtime, of, ways)
+        return _launch(runtime, product, ways)
     return slices.multiply_in_slices(
-        runtime, of, number, lambda part: _launch(runtime, part, ways)
+        runtime, product, number, lambda part: _launch(runtime, part, ways)
     )
 
 
-def _list_ways(runtime: Runtime, of: Product) -> list[Way]:
+def _list_ways(runtime: Runtime, product: Product) -> list[Way]:
     if runtime.is_cpu:
-        return [*panels.list_fitting(runtime, of.dtype)]
-    return [*tiled_products.list_suited(runtime, of)]
+        return [*panels.list_fitting(runtime, product.dtype)]
+    return [*tiled_products.list_suited(runtime, product)]
 
 
-def _count_slices(runtime: Runtime, of: Product, way: Way) -> int:
+def _count_slices(runtime: Runtime, product: Product, way: Way) -> int:
     units = runtime.device.max_compute_units
     if isinstance(way, Panels):
-        tiles, wanted = panels.count(runtime, of, way), panels.BUSY * units
+        tiles, wanted = panels.count(runtime, product, way), panels.BUSY * units
         shortest = LONGER
     else:
-        tiles, wanted, shortest = tiled_products.count(of, way), WAVES * units, SHORTEST
+        tiles, wanted, shortest = tiled_products.count(product, way), WAVES * units, SHORTEST
     if tiles >= wanted:
         return 1
-    return max(1, min(-(-wanted // tiles), of.inner // shortest))
+    return max(1, min(-(-wanted // tiles), product.inner // shortest))
 
 
-def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
+def _launch(runtime: Runtime, product: Product, ways: list[Way]) -> Launch:
     """Return the launch of the first of ``ways`` that the device can run.
 
     Only the driver knows the local memory and registers of a program, once it is built.
@@ -86,13 +88,13 @@ def _launch(runtime: Runtime, of: Product, ways: list[Way]) -> Launch:
     *others, last = ways
     for way in others:
         try:
-            return _launch_by(runtime, of, way)
+            return _launch_by(runtime, product, way)
         except KernelRefusedError:
             continue  # the next one needs less
-    return _launch_by(runtime, of, last)
+    return _launch_by(runtime, product, last)
 
 
-def _launch_by(runtime: Runtime, of: Product, way: Way) -> Launch:
+def _launch_by(runtime: Runtime, product: Product, way: Way) -> Launch:
     if isinstance(way, Panels):
-        return panels.launch(runtime, of, way)
-    return tiled_products.launch(runtime, of, way)
+        return panels.launch(runtime, product, way)
+    return tiled_products.launch(runtime, product, way)

@@ -39,65 +39,80 @@ __all__ = [
 ]
 
 
-def prepare_forward(of: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+def prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""
-    return _make_multiplier(of, make_forward_product(of, epilogue))
+    return _make_multiplier(convolution, make_forward_product(convolution, epilogue))
 
 
-def make_forward_product(of: Convolution, epilogue: Epilogue) -> Product:
+def make_forward_product(convolution: Convolution, epilogue: Epilogue) -> Product:
     """Return the product of the patches and the filter."""
-    sizes = (of.x[0] * of.positions, of.taps, of.outputs)
-    operands = (_view_patches(of), Matrix(of.outputs, 1, ()), of.results(of.x[0]))
-    return _make_product(of, sizes, operands)._replace(epilogue=epilogue)
+    sizes = (convolution.x[0] * convolution.positions, convolution.taps, convolution.outputs)
+    operands = (
+        _view_patches(convolution),
+        Matrix(convolution.outputs, 1, ()),
+        convolution.results(convolution.x[0]),
+    )
+    return _make_product(convolution, sizes, operands)._replace(epilogue=epilogue)
 
 
-def prepare_filter_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_filter_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (x, dy, result)."""
-    sizes = (of.taps, of.x[0] * of.positions, of.outputs)
-    matrices = (_view_patches(of).turned, of.results(of.x[0]), Matrix(of.outputs, 1, ()))
-    return _make_multiplier(of, _make_product(of, sizes, matrices))
+    sizes = (convolution.taps, convolution.x[0] * convolution.positions, convolution.outputs)
+    matrices = (
+        _view_patches(convolution).turned,
+        convolution.results(convolution.x[0]),
+        Matrix(convolution.outputs, 1, ()),
+    )
+    return _make_multiplier(convolution, _make_product(convolution, sizes, matrices))
 
 
-def prepare_input_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result)."""
-    multipliers = [_make_multiplier(of, product) for product in make_input_gradient_products(of)]
-    covered = all(_covers(window, _find_shares(window)) for window in of.windows)
-    zero = None if covered else calls.make_element(0, of.dtype)
+    multipliers = [
+        _make_multiplier(convolution, product)
+        for product in make_input_gradient_products(convolution)
+    ]
+    covered = all(_covers(window, _find_shares(window)) for window in convolution.windows)
+    zero = None if covered else calls.make_element(0, convolution.dtype)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         if zero is not None:
-            of.runtime.fill(result, zero)
+            convolution.runtime.fill(result, zero)
         for multiply in multipliers:
             multiply(dy, filter, result)
 
     return write
 
 
-def make_input_gradient_products(of: Convolution) -> list[Product]:
+def make_input_gradient_products(convolution: Convolution) -> list[Product]:
     """Return products of dy and the filter whose results have no pixel of x in common."""
-    shares = [*itertools.product(*(_find_shares(window) for window in of.windows))]
-    return [_multiply_share(of, share, alone=len(shares) == 1) for share in shares]
+    shares = [*itertools.product(*(_find_shares(window) for window in convolution.windows))]
+    return [_multiply_share(convolution, share, alone=len(shares) == 1) for share in shares]
 
 
 def _make_product(
-    of: Convolution, sizes: tuple[int, int, int], matrices: tuple[Operand, Operand, Operand]
+    convolution: Convolution,
+    sizes: tuple[int, int, int],
+    matrices: tuple[Operand, Operand, Operand],
 ) -> Product:
     """Return the product of (rows, inner, columns)."""
-    return Product(of.dtype, (), *sizes, *matrices, max(of.reach, *sizes), NO_EPILOGUE)
+    return Product(
+        convolution.dtype, (), *sizes, *matrices, max(convolution.reach, *sizes), NO_EPILOGUE
+    )
 
 
-def _make_multiplier(of: Convolution, product: Product) -> Callable[..., None]:
+def _make_multiplier(convolution: Convolution, product: Product) -> Callable[..., None]:
     """Return the product's function; neighbours in the result are written by neighbours."""
     if product.c.by_rows:
-        return gemm.make_multiplier(of.runtime, product)
-    run = gemm.make_multiplier(of.runtime, product.turned)
+        return gemm.make_multiplier(convolution.runtime, product)
+    run = gemm.make_multiplier(convolution.runtime, product.turned)
     return lambda a, b, *rest: run(b, a, *rest)
 
 
-def _view_patches(of: Convolution) -> Operand:
+def _view_patches(convolution: Convolution) -> Operand:
     """Return the patches of all images: [positions, taps]."""
-    image_by, *axes_by, channel_by = of.x_by
-    both = [*enumerate(zip(of.windows, axes_by, strict=True))]
+    image_by, *axes_by, channel_by = convolution.x_by
+    both = [*enumerate(zip(convolution.windows, axes_by, strict=True))]
     rows = [
         Digit(window.out, window.stride * by, axis, window.stride) for axis, (window, by) in both
     ]
@@ -106,10 +121,10 @@ def _view_patches(of: Convolution) -> Operand:
         for axis, (window, by) in both
     ]
     return gather(
-        [Digit(of.x[0], image_by), *rows],
-        [*taps, Digit(of.channels, channel_by)],
+        [Digit(convolution.x[0], image_by), *rows],
+        [*taps, Digit(convolution.channels, channel_by)],
         -sum(window.before * by for _, (window, by) in both),
-        [Bound(-window.before, window.size) for window in of.windows],
+        [Bound(-window.before, window.size) for window in convolution.windows],
     )
 
 
@@ -165,15 +180,15 @@ def _covers(window: Window, shares: Sequence[Share]) -> bool:
     return pixels.issuperset(range(window.size))
 
 
-def _multiply_share(of: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
+def _multiply_share(convolution: Convolution, shares: Sequence[Share], *, alone: bool) -> Product:
     """Return the product (dy times the filter) of one share of each axis.
 
     ``alone``: there are no other shares, which the program would have to serve as well.
     """
-    image_by, *y_by, output_by = of.y_by
-    pixel_by, *x_by, channel_by = of.x_by
-    *filter_by, input_by, _ = layouts.row_major(of.filter)
-    axes = [*zip(shares, of.windows, y_by, x_by, filter_by, strict=True)]
+    image_by, *y_by, output_by = convolution.y_by
+    pixel_by, *x_by, channel_by = convolution.x_by
+    *filter_by, input_by, _ = layouts.row_major(convolution.filter)
+    axes = [*zip(shares, convolution.windows, y_by, x_by, filter_by, strict=True)]
     rows, seen, placed, taps, reached, apart = zip(
         *(
             (
@@ -188,7 +203,7 @@ def _multiply_share(of: Convolution, shares: Sequence[Share], *, alone: bool) ->
         ),
         strict=True,
     )
-    images, outputs, channels = of.x[0], of.outputs, of.channels
+    images, outputs, channels = convolution.x[0], convolution.outputs, convolution.channels
     dy = gather(
         [Digit(images, image_by), *rows],
         [*seen, Digit(outputs, output_by)],
@@ -214,4 +229,4 @@ def _multiply_share(of: Convolution, shares: Sequence[Share], *, alone: bool) ->
         outputs * prod(share.added for share in shares),
         channels * prod(share.apart for share in shares),
     )
-    return _make_product(of, sizes, (dy, filter, dx))
+    return _make_product(convolution, sizes, (dy, filter, dx))

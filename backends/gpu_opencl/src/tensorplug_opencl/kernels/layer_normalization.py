@@ -30,10 +30,10 @@ def _make_mean_pass(dtype: DType) -> Pass:
 
 
 def _walk_side_by_side(x: TensorType, axis: tuple[int, ...]) -> Walk:
-    over = rows.walk(x.shape, axis)
-    if over.reduced.rank > 1:
+    walk = rows.make_walk(x.shape, axis)
+    if walk.reduced.rank > 1:
         raise KernelRefusedError(f"axes {list(axis)} of {list(x.shape)} do not lie side by side")
-    return over
+    return walk
 
 
 def _make_recipe(name: str, dtype: DType, reads: Sequence[Read], passes: Sequence[Pass]) -> Recipe:
@@ -62,10 +62,10 @@ def layer_norm(
     runtime, dtype = backend.runtime, x.dtype
     if not out.size:
         return calls.make_empty(runtime, out)
-    over, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
+    walk, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
     named = {"by": scale, "shift": offset}
     along = {name: type_ for name, type_ in named.items() if type_ is not None}
-    fused = all(_is_along(type_, x, axis, over) for type_ in along.values())
+    fused = all(_is_along(type_, x, axis, walk) for type_ in along.values())
     own = along if fused else {}
     reads = [Read("x", stored), *(Read(name, stored, "along") for name in own)]
     squares = Pass({"squares": folds.sum_fold(dtype)}, ("x",), _SQUARES, _DEVIATION, cheap=True)
@@ -74,7 +74,7 @@ def layer_norm(
         statements=f"const A value = {value};", final_reads=("x", *own)
     )
     call = rows.make_mapper(
-        runtime, recipe, over, x, out, constants=[_round_epsilon(dtype, epsilon)]
+        runtime, recipe, walk, x, out, constants=[_round_epsilon(dtype, epsilon)]
     )
     if fused:
         return lambda x, *inputs: call(x, *(buffer for buffer in inputs if buffer is not None))
@@ -84,11 +84,11 @@ def layer_norm(
     return lambda x, *inputs: finish(call(x), *(buffer for buffer in inputs if buffer is not None))
 
 
-def _is_along(operand: TensorType, x: TensorType, axis: tuple[int, ...], over: Walk) -> bool:
+def _is_along(operand: TensorType, x: TensorType, axis: tuple[int, ...], walk: Walk) -> bool:
     """Return whether ``operand`` has one number for each place in a row, in the rows' order."""
     own = operand.shape[max(0, operand.rank - len(axis)) :]
     last = axis == tuple(range(x.rank - len(axis), x.rank))
-    return last and operand.size == over.length and own == tuple(x.shape[at] for at in axis)
+    return last and operand.size == walk.length and own == tuple(x.shape[at] for at in axis)
 
 
 @kernels.prepare(specs.LAYER_NORM_GRAD)
@@ -105,7 +105,7 @@ def layer_norm_grad(
     runtime, dtype = backend.runtime, x.dtype
     if not out.size:
         return calls.make_empty(runtime, out)
-    over, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
+    walk, stored = _walk_side_by_side(x, axis), ctypes.stored(dtype)
     total = folds.sum_fold(dtype)
     second = Pass(
         {"squares": total, "plain_sum": total, "along": total},
@@ -122,5 +122,5 @@ def layer_norm_grad(
         final_reads=("dy", "x"),
     )
     return rows.make_mapper(
-        runtime, recipe, over, x, out, constants=[_round_epsilon(dtype, epsilon)]
+        runtime, recipe, walk, x, out, constants=[_round_epsilon(dtype, epsilon)]
     )

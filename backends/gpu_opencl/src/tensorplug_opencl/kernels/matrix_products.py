@@ -116,5 +116,5 @@ def make_product(
 
 def _make_matrix(shape: Shape, batch: Shape, *, turned: bool) -> Matrix:
     row, column = layouts.row_major(shape)[-2:]
-    over = layouts.broadcast_strides(shape, (*batch, *shape[-2:]))[:-2]
-    return Matrix(column, row, over) if turned else Matrix(row, column, over)
+    batches = layouts.broadcast_strides(shape, (*batch, *shape[-2:]))[:-2]
+    return Matrix(column, row, batches) if turned else Matrix(row, column, batches)

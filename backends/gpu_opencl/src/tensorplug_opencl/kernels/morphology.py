@@ -143,8 +143,8 @@ def dilation2d(
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     stored = ctypes.stored(out.dtype)
-    of = _Dilation.of(x, filter, attributes)
-    launch = of.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
+    dilation = _Dilation.of(x, filter, attributes)
+    launch = dilation.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
     return calls.make_producer(backend.runtime, out, launch)
 
 
@@ -162,10 +162,10 @@ def backprop_input(
     runtime = backend.runtime
     if not dy.size or not out.size:
         return calls.make_constant(runtime, out)
-    of = _Dilation.of(x, filter, attributes)
+    dilation = _Dilation.of(x, filter, attributes)
     fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
-    find = of.winners(runtime)
-    collect = of.launch(
+    find = dilation.winners(runtime)
+    collect = dilation.launch(
         runtime,
         "Dilation2DBackpropInput",
         [
@@ -203,15 +203,15 @@ def backprop_filter(
     runtime = backend.runtime
     if not dy.size or not out.size:
         return calls.make_constant(runtime, out)
-    of = _Dilation.of(x, filter, attributes)
+    dilation = _Dilation.of(x, filter, attributes)
     windows = dy.size // dy.shape[3]
     parts = rows.count_parts(runtime, out.size, windows)
     wide = dt.float32 if out.dtype is dt.float16 else out.dtype
     sums = TensorType(wide, (parts, *out.shape))
-    find, add = of.winners(runtime), _launch_tap_sums(runtime, dy, sums)
-    over = rows.walk(sums.shape, (0,))
+    find, add = dilation.winners(runtime), _launch_tap_sums(runtime, dy, sums)
+    walk = rows.make_walk(sums.shape, (0,))
     fold = reduction.sum_fold(out.dtype)
-    finish = rows.make_reducer(runtime, "Dilation2DBackpropFilter", over, wide, out, fold)
+    finish = rows.make_reducer(runtime, "Dilation2DBackpropFilter", walk, wide, out, fold)
     make_winners = runtime.prepare_empty(TensorType(dt.int32, dy.shape))
     make_sums = runtime.prepare_empty(sums)
 

@@ -68,20 +68,20 @@ def list_fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
     return SIZES[-1:]
 
 
-def count(runtime: Runtime, of: Product, blocks: Panels) -> int:
+def count(runtime: Runtime, product: Product, blocks: Panels) -> int:
     """Return how many ``blocks`` C has, in all batches."""
-    width = 2 * count_lanes(runtime, of.dtype)
-    down = -(-of.rows // (blocks.down * TALL))
-    return of.batches * down * -(-of.columns // (blocks.across * width))
+    width = 2 * count_lanes(runtime, product.dtype)
+    down = -(-product.rows // (blocks.down * TALL))
+    return product.batches * down * -(-product.columns // (blocks.across * width))
 
 
-def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
+def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
-    width = 2 * count_lanes(runtime, of.dtype)
-    tall, wide = -(-of.rows // TALL), -(-of.columns // width)  # panels in all
+    width = 2 * count_lanes(runtime, product.dtype)
+    tall, wide = -(-product.rows // TALL), -(-product.columns // width)  # panels in all
     down, across = min(tall, largest.down), min(wide, largest.across)
     enough = BUSY * runtime.device.max_compute_units
-    others = of.batches * of.slices
+    others = product.batches * product.slices
     while others * -(-tall // down) * -(-wide // across) < enough and max(down, across) > 2:
         if down >= across:
             down = -(-down // 2)
@@ -95,17 +95,17 @@ def launch(runtime: Runtime, of: Product, largest: Panels) -> Launch:
         "down": down,
         "across": across,
     }
-    index = products.choose_index(of, items)
-    text = _write_source(of, index, more, largest, width // 2)
-    arguments = products.list_constants(of, index, more)
-    return runtime.launch(text, 3 + len(of.epilogue.inputs), arguments, items, group=1)
+    index = products.choose_index(product, items)
+    text = _write_source(product, index, more, largest, width // 2)
+    arguments = products.list_constants(product, index, more)
+    return runtime.launch(text, 3 + len(product.epilogue.inputs), arguments, items, group=1)
 
 
 def _write_source(
-    of: Product, index: templates.Index, more: dict[str, int], at: Panels, lanes: int
+    product: Product, index: templates.Index, more: dict[str, int], at: Panels, lanes: int
 ) -> str:
     width = 2 * lanes
-    exact = of.dtype.kind == "float"
+    exact = product.dtype.kind == "float"
     vectors = 2 * TALL
     low = f", low[{at.down * at.across * vectors}]" if exact else ""
     value = "sum[v * WIDE + x]"
@@ -116,13 +116,13 @@ def _write_source(
         )
     else:
         closing = ""
-    join = products.write_sum(of, "made[v]", "to[v]", "left[v]")
+    join = products.write_sum(product, "made[v]", "to[v]", "left[v]")
     clear = "left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
-    part, found = of.c.part_type("c"), of.c.part("c", "column", "column + x")
+    part, found = product.c.part_type("c"), product.c.part("c", "column", "column + x")
     found_first = ""
-    if not isinstance(of.c, Matrix):  # finding its place takes longer than storing it
+    if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
     body = f"""  local A packed_a[{at.down * TALL * DEPTH}];
@@ -141,8 +141,8 @@ def _write_source(
   c += slice * slice_by;
   for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{
     const index_t count = min((index_t)DEPTH, end - k0);
-    {packing.write_call("b", of.b, "(local A *)packed_b", "column0", "wide")}
-    {packing.write_call("a", of.a, "packed_a", "row0", "tall")}
+    {packing.write_call("b", product.b, "(local A *)packed_b", "column0", "wide")}
+    {packing.write_call("a", product.a, "packed_a", "row0", "tall")}
     for (index_t j = 0; j < wide; j++)
       for (index_t i = 0; i < tall; i++) {{
         const index_t place = (j * {at.down} + i) * VECTORS;
@@ -167,36 +167,36 @@ def _write_source(
       const index_t row = row0 + i * TALL;
       const index_t high = min(rows - row, (index_t)TALL);
       for (index_t v = 0; v < high; v++) {{
-        const {part} down = {of.c.part("c", "row", "row + v")};
+        const {part} down = {product.c.part("c", "row", "row + v")};
         for (index_t x = 0; x < filled; x++) {{
           A value = {value};
           {closing}
           const {part} beside = {found};
-          {products.write_put(of, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
+          {products.write_put(product, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
         }}
       }}
     }}
   }}"""
     packs = "\n".join(
         [
-            packing.write_function("a", of.a, TALL, at.down),
-            packing.write_function("b", of.b, width, at.across),
+            packing.write_function("a", product.a, TALL, at.down),
+            packing.write_function("b", product.b, width, at.across),
         ]
     )
-    forms = f"{packing.describe_form('a', of.a)} {packing.describe_form('b', of.b)}"
+    forms = f"{packing.describe_form('a', product.a)} {packing.describe_form('b', product.b)}"
     return products.write_program(
         f"matrix product in panels {at.down}x{at.across} {forms}".rstrip(),
-        of,
+        product,
         index,
         more,
         body,
-        f"typedef {ctypes.ring(of.dtype)}{lanes} V;\ntypedef V T;\n"
+        f"typedef {ctypes.ring(product.dtype)}{lanes} V;\ntypedef V T;\n"
         f"#define WIDE {width}\n#define TALL {TALL}\n#define DEPTH {DEPTH}\n"
-        f"#define VECTORS {vectors}\n{packs}\n{_write_multiply(of)}",
+        f"#define VECTORS {vectors}\n{packs}\n{_write_multiply(product)}",
     )
 
 
-def _write_multiply(of: Product) -> str:
+def _write_multiply(product: Product) -> str:
     """Return the function that multiplies two panels: sums in registers, block by block."""
     sums = [f"sum{v}" for v in range(2 * TALL)]
     steps = [
@@ -204,7 +204,7 @@ def _write_multiply(of: Product) -> str:
         f"sum{2 * r + 1} = JOIN(v, right, sum{2 * r + 1}); }}"
         for r in range(TALL)
     ]
-    block = products.BLOCK if of.dtype.kind == "float" else DEPTH
+    block = products.BLOCK if product.dtype.kind == "float" else DEPTH
     return products.allow_contraction(
         "\n".join(
             [

@@ -27,12 +27,14 @@ __all__ = ["prepare_input_gradient"]
 WORKSPACE: Final = 8 * 2**20  # bytes of patches that one step makes: they stay in the cache
 
 
-def prepare_input_gradient(of: Convolution) -> Callable[..., None]:
+def prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result): dy times the turned filter, and that folded."""
-    total = of.x[0]
-    room = max(1, WORKSPACE // (of.taps * of.positions * of.dtype.itemsize))
+    total = convolution.x[0]
+    room = max(
+        1, WORKSPACE // (convolution.taps * convolution.positions * convolution.dtype.itemsize)
+    )
     counts = {first: min(room, total - first) for first in range(0, total, room)}
-    steps = {count: _prepare_step(of, count) for count in {*counts.values()}}
+    steps = {count: _prepare_step(convolution, count) for count in {*counts.values()}}
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         for first, count in counts.items():
@@ -45,24 +47,24 @@ def _skip_images(buffer: DeviceBuffer, first: int) -> DeviceBuffer:
     return buffer.view(buffer.shape, first * (buffer.type.size // buffer.shape[0]))
 
 
-def _prepare_step(of: Convolution, count: int) -> Step:
+def _prepare_step(convolution: Convolution, count: int) -> Step:
     """Return the function for ``count`` of the images."""
-    rows, taps = count * of.positions, of.taps
+    rows, taps = count * convolution.positions, convolution.taps
     product = Product(
-        of.dtype,
+        convolution.dtype,
         (),
         rows,
-        of.outputs,
+        convolution.outputs,
         taps,
-        of.results(count),
-        Matrix(1, of.outputs, ()),
+        convolution.results(count),
+        Matrix(1, convolution.outputs, ()),
         Matrix(taps, 1, ()),
-        max(of.reach, rows * taps),
+        max(convolution.reach, rows * taps),
     )
-    multiply = gemm.make_multiplier(of.runtime, product)
-    make = of.runtime.prepare_empty(TensorType(of.dtype, (rows, taps)))
-    images = Images(count, of.windows, of.channels, of.x_by)
-    fold = patches.launch_fold(of.runtime, of.dtype, images)
+    multiply = gemm.make_multiplier(convolution.runtime, product)
+    make = convolution.runtime.prepare_empty(TensorType(convolution.dtype, (rows, taps)))
+    images = Images(count, convolution.windows, convolution.channels, convolution.x_by)
+    fold = patches.launch_fold(convolution.runtime, convolution.dtype, images)
 
     def run(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         parts = make()

@@ -106,47 +106,55 @@ class Product(NamedTuple):
         return shapes.size(self.batch)
 
 
-def _list_arrays(of: Product) -> dict[str, Operand]:
-    factors: dict[str, Operand] = {"a": of.a} if of.summing else {"a": of.a, "b": of.b}
-    return {**factors, **dict(of.epilogue.inputs), "c": of.c}
+def _list_arrays(product: Product) -> dict[str, Operand]:
+    factors: dict[str, Operand] = (
+        {"a": product.a} if product.summing else {"a": product.a, "b": product.b}
+    )
+    return {**factors, **dict(product.epilogue.inputs), "c": product.c}
 
 
-def choose_index(of: Product, items: int) -> templates.Index:
+def choose_index(product: Product, items: int) -> templates.Index:
     """Return the type in which all indices can be formed."""
     return layouts.index_dtype(
-        items, max(of.reach, max(of.slices, of.inner if of.summing else 1) * of.slice_by)
+        items,
+        max(
+            product.reach,
+            max(product.slices, product.inner if product.summing else 1) * product.slice_by,
+        ),
     )
 
 
-def list_constants(of: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
+def list_constants(product: Product, index: templates.Index, more: Mapping[str, int]) -> list[Any]:
     """Return the arguments that ``write_program`` declares after the arrays."""
-    arrays = _list_arrays(of)
-    numbers = [*more.values(), *_list_sizes(of).values()]
+    arrays = _list_arrays(product)
+    numbers = [*more.values(), *_list_sizes(product).values()]
     places = [argument for operand in arrays.values() for argument in operand.arguments(index)]
-    computed = ctypes.host(ctypes.ring(of.dtype))
-    values: list[np.generic] = [computed.type(number) for _, number in of.epilogue.numbers]
-    struct = layouts.pack([_collapse_batches(of)], index)
+    computed = ctypes.host(ctypes.ring(product.dtype))
+    values: list[np.generic] = [computed.type(number) for _, number in product.epilogue.numbers]
+    struct = layouts.pack([_collapse_batches(product)], index)
     return [*map(index.type, numbers), *places, *values, *([] if struct is None else [struct])]
 
 
-def _list_sizes(of: Product) -> dict[str, int]:
+def _list_sizes(product: Product) -> dict[str, int]:
     return {
-        "batches": of.batches,
-        "rows": of.rows,
-        "inner": of.inner,
-        "columns": of.columns,
-        "span": of.span,
-        "slice_by": of.slice_by,
+        "batches": product.batches,
+        "rows": product.rows,
+        "inner": product.inner,
+        "columns": product.columns,
+        "span": product.span,
+        "slice_by": product.slice_by,
     }
 
 
-def _collapse_batches(of: Product) -> layouts.Layout:
-    return layouts.collapse(of.batch, [matrix.batch for matrix in _list_arrays(of).values()])
+def _collapse_batches(product: Product) -> layouts.Layout:
+    return layouts.collapse(
+        product.batch, [matrix.batch for matrix in _list_arrays(product).values()]
+    )
 
 
 def write_program(
     title: str,
-    of: Product,
+    product: Product,
     index: templates.Index,
     more: Mapping[str, int],
     body: str,
@@ -157,32 +165,32 @@ def write_program(
     ``more`` names further constants. The body finds the types S (stored) and A (computed with),
     and calls ``AT(batch)`` once, which brings every pointer to the first element of its batch.
     """
-    element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
-    written = element if of.raw else stored
-    operands = _list_arrays(of)
+    element, stored = ctypes.ring(product.dtype), ctypes.stored(product.dtype)
+    written = element if product.raw else stored
+    operands = _list_arrays(product)
     names = list(operands)
-    rank = _collapse_batches(of).rank
+    rank = _collapse_batches(product).rank
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
     places = [
         templates.define_place(f"{name}_place", rank, "size", f"{name}_by") for name in names
     ]
     moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
-    end = define_epilogue(of.epilogue, written)
-    if ctypes.computed(of.dtype) == element:
-        library = functions.define(of.epilogue.expression, of.dtype)
+    end = define_epilogue(product.epilogue, written)
+    if ctypes.computed(product.dtype) == element:
+        library = functions.define(product.epilogue.expression, product.dtype)
     else:
         library = f"typedef {element} A;"
     return templates.write_program(
-        f"{title} {of.dtype}",
+        f"{title} {product.dtype}",
         [
-            templates.Array("a", element if of.summing else stored),
+            templates.Array("a", element if product.summing else stored),
             *(templates.Array(name, stored) for name in names[1:-1]),
             templates.Array("c", written, written=True),
         ],
         [
-            *templates.declare_indices(*more, *_list_sizes(of)),
+            *templates.declare_indices(*more, *_list_sizes(product)),
             *(parameter for name in names for parameter in operands[name].parameters(name)),
-            *(f"const A {name}_argument" for name, _ in of.epilogue.numbers),
+            *(f"const A {name}_argument" for name, _ in product.epilogue.numbers),
             *(["const Layout layout"] if rank else []),
         ],
         body,
@@ -202,28 +210,30 @@ def write_program(
     )
 
 
-def write_store(of: Product, value: str, row: str, column: str) -> str:
+def write_store(product: Product, value: str, row: str, column: str) -> str:
     """Return the statement that applies the epilogue to an element and stores it."""
-    ctype = of.c.part_type("c")
+    ctype = product.c.part_type("c")
     return (
-        f"{{ const {ctype} on_row = {of.c.part('c', 'row', row)}, "
-        f"on_column = {of.c.part('c', 'column', column)}; "
-        f"{write_put(of, value, (row, column), ('on_row', 'on_column'))} }}"
+        f"{{ const {ctype} on_row = {product.c.part('c', 'row', row)}, "
+        f"on_column = {product.c.part('c', 'column', column)}; "
+        f"{write_put(product, value, (row, column), ('on_row', 'on_column'))} }}"
     )
 
 
-def write_put(of: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
+def write_put(product: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
     """Return that statement for a place whose parts are already known, by these names.
 
     ``at``: the row and the column.
     """
     row, column = at
     places = {
-        name: f"{row} * {name}_row + {column} * {name}_column" for name, _ in of.epilogue.inputs
+        name: f"{row} * {name}_row + {column} * {name}_column"
+        for name, _ in product.epilogue.inputs
     }
-    inside = of.c.inside("c", *parts)
+    inside = product.c.inside("c", *parts)
     condition = "" if inside is None else f"if ({inside}) "
-    return f"{condition}c[{of.c.place(*parts)}] = {call_epilogue(of.epilogue, value, places)};"
+    result = call_epilogue(product.epilogue, value, places)
+    return f"{condition}c[{product.c.place(*parts)}] = {result};"
 
 
 def define_epilogue(epilogue: Epilogue, written: str) -> str:
@@ -245,12 +255,12 @@ def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> 
     return f"epilogue({', '.join(arguments)})"
 
 
-def write_sum(of: Product, value: str, total: str, low: str) -> str:
+def write_sum(product: Product, value: str, total: str, low: str) -> str:
     """Return the statement that adds ``value`` to ``total``, and the rounding error to ``low``.
 
     (Knuth's error-free sum; T is the type of the three.)
     """
-    if of.dtype.kind != "float":
+    if product.dtype.kind != "float":
         return f"{total} += {value};"
     return (
         f"{{ const T term = {value}, old = {total}, now = old + term, gap = now - old; "

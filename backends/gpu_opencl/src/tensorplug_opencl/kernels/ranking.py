@@ -37,32 +37,32 @@ BLOCK: Final = 512  # elements whose best is found, in vectors, before its place
 
 
 def arg_max(
-    runtime: Runtime, over: Walk, dtype: DType, out: TensorType
+    runtime: Runtime, walk: Walk, dtype: DType, out: TensorType
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable giving the int32 index of each row's first largest element."""
-    return _find_first(runtime, over, dtype, out, _BEFORE.format(sign=">"), folds.max_fold(dtype))
+    return _find_first(runtime, walk, dtype, out, _BEFORE.format(sign=">"), folds.max_fold(dtype))
 
 
 def arg_min(
-    runtime: Runtime, over: Walk, dtype: DType, out: TensorType
+    runtime: Runtime, walk: Walk, dtype: DType, out: TensorType
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
     """Return a callable giving the int32 index of each row's first smallest element."""
-    return _find_first(runtime, over, dtype, out, _BEFORE.format(sign="<"), folds.min_fold(dtype))
+    return _find_first(runtime, walk, dtype, out, _BEFORE.format(sign="<"), folds.min_fold(dtype))
 
 
 def _find_first(
-    runtime: Runtime, over: Walk, dtype: DType, out: TensorType, order: str, best: Fold
+    runtime: Runtime, walk: Walk, dtype: DType, out: TensorType, order: str, best: Fold
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    contiguous = over.reduced.rank == 1 and over.reduced.strides[0] == (1,)
+    contiguous = walk.reduced.rank == 1 and walk.reduced.strides[0] == (1,)
     by_blocks = contiguous and runtime.is_cpu
     search = _launch_blocks if by_blocks else _launch_walk
     parts_of = rows.count_parts_on_cpu if by_blocks else rows.count_parts
-    parts = parts_of(runtime, over.outputs, over.length)
+    parts = parts_of(runtime, walk.outputs, walk.length)
     if parts == 1:
-        return calls.make_producer(runtime, out, search(runtime, over, dtype, 1, order, best))
-    make_parts = runtime.prepare_empty(TensorType(dt.int32, (over.outputs, parts)))
-    begin = search(runtime, over, dtype, parts, order, best)
-    finish = _launch_final(runtime, over, dtype, parts, order)
+        return calls.make_producer(runtime, out, search(runtime, walk, dtype, 1, order, best))
+    make_parts = runtime.prepare_empty(TensorType(dt.int32, (walk.outputs, parts)))
+    begin = search(runtime, walk, dtype, parts, order, best)
+    finish = _launch_final(runtime, walk, dtype, parts, order)
 
     def write(x: DeviceBuffer, y: DeviceBuffer) -> None:
         candidates = make_parts()
@@ -74,7 +74,7 @@ def _find_first(
 
 def _write_program(
     title: str,
-    over: Walk,
+    walk: Walk,
     dtype: DType,
     order: str,
     index: templates.Index,
@@ -83,7 +83,7 @@ def _write_program(
     *,
     among: bool = False,
 ) -> str:
-    kept, reduced = over.kept.rank, over.reduced.rank
+    kept, reduced = walk.kept.rank, walk.reduced.rank
     fields = [("size", kept), ("by", kept), ("inner", reduced), ("inner_by", reduced)]
     struct = templates.declare_layout(fields)
     declarations = [f"typedef {ctypes.computed(dtype)} A;", order, struct]
@@ -106,25 +106,25 @@ def _write_program(
     )
 
 
-def _list_constants(over: Walk, index: templates.Index, *numbers: int) -> list[Any]:
-    packed = layouts.pack([over.kept, over.reduced], index)
+def _list_constants(walk: Walk, index: templates.Index, *numbers: int) -> list[Any]:
+    packed = layouts.pack([walk.kept, walk.reduced], index)
     return [*map(index.type, numbers), *([] if packed is None else [packed])]
 
 
 def _launch_walk(
-    runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str, _best: Fold
+    runtime: Runtime, walk: Walk, dtype: DType, parts: int, order: str, _best: Fold
 ) -> Launch:
     """Return the launch giving, for each part of each row, the index that comes first.
 
     The parts of a row are interleaved, so that neighbouring work-items read neighbouring elements:
     of one row or, if each has one part, of neighbouring rows.
     """
-    items = over.outputs * parts
-    index = layouts.index_dtype(over.outputs * over.length, items)
-    reads = "inner_place(r, layout)" if over.reduced.rank else "0"
+    items = walk.outputs * parts
+    index = layouts.index_dtype(walk.outputs * walk.length, items)
+    reads = "inner_place(r, layout)" if walk.reduced.rank else "0"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i / parts, layout)" if over.kept.rank else "0"};
+  x += {"kept_place(i / parts, layout)" if walk.kept.rank else "0"};
   int best = -1;
   A best_value = 0;
   for (index_t r = i % parts; r < length; r += parts) {{
@@ -133,28 +133,28 @@ def _launch_walk(
   }}
   y[i] = best;"""
     names = ("items", "parts", "length")
-    text = _write_program(f"first by walking {dtype}", over, dtype, order, index, names, body)
-    constants = _list_constants(over, index, items, parts, over.length)
-    runtime.check_steps(over.length // parts)
-    return runtime.launch(text, 2, constants, items, heavy=over.length // parts > rows.LONG_WALK)
+    text = _write_program(f"first by walking {dtype}", walk, dtype, order, index, names, body)
+    constants = _list_constants(walk, index, items, parts, walk.length)
+    runtime.check_steps(walk.length // parts)
+    return runtime.launch(text, 2, constants, items, heavy=walk.length // parts > rows.LONG_WALK)
 
 
 def _launch_blocks(
-    runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str, best: Fold
+    runtime: Runtime, walk: Walk, dtype: DType, parts: int, order: str, best: Fold
 ) -> Launch:
     """Return the same launch for contiguous rows; it finds the best of blocks in vectors.
 
     It then searches only the block with the best element for its place.
     """
-    items = over.outputs * parts
-    index = layouts.index_dtype(over.outputs * over.length, items)
+    items = walk.outputs * parts
+    index = layouts.index_dtype(walk.outputs * walk.length, items)
     width = vectors.choose_lanes(runtime, best.element, ctypes.stored(dtype))
     element, stored = best.element, ctypes.stored(dtype)
     load = vectors.load(stored, width, "x + at")
     wide = load if element == stored else f"convert_{element}{width}({load})"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i / parts, layout)" if over.kept.rank else "0"};
+  x += {"kept_place(i / parts, layout)" if walk.kept.rank else "0"};
   const index_t begin = i % parts * span, end = min(length, begin + span);
   A best = 0;
   index_t best_at = end;
@@ -179,39 +179,39 @@ def _launch_blocks(
     names = ("items", "parts", "length", "span")
     text = _write_program(
         f"first by blocks {dtype}",
-        over,
+        walk,
         dtype,
         f"{order}\n{vectors.declare(width, stored)}",
         index,
         names,
         body,
     )
-    span = -(-over.length // parts)
-    constants = _list_constants(over, index, items, parts, over.length, span)
+    span = -(-walk.length // parts)
+    constants = _list_constants(walk, index, items, parts, walk.length, span)
     runtime.check_steps(span)
     return runtime.launch(text, 2, constants, items, heavy=span > rows.LONG_WALK)
 
 
-def _launch_final(runtime: Runtime, over: Walk, dtype: DType, parts: int, order: str) -> Launch:
+def _launch_final(runtime: Runtime, walk: Walk, dtype: DType, parts: int, order: str) -> Launch:
     """Return the launch giving, for each row, the first of its parts' candidates."""
-    items = over.outputs
-    index = layouts.index_dtype(items * over.length)
+    items = walk.outputs
+    index = layouts.index_dtype(items * walk.length)
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i, layout)" if over.kept.rank else "0"};
+  x += {"kept_place(i, layout)" if walk.kept.rank else "0"};
   int best = -1;
   A best_value = 0;
   for (index_t part = 0; part < parts; part++) {{
     const int at = candidates[i * parts + part];
-    const A v = (A)x[{"inner_place(at, layout)" if over.reduced.rank else "0"}];
+    const A v = (A)x[{"inner_place(at, layout)" if walk.reduced.rank else "0"}];
     if (best < 0 || before(v, at, best_value, best)) {{ best = at; best_value = v; }}
   }}
   y[i] = best;"""
     names = ("items", "parts")
     text = _write_program(
-        f"first of candidates {dtype}", over, dtype, order, index, names, body, among=True
+        f"first of candidates {dtype}", walk, dtype, order, index, names, body, among=True
     )
-    constants = _list_constants(over, index, items, parts)
+    constants = _list_constants(walk, index, items, parts)
     runtime.check_steps(parts)
     return runtime.launch(text, 3, constants, items, heavy=parts > rows.LONG_WALK)
 

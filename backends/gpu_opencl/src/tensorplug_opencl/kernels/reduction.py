@@ -41,9 +41,9 @@ def _prepare(
 ) -> Call:
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    over = rows.walk(x.shape, axes)
+    walk = rows.make_walk(x.shape, axes)
     return rows.make_reducer(
-        backend.runtime, spec.name, over, x.dtype, out, fold(out.dtype), last=last
+        backend.runtime, spec.name, walk, x.dtype, out, fold(out.dtype), last=last
     )
 
 
@@ -89,7 +89,7 @@ def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
     """Return the index of the first largest element."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    return ranking.arg_max(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)
+    return ranking.arg_max(backend.runtime, rows.make_walk(x.shape, (axis,)), x.dtype, out)
 
 
 @kernels.prepare(specs.ARG_MIN)
@@ -97,4 +97,4 @@ def arg_min(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
     """Return the index of the first smallest element."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    return ranking.arg_min(backend.runtime, rows.walk(x.shape, (axis,)), x.dtype, out)
+    return ranking.arg_min(backend.runtime, rows.make_walk(x.shape, (axis,)), x.dtype, out)

@@ -35,7 +35,7 @@ __all__ = [
     "make_mapper",
     "make_plan",
     "make_reducer",
-    "walk",
+    "make_walk",
 ]
 
 GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
@@ -66,16 +66,16 @@ class Walk(NamedTuple):
         return shapes.size(self.reduced.sizes)
 
 
-def walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
+def make_walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
     """Return the walk along ``axes`` of a dense array of ``shape``."""
     strides = layouts.row_major(shape)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
 
-    def over(chosen: list[int]) -> Layout:
+    def lay_out(chosen: list[int]) -> Layout:
         sizes = tuple(shape[axis] for axis in chosen)
         return layouts.collapse(sizes, [tuple(strides[axis] for axis in chosen)])
 
-    return Walk(over(kept), over(list(axes)))
+    return Walk(lay_out(kept), lay_out(list(axes)))
 
 
 def count_parts(runtime: Runtime, outputs: int, length: int) -> int:
@@ -112,18 +112,18 @@ class Plan(NamedTuple):
         return shapes.size(self.walk.kept.sizes) * self.strips
 
 
-def make_plan(runtime: Runtime, over: Walk, width: int, *, tiled: bool = False) -> Plan:
-    """Return the plan for ``over`` with vectors of at most ``width`` elements.
+def make_plan(runtime: Runtime, walk: Walk, width: int, *, tiled: bool = False) -> Plan:
+    """Return the plan for ``walk`` with vectors of at most ``width`` elements.
 
     ``tiled``: the recipe supports tiles.
     """
-    kept, reduced = over
+    kept, reduced = walk
     if reduced.rank == 1 and reduced.strides[0] == (1,):
         if runtime.is_cpu:
             form = Form("lanes", width, kept.rank, 0)
         else:
-            form = Form("group", _choose_group(runtime, over.length), kept.rank, 0)
-        return Plan(form, over, 1)
+            form = Form("group", _choose_group(runtime, walk.length), kept.rank, 0)
+        return Plan(form, walk, 1)
     inner = 1
     if kept.rank and kept.strides[0][-1] == 1:
         inner = kept.sizes[-1]
@@ -211,7 +211,7 @@ def _launch_sized(
 def make_reducer(
     runtime: Runtime,
     title: str,
-    over: Walk,
+    walk: Walk,
     source: DType,
     out: TensorType,
     fold: Fold,
@@ -219,12 +219,12 @@ def make_reducer(
     last: str = "acc",
     total: int | None = None,
 ) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    """Return a callable that reduces a buffer along ``over`` into ``out`` (not empty).
+    """Return a callable that reduces a buffer along ``walk`` into ``out`` (not empty).
 
     ``last`` is the expression for the result once all is folded, which may name ``count``;
     ``total`` is for the recursion: the number of elements in a row of the whole reduction.
     """
-    whole = over.length if total is None else total
+    whole = walk.length if total is None else total
     between = dt.float32 if out.dtype is dt.float16 else out.dtype
 
     def then(rest: Walk, first: Launch) -> Callable[[DeviceBuffer], DeviceBuffer]:
@@ -239,26 +239,26 @@ def make_reducer(
 
         return run
 
-    runs = over.reduced
+    runs = walk.reduced
     if runs.rank > 1 and runs.strides[0][-1] == 1 and runs.sizes[-1] >= STAGED:
-        first, outer = _walk_runs(over)
+        first, outer = _walk_runs(walk)
         plan, recipe = _plan_reduction(runtime, title, first, source, between, fold, "acc")
-        rest = walk((over.outputs, outer), (1,))
+        rest = make_walk((walk.outputs, outer), (1,))
         return then(rest, launch(runtime, recipe, plan, total=whole))
-    plan, recipe = _plan_reduction(runtime, title, over, source, between, fold, "acc")
+    plan, recipe = _plan_reduction(runtime, title, walk, source, between, fold, "acc")
     parts = _count_parts(runtime, plan)
     if parts == 1:
-        plan, recipe = _plan_reduction(runtime, title, over, source, out.dtype, fold, last)
+        plan, recipe = _plan_reduction(runtime, title, walk, source, out.dtype, fold, last)
         return calls.make_producer(runtime, out, launch(runtime, recipe, plan, total=whole))
     begin = launch(runtime, recipe, plan, parts=parts, total=whole)
-    blocks = over.outputs // plan.inner
-    return then(walk((blocks, parts, plan.inner), (1,)), begin)
+    blocks = walk.outputs // plan.inner
+    return then(make_walk((blocks, parts, plan.inner), (1,)), begin)
 
 
 def _plan_reduction(
     runtime: Runtime,
     title: str,
-    over: Walk,
+    walk: Walk,
     source: DType,
     target: DType,
     fold: Fold,
@@ -266,16 +266,16 @@ def _plan_reduction(
 ) -> tuple[Plan, Recipe]:
     stored = ctypes.stored(source), ctypes.stored(target)
     plan = make_plan(
-        runtime, over, vectors.choose_lanes(runtime, fold.element, *stored), tiled=True
+        runtime, walk, vectors.choose_lanes(runtime, fold.element, *stored), tiled=True
     )
     only = Pass({"acc": fold}, ("x",), "const A acc_v = x;", cheap=True)
     name = f"{title} {source} to {target}"
     return plan, Recipe(name, fold.element, stored[1], [Read("x", stored[0])], [only], result)
 
 
-def _walk_runs(over: Walk) -> tuple[Walk, int]:
+def _walk_runs(walk: Walk) -> tuple[Walk, int]:
     """Return the walk along contiguous runs only, and how many of them each row has."""
-    kept, reduced = over
+    kept, reduced = walk
     sizes = (*kept.sizes, *reduced.sizes[:-1])
     strides = (*kept.strides[0], *reduced.strides[0][:-1])
     run = Layout(reduced.sizes[-1:], ((1,),))
@@ -285,16 +285,16 @@ def _walk_runs(over: Walk) -> tuple[Walk, int]:
 def make_mapper(
     runtime: Runtime,
     recipe: Recipe,
-    over: Walk,
+    walk: Walk,
     x: TensorType,
     out: TensorType,
     *,
     constants: Sequence[np.generic] = (),
 ) -> Callable[..., DeviceBuffer]:
-    """Return a callable of the buffers of ``recipe``'s reads, along ``over`` of arrays like ``x``.
+    """Return a callable of the buffers of ``recipe``'s reads, along ``walk`` of arrays like ``x``.
 
     The output is written element by element, or gets a number for each row.
     """
     used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
-    plan = make_plan(runtime, over, vectors.choose_lanes(runtime, *used))
+    plan = make_plan(runtime, walk, vectors.choose_lanes(runtime, *used))
     return calls.make_producer(runtime, out, launch(runtime, recipe, plan, constants=constants))

@@ -27,26 +27,26 @@ def choose_dtype(dtype: DType) -> DType:
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32
 
 
-def make_part(of: Product, number: int) -> Product:
+def make_part(product: Product, number: int) -> Product:
     """Return the product of at most ``number`` slices, none of which is empty."""
-    shape = (*of.batch, of.rows, of.columns)
+    shape = (*product.batch, product.rows, product.columns)
     strides = layouts.row_major(shape)
-    span = -(-of.inner // number)
-    return of._replace(
+    span = -(-product.inner // number)
+    return product._replace(
         c=Matrix(strides[-2], strides[-1], strides[:-2]),
         epilogue=NO_EPILOGUE,
-        slices=-(-of.inner // span),
-        slice_by=of.batches * of.rows * of.columns,
+        slices=-(-product.inner // span),
+        slice_by=product.batches * product.rows * product.columns,
         raw=True,
     )
 
 
-def launch_close(runtime: Runtime, of: Product, part: Product) -> Launch:
+def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
     """Return the launch on the parts, the epilogue's inputs and C that adds up and finishes."""
-    sums = of._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
+    sums = product._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
     index = products.choose_index(sums, items)
-    exact = of.dtype.kind == "float"
+    exact = product.dtype.kind == "float"
     value = "a[row * a_row + column * a_column + k * slice_by]"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= slice_by) return;
@@ -54,26 +54,28 @@ def launch_close(runtime: Runtime, of: Product, part: Product) -> Launch:
   AT(batch);
   T total = 0{", low = 0" if exact else ""};
   for (index_t k = 0; k < inner; k++)
-    {products.write_sum(of, value, "total", "low")}
+    {products.write_sum(product, value, "total", "low")}
   {"if (isfinite(low)) total += low;" if exact else ""}
-  {products.write_store(of, "total", "row", "column")}"""
+  {products.write_store(product, "total", "row", "column")}"""
     text = products.write_program("sum of slices", sums, index, {}, body, "typedef A T;")
     arguments = products.list_constants(sums, index, {})
-    return runtime.launch(text, 2 + len(of.epilogue.inputs), arguments, items)
+    return runtime.launch(text, 2 + len(product.epilogue.inputs), arguments, items)
 
 
 def multiply_in_slices(
-    runtime: Runtime, of: Product, number: int, launch: Callable[[Product], Launch]
+    runtime: Runtime, product: Product, number: int, launch: Callable[[Product], Launch]
 ) -> Callable[..., None]:
     """Return the product as a sum over at most ``number`` slices of the inner axis.
 
     ``launch`` prepares a product on the buffers of A, B and C; the returned callable takes those
     of A, B, the epilogue's inputs, and C.
     """
-    part = make_part(of, number)
+    part = make_part(product, number)
     multiply = launch(part)
-    make = runtime.prepare_empty(TensorType(choose_dtype(of.dtype), (part.slices, part.slice_by)))
-    close = launch_close(runtime, of, part)
+    make = runtime.prepare_empty(
+        TensorType(choose_dtype(product.dtype), (part.slices, part.slice_by))
+    )
+    close = launch_close(runtime, product, part)
 
     def run(a: DeviceBuffer, b: DeviceBuffer, *rest: DeviceBuffer) -> None:
         parts = make()
@@ -90,5 +92,5 @@ def launch_add(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch
     """
     row = Matrix(0, 1, ())
     none = Matrix(0, 0, ())
-    of = Product(dtype, (), 1, number, size, row, none, row, number * size)
-    return launch_close(runtime, of, make_part(of, number))
+    product = Product(dtype, (), 1, number, size, row, none, row, number * size)
+    return launch_close(runtime, product, make_part(product, number))

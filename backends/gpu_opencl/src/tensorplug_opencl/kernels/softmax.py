@@ -49,7 +49,7 @@ def _map_rows(
     """Return the callable of ``recipe`` along one axis of arrays of the shape of ``x``."""
     if not x.size:
         return calls.make_empty(backend.runtime, out)
-    return rows.make_mapper(backend.runtime, recipe, rows.walk(x.shape, (axis,)), x, out)
+    return rows.make_mapper(backend.runtime, recipe, rows.make_walk(x.shape, (axis,)), x, out)
 
 
 def _make_recipe(name: str, dtype: DType, reads: list[Read], passes: list[Pass]) -> Recipe:

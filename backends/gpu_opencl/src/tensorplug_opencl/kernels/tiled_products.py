@@ -65,41 +65,43 @@ def fits(runtime: Runtime, dtype: DType, tiles: Tiles) -> bool:
     return tiles.items <= device.max_work_group_size and local <= device.local_mem_size
 
 
-def count(of: Product, tiles: Tiles) -> int:
+def count(product: Product, tiles: Tiles) -> int:
     """Return how many tiles C has, in all batches."""
-    return of.batches * -(-of.rows // tiles.rows) * -(-of.columns // tiles.columns)
+    return product.batches * -(-product.rows // tiles.rows) * -(-product.columns // tiles.columns)
 
 
-def list_suited(runtime: Runtime, of: Product) -> list[Tiles]:
+def list_suited(runtime: Runtime, product: Product) -> list[Tiles]:
     """Return the tiles to try, the best first.
 
     Large tiles read least; but the part of a tile beyond C is wasted work, and the device needs
     tiles for all of its compute units.
     """
-    able = [tile for tile in TILES if tile not in FALLBACKS and fits(runtime, of.dtype, tile)]
+    fitting = [
+        tile for tile in TILES if tile not in FALLBACKS and fits(runtime, product.dtype, tile)
+    ]
     units = runtime.device.max_compute_units
 
     def cost(tiles: Tiles) -> float:
-        number = count(of, tiles)
+        number = count(product, tiles)
         waves = -(-number // units) * units  # the last wave takes as long as a full one
         reads = 1 / tiles.rows + 1 / tiles.columns
         return waves * tiles.rows * tiles.columns * (1 + 24 * reads)
 
-    return [*sorted(able, key=cost), *FALLBACKS]
+    return [*sorted(fitting, key=cost), *FALLBACKS]
 
 
-def launch(runtime: Runtime, of: Product, tiles: Tiles) -> Launch:
+def launch(runtime: Runtime, product: Product, tiles: Tiles) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     more = {
-        "tiles_down": -(-of.rows // tiles.rows),
-        "tiles_across": -(-of.columns // tiles.columns),
+        "tiles_down": -(-product.rows // tiles.rows),
+        "tiles_across": -(-product.columns // tiles.columns),
     }
-    groups = count(of, tiles) * of.slices
-    runtime.check_steps(of.span)
-    index = products.choose_index(of, groups * tiles.items)
-    text = _write_source(of, index, more, tiles)
-    arguments = products.list_constants(of, index, more)
-    arrays = 3 + len(of.epilogue.inputs)
+    groups = count(product, tiles) * product.slices
+    runtime.check_steps(product.span)
+    index = products.choose_index(product, groups * tiles.items)
+    text = _write_source(product, index, more, tiles)
+    arguments = products.list_constants(product, index, more)
+    arrays = 3 + len(product.epilogue.inputs)
     return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
 
 
@@ -252,12 +254,16 @@ class Grid(NamedTuple):
         return f"{self.name}{vector}" if self.vector == 1 else f"{self.name}{vector}.s{lane}"
 
 
-def _write_source(of: Product, index: templates.Index, more: dict[str, int], tiles: Tiles) -> str:
-    exact = of.dtype.kind == "float"
-    long = exact and of.span > LONG
+def _write_source(
+    product: Product, index: templates.Index, more: dict[str, int], tiles: Tiles
+) -> str:
+    exact = product.dtype.kind == "float"
+    long = exact and product.span > LONG
     sides = (
-        Side("a", of.a, tiles, tiles.rows, "rows", inner_first=of.a.by_rows),
-        Side("b", of.b, tiles, tiles.columns, "columns", inner_first=of.b.turned.by_rows),
+        Side("a", product.a, tiles, tiles.rows, "rows", inner_first=product.a.by_rows),
+        Side(
+            "b", product.b, tiles, tiles.columns, "columns", inner_first=product.b.turned.by_rows
+        ),
     )
     grid_a = Grid("a", tiles.rows, tiles.high, "item_row")
     grid_b = Grid("b", tiles.columns, tiles.wide, "item_column")
@@ -319,16 +325,16 @@ def _write_source(of: Product, index: templates.Index, more: dict[str, int], til
         *joins,
         "    }",
         "    }",
-        *(_write_totals(of, cells, long=long) if exact else []),
+        *(_write_totals(product, cells, long=long) if exact else []),
         "  }",
-        *_write_stores(of, grid_a, grid_b, exact=exact, long=long),
+        *_write_stores(product, grid_a, grid_b, exact=exact, long=long),
     ]
-    element = ctypes.ring(of.dtype)
+    element = ctypes.ring(product.dtype)
     wide = f"typedef {element} V1;\ntypedef {element}{VECTOR} V{VECTOR};"
     ways = " ".join(f"{'i' if side.inner_first else 'x'}{side.operand.form}" for side in sides)
     return products.write_program(
         f"matrix product in tiles {'x'.join(map(str, tiles))} {ways}",
-        of,
+        product,
         index,
         more,
         "\n".join(body),
@@ -336,7 +342,7 @@ def _write_source(of: Product, index: templates.Index, more: dict[str, int], til
     )
 
 
-def _write_totals(of: Product, cells: list[str], *, long: bool) -> list[str]:
+def _write_totals(product: Product, cells: list[str], *, long: bool) -> list[str]:
     """Return statements that add sums up: of a block to the total, of many blocks exactly."""
     lines = [f"    if ((k0 - begin) % {products.BLOCK} == 0 || k0 >= end) {{"]
     lines += [f"      total{cell} += sum{cell}; sum{cell} = 0;" for cell in cells]
@@ -344,13 +350,15 @@ def _write_totals(of: Product, cells: list[str], *, long: bool) -> list[str]:
     if long:
         lines.append(f"    if ((k0 - begin) % {LONG} == 0 || k0 >= end) {{")
         for cell in cells:
-            added = products.write_sum(of, f"total{cell}", f"far{cell}", f"low{cell}")
+            added = products.write_sum(product, f"total{cell}", f"far{cell}", f"low{cell}")
             lines.append(f"      {added} total{cell} = 0;")
         lines.append("    }")
     return lines
 
 
-def _write_stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: bool) -> list[str]:
+def _write_stores(
+    product: Product, down: Grid, across: Grid, *, exact: bool, long: bool
+) -> list[str]:
     """Return statements that store a work-item's elements, as far as they lie in C."""
     name = "far" if long else "total" if exact else "sum"
     lines = []
@@ -364,8 +372,7 @@ def _write_stores(of: Product, down: Grid, across: Grid, *, exact: bool, long: b
             if long:
                 value = f"({value} + (isfinite(low{cell}) ? low{cell} : 0))"
             lines.append(f"    {{ const index_t column = b_first + {across.place(column)};")
-            lines.append(
-                f"    if (column < columns) {products.write_store(of, value, 'row', 'column')} }}"
-            )
+            store = products.write_store(product, value, "row", "column")
+            lines.append(f"    if (column < columns) {store} }}")
         lines.append("  } }")
     return lines

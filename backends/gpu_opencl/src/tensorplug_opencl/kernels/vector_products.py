@@ -54,7 +54,7 @@ class Way(NamedTuple):
 
 
 def make_multiplier(
-    runtime: Runtime, of: Product, way: Way | None = None, cut: int | None = None
+    runtime: Runtime, product: Product, way: Way | None = None, cut: int | None = None
 ) -> Callable[..., None] | None:
     """Return a callable that enqueues the product (no axis of which is empty).
 
@@ -62,15 +62,15 @@ def make_multiplier(
     buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of slices, have
     defaults that suit the device.
     """
-    if of.rows != 1 and of.columns == 1:
-        swapped = make_multiplier(runtime, of.turned, way, cut)
+    if product.rows != 1 and product.columns == 1:
+        swapped = make_multiplier(runtime, product.turned, way, cut)
         return None if swapped is None else lambda a, b, *rest: swapped(b, a, *rest)
-    if of.rows != 1 or not _is_plain(of):
+    if product.rows != 1 or not _is_plain(product):
         return None
-    chosen = way or _choose_way(runtime, of)
+    chosen = way or _choose_way(runtime, product)
 
     def sized(width: int) -> Callable[..., None]:
-        return _multiply_slices(runtime, of, chosen._replace(width=width), cut)
+        return _multiply_slices(runtime, product, chosen._replace(width=width), cut)
 
     return (
         calls.shrink_until_allowed(sized, chosen.width)
@@ -79,92 +79,98 @@ def make_multiplier(
     )
 
 
-def _is_plain(of: Product) -> bool:
+def _is_plain(product: Product) -> bool:
     """Return whether the factors are matrices in memory, and elements of A side by side."""
     return (
-        isinstance(of.a, Matrix)
-        and isinstance(of.b, Matrix)
-        and (of.a.column == 1 or of.inner == 1)
-        and (of.b.row == 1 or of.inner == 1 or (of.b.column == 1 and of.columns > 1))
+        isinstance(product.a, Matrix)
+        and isinstance(product.b, Matrix)
+        and (product.a.column == 1 or product.inner == 1)
+        and (
+            product.b.row == 1
+            or product.inner == 1
+            or (product.b.column == 1 and product.columns > 1)
+        )
     )
 
 
-def _choose_way(runtime: Runtime, of: Product) -> Way:
-    wide = _choose_width(runtime, of) if runtime.is_cpu else 1
-    if of.columns > 1 and _lies_by_rows(of):
-        width = min(wide, 1 << (of.columns.bit_length() - 1))
-        side_by_side = -(-of.columns // width)
+def _choose_way(runtime: Runtime, product: Product) -> Way:
+    wide = _choose_width(runtime, product) if runtime.is_cpu else 1
+    if product.columns > 1 and _lies_by_rows(product):
+        width = min(wide, 1 << (product.columns.bit_length() - 1))
+        side_by_side = -(-product.columns // width)
         strips = -(-side_by_side // STRIP)
         return Way("sums", width, -(-side_by_side // strips) if runtime.is_cpu else 1)
     if runtime.is_cpu:
-        return Way("dots", wide, ROWS if of.columns >= ROWS else 1)
+        return Way("dots", wide, ROWS if product.columns >= ROWS else 1)
     most = min(GROUP, runtime.device.max_work_group_size)
-    wanted = max(FEWEST, 1 << (max(of.inner // DEEP, 1) - 1).bit_length())
+    wanted = max(FEWEST, 1 << (max(product.inner // DEEP, 1) - 1).bit_length())
     return Way("group", 1 << (min(most, wanted).bit_length() - 1))
 
 
-def _lies_by_rows(of: Product) -> bool:
+def _lies_by_rows(product: Product) -> bool:
     """Return whether the elements of B's rows lie side by side."""
-    return isinstance(of.b, Matrix) and of.b.column == 1 <= of.b.row
+    return isinstance(product.b, Matrix) and product.b.column == 1 <= product.b.row
 
 
-def _choose_width(runtime: Runtime, of: Product) -> int:
+def _choose_width(runtime: Runtime, product: Product) -> int:
     """Return how many elements there are in a vector."""
-    return vectors.choose_lanes(runtime, ctypes.ring(of.dtype), ctypes.stored(of.dtype))
+    return vectors.choose_lanes(runtime, ctypes.ring(product.dtype), ctypes.stored(product.dtype))
 
 
-def _count_blocks(of: Product, way: Way) -> int:
+def _count_blocks(product: Product, way: Way) -> int:
     """Return how many work-items, or groups, the columns of one batch take."""
-    return -(-of.columns // (way.many * (way.width if way.kind == "sums" else 1)))
+    return -(-product.columns // (way.many * (way.width if way.kind == "sums" else 1)))
 
 
-def _count_slices(runtime: Runtime, of: Product, way: Way) -> int:
+def _count_slices(runtime: Runtime, product: Product, way: Way) -> int:
     """Return into how many slices the inner axis is cut, so that the device has enough to do."""
-    units = of.batches * _count_blocks(of, way)
+    units = product.batches * _count_blocks(product, way)
     if runtime.is_cpu:
         wanted = READERS * runtime.device.max_compute_units // units
-        together = of.inner * -(-of.columns // _count_blocks(of, way))
+        together = product.inner * -(-product.columns // _count_blocks(product, way))
         return max(1, min(wanted, together // SLICE))
     share = way.width if way.kind == "group" else 1
     wanted = runtime.parallel_items // (units * share)
-    return max(1, min(wanted, of.inner // (SHORTEST * share)))
+    return max(1, min(wanted, product.inner // (SHORTEST * share)))
 
 
 def _multiply_slices(
-    runtime: Runtime, of: Product, way: Way, cut: int | None
+    runtime: Runtime, product: Product, way: Way, cut: int | None
 ) -> Callable[..., None]:
-    number = cut if cut is not None else _count_slices(runtime, of, way)
+    number = cut if cut is not None else _count_slices(runtime, product, way)
     if number == 1:
-        return _launch(runtime, of, way)
-    return slices.multiply_in_slices(runtime, of, number, lambda part: _launch(runtime, part, way))
+        return _launch(runtime, product, way)
+    return slices.multiply_in_slices(
+        runtime, product, number, lambda part: _launch(runtime, part, way)
+    )
 
 
-def _launch(runtime: Runtime, of: Product, way: Way) -> Launch:
+def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
-    blocks = _count_blocks(of, way)
-    units = of.batches * blocks * of.slices
+    blocks = _count_blocks(product, way)
+    units = product.batches * blocks * product.slices
     items = units * way.width if way.kind == "group" else units
     more = {"items": units, "blocks": blocks, "many": way.many}
-    index = products.choose_index(of, items)
+    index = products.choose_index(product, items)
     write = {"dots": _write_dots, "group": _write_group, "sums": _write_sums}[way.kind]
-    element = ctypes.ring(of.dtype)
+    element = ctypes.ring(product.dtype)
     wide = f"{element}{way.width}" if _uses_vectors(way) else element
-    loads = vectors.declare(way.width, _choose_read_type(of)) if _uses_vectors(way) else ""
+    loads = vectors.declare(way.width, _choose_read_type(product)) if _uses_vectors(way) else ""
     title = f"vector times matrix, {way.kind} of {way.width}"
     text = products.write_program(
         title,
-        of,
+        product,
         index,
         more,
-        "\n".join([*_write_place(way), *write(of, way)]),
+        "\n".join([*_write_place(way), *write(product, way)]),
         f"typedef {wide} T;\n{loads}",
     )
-    arguments: list[Any] = products.list_constants(of, index, more)
-    runtime.check_steps(of.span // (way.width if way.kind == "group" else 1))
-    arrays = 3 + len(of.epilogue.inputs)
+    arguments: list[Any] = products.list_constants(product, index, more)
+    runtime.check_steps(product.span // (way.width if way.kind == "group" else 1))
+    arrays = 3 + len(product.epilogue.inputs)
     if way.kind == "group":
         return runtime.launch(text, arrays, arguments, items, group=way.width)
-    elements = of.span * -(-of.columns // blocks)
+    elements = product.span * -(-product.columns // blocks)
     if runtime.is_cpu and elements > SHARE // 2:
         return runtime.launch(text, arrays, arguments, items, group=1)
     # A small product is one group: it takes one thread, and does not wait for another to wake.
@@ -180,17 +186,19 @@ def _uses_vectors(way: Way) -> bool:
     return way.kind != "group" and way.width > 1
 
 
-def _choose_read_type(of: Product) -> str:
+def _choose_read_type(product: Product) -> str:
     """Return the type in which elements are read: integers as unsigned ones of their size."""
-    element, stored = ctypes.ring(of.dtype), ctypes.stored(of.dtype)
-    same = of.dtype.kind != "float" and of.dtype.itemsize == ctypes.host(element).itemsize
+    element, stored = ctypes.ring(product.dtype), ctypes.stored(product.dtype)
+    same = (
+        product.dtype.kind != "float" and product.dtype.itemsize == ctypes.host(element).itemsize
+    )
     return element if same else stored
 
 
-def _write_load(of: Product, way: Way, pointer: str) -> str:
+def _write_load(product: Product, way: Way, pointer: str) -> str:
     if not _uses_vectors(way):
         return f"(A)(*({pointer}))"
-    element, read = ctypes.ring(of.dtype), _choose_read_type(of)
+    element, read = ctypes.ring(product.dtype), _choose_read_type(product)
     value = vectors.load(read, way.width, pointer)
     return value if read == element else f"convert_{element}{way.width}({value})"
 
@@ -206,21 +214,23 @@ def _write_place(way: Way) -> Iterator[str]:
   c += slice * slice_by;"""
 
 
-def _is_exact(of: Product) -> bool:
-    return of.dtype.kind == "float"
+def _is_exact(product: Product) -> bool:
+    return product.dtype.kind == "float"
 
 
-def _declare_state(of: Product, *names: str, ctype: str = "T") -> str:
-    both = [f"{name} = 0, {name}_low = 0" if _is_exact(of) else f"{name} = 0" for name in names]
+def _declare_state(product: Product, *names: str, ctype: str = "T") -> str:
+    both = [
+        f"{name} = 0, {name}_low = 0" if _is_exact(product) else f"{name} = 0" for name in names
+    ]
     return f"  {ctype} {', '.join(both)};"
 
 
-def _write_closed(of: Product, name: str, low: str) -> str:
+def _write_closed(product: Product, name: str, low: str) -> str:
     """Return the expression of a sum plus its rounding error, unless that is NaN."""
-    return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _is_exact(of) else name
+    return f"({low} - {low} == 0 ? {name} + {low} : {name})" if _is_exact(product) else name
 
 
-def _write_dots(of: Product, way: Way) -> Iterator[str]:
+def _write_dots(product: Product, way: Way) -> Iterator[str]:
     """Yield the body for pieces of memory that a work-item walks along in vectors."""
     width, rows = way.width, range(way.many)
     yield f"  const index_t first = block * {way.many};"
@@ -229,7 +239,7 @@ def _write_dots(of: Product, way: Way) -> Iterator[str]:
             f"  global const S *row{r} = b + "
             f"(first + {r} < columns ? first + {r} : columns - 1) * b_column;"
         )
-    yield _declare_state(of, *(f"total{r}" for r in rows))
+    yield _declare_state(product, *(f"total{r}" for r in rows))
     sums = ", ".join(f"sum{r} = 0" for r in rows)
     yield f"""  index_t k = begin;
   while (k + {width} <= end) {{
@@ -238,12 +248,12 @@ def _write_dots(of: Product, way: Way) -> Iterator[str]:
     {{
 #pragma OPENCL FP_CONTRACT ON
     for (; k + {width} <= stop; k += {width}) {{
-      const T x = {_write_load(of, way, "a + k")};"""
+      const T x = {_write_load(product, way, "a + k")};"""
     for r in rows:
-        yield f"      sum{r} = JOIN({_write_load(of, way, f'row{r} + k')}, x, sum{r});"
+        yield f"      sum{r} = JOIN({_write_load(product, way, f'row{r} + k')}, x, sum{r});"
     yield "    }\n    }"
     for r in rows:
-        yield f"    {products.write_sum(of, f'sum{r}', f'total{r}', f'total{r}_low')}"
+        yield f"    {products.write_sum(product, f'sum{r}', f'total{r}', f'total{r}_low')}"
     yield f"  }}\n  A {', '.join(f'rest{r} = 0' for r in rows)};"
     yield "  {\n#pragma OPENCL FP_CONTRACT ON\n  for (; k < end; k++) {\n    const A x = (A)a[k];"
     for r in rows:
@@ -251,24 +261,24 @@ def _write_dots(of: Product, way: Way) -> Iterator[str]:
     yield "  }\n  }"
     for r in rows:
         yield f"  if (first + {r} < columns) {{"
-        yield from _write_across(of, width, f"total{r}")
+        yield from _write_across(product, width, f"total{r}")
         yield f"  const A value = across + rest{r};"
-        yield f"  {products.write_store(of, 'value', '0', f'(first + {r})')} }}"
+        yield f"  {products.write_store(product, 'value', '0', f'(first + {r})')} }}"
 
 
-def _write_across(of: Product, width: int, name: str) -> Iterator[str]:
+def _write_across(product: Product, width: int, name: str) -> Iterator[str]:
     """Yield the declaration of ``across``, the sum of a vector's elements, half by half."""
     last = "across" if width == 1 else f"by{width}"
-    yield f"  const T {last} = {_write_closed(of, name, f'{name}_low')};"
+    yield f"  const T {last} = {_write_closed(product, name, f'{name}_low')};"
     while width > 1:
         width //= 2
-        ctype = f"{ctypes.ring(of.dtype)}{width}" if width > 1 else "A"
+        ctype = f"{ctypes.ring(product.dtype)}{width}" if width > 1 else "A"
         new = f"by{width}" if width > 1 else "across"
         yield f"  const {ctype} {new} = {last}.lo + {last}.hi;"
         last = new
 
 
-def _write_group(of: Product, way: Way) -> Iterator[str]:
+def _write_group(product: Product, way: Way) -> Iterator[str]:
     """Yield the body for pieces of memory that a group shares."""
     size = way.width
     terms = [
@@ -277,7 +287,7 @@ def _write_group(of: Product, way: Way) -> Iterator[str]:
     yield f"""  local A shared[{size}];
   const index_t lane = get_local_id(0);
   b += block * b_column;
-{_declare_state(of, "total")}
+{_declare_state(product, "total")}
   index_t k = begin + lane;
   for (; k + {(DEEP - 1) * size} < end; k += {DEEP * size}) {{
     A sum = 0;
@@ -285,27 +295,27 @@ def _write_group(of: Product, way: Way) -> Iterator[str]:
 #pragma OPENCL FP_CONTRACT ON"""
     yield from terms
     yield f"""    }}
-    {products.write_sum(of, "sum", "total", "total_low")}
+    {products.write_sum(product, "sum", "total", "total_low")}
   }}
   for (; k < end; k += {size}) {{
     const A product = (A)b[k] * (A)a[k];
-    {products.write_sum(of, "product", "total", "total_low")}
+    {products.write_sum(product, "product", "total", "total_low")}
   }}
-  shared[lane] = {_write_closed(of, "total", "total_low")};
+  shared[lane] = {_write_closed(product, "total", "total_low")};
   barrier(CLK_LOCAL_MEM_FENCE);
   for (index_t half_way = {size // 2}; half_way; half_way >>= 1) {{
     if (lane < half_way) shared[lane] += shared[lane + half_way];
     barrier(CLK_LOCAL_MEM_FENCE);
   }}
-  if (lane == 0) {products.write_store(of, "shared[0]", "0", "block")}"""
+  if (lane == 0) {products.write_store(product, "shared[0]", "0", "block")}"""
 
 
-def _write_sums(of: Product, way: Way) -> Iterator[str]:
+def _write_sums(product: Product, way: Way) -> Iterator[str]:
     """Yield the body for rows of B that are added up."""
     width = way.width
     size = STRIP if way.many > 1 else 1  # arrays of one element can be registers
-    low = f", low[{size}]" if _is_exact(of) else ""
-    clear = "low[t] = 0; " if _is_exact(of) else ""
+    low = f", low[{size}]" if _is_exact(product) else ""
+    clear = "low[t] = 0; " if _is_exact(product) else ""
     for_each = (
         "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
     )
@@ -326,13 +336,13 @@ def _write_sums(of: Product, way: Way) -> Iterator[str]:
         yield f"    {for_each} {{ {at} T sum = 0; {{"
         yield "#pragma OPENCL FP_CONTRACT ON"
         for n in range(deep):
-            yield f"      sum = JOIN({_write_load(of, way, f'row{n} + at')}, (T)x{n}, sum);"
-        added = products.write_sum(of, "sum", "total[t]", "low[t]")
+            yield f"      sum = JOIN({_write_load(product, way, f'row{n} + at')}, (T)x{n}, sum);"
+        added = products.write_sum(product, "sum", "total[t]", "low[t]")
         yield f"      }}\n      {added}\n    }}\n  }}"
     element = "closed.lane[lane]"
     yield f"""  {for_each} {{ {at}
     union {{ A lane[{width}]; T all; }} closed;
-    closed.all = {_write_closed(of, "total[t]", "low[t]")};
+    closed.all = {_write_closed(product, "total[t]", "low[t]")};
     for (index_t lane = 0; lane < {width}; lane++)
-      {products.write_store(of, element, "0", "(at + lane)")}
+      {products.write_store(product, element, "0", "(at + lane)")}
   }}"""

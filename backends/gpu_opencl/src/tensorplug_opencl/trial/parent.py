@@ -115,14 +115,14 @@ def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> 
     for line in output.splitlines():
         if not line.endswith("}"):
             break  # it was killed while it wrote this
-        told = json.loads(line)
-        if "begin" in told:
-            at = told["begin"]
-        elif "end" in told:
-            if told["wrong"]:
-                failed[told["end"]] = told["wrong"]
+        message = json.loads(line)
+        if "begin" in message:
+            at = message["begin"]
+        elif "end" in message:
+            if message["wrong"]:
+                failed[message["end"]] = message["wrong"]
             else:
-                passed.append(told["end"])
+                passed.append(message["end"])
             at = "start"
         else:
             done = True

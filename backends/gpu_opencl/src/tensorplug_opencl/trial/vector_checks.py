@@ -122,7 +122,7 @@ def _write_real_folds(ctype: str, width: int) -> str:
     half = width // 2
     even = "".join(f"{2 * lane:x}" for lane in range(half))
     odd = "".join(f"{2 * lane + 1:x}" for lane in range(half))
-    of = {1: ctype}.get(half, f"{ctype}{half}")
+    part = {1: ctype}.get(half, f"{ctype}{half}")
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * 2;
   {wide} sums = ({wide})(0), low = ({wide})(0), most = ({wide})(-INFINITY);
@@ -148,7 +148,7 @@ kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
 kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {width};
   const {wide} v = vload{width}(0, x);
-  const {of} re = v.{"s" + even}, im = v.{"s" + odd};
+  const {part} re = v.{"s" + even}, im = v.{"s" + odd};
   {wide} z; z.{"s" + even} = re - im; z.{"s" + odd} = re + im;
   vstore{width}(z, 0, y);
 }}"""

@@ -61,36 +61,36 @@ def recall(key: str) -> Verdict | None:
     if content is None:
         return None
     try:
-        told = json.loads(content)
+        record = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return _parse(told)
+    return _parse(record)
 
 
-def _parse(told: Any) -> Verdict | None:
+def _parse(record: Any) -> Verdict | None:
     """Return the verdict in the content of a file; None if the content is not a verdict."""
-    if not isinstance(told, dict) or told.get("state") not in get_args(State):
+    if not isinstance(record, dict) or record.get("state") not in get_args(State):
         return None
-    limits, findings = told.get("limits"), told.get("findings")
+    limits, findings = record.get("limits"), record.get("findings")
     if not isinstance(limits, dict) or not isinstance(findings, list):
         return None
     kinds = {name: type(value) for name, value in NO_LIMITS._asdict().items()}
     if {name: type(value) for name, value in limits.items()} != kinds:
         return None
-    return Verdict(told["state"], Limits(**limits), tuple(map(str, findings)))
+    return Verdict(record["state"], Limits(**limits), tuple(map(str, findings)))
 
 
 def keep(key: str, verdict: Verdict, device: cl.Device) -> None:
     """Remember ``verdict``."""
     file = _find_file(key)
     if file is not None:
-        told = {
+        record = {
             "state": verdict.state,
             "limits": verdict.limits._asdict(),
             "findings": verdict.findings,
             "device": identity.read_facts(device),
         }
-        cache_folder.write(file, json.dumps(told, indent=1).encode())
+        cache_folder.write(file, json.dumps(record, indent=1).encode())
 
 
 def _find_file(key: str) -> Path | None:
