@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,11 @@ from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.primitives import PRIMITIVES
 
 from .complex_functions import HOLOMORPHIC, LOSSES, W, Z
+from .complex_points import COMPLEX_POINTS, MOVED, SPECS, has_rule
+from .gradient_points import as_function
+
+if TYPE_CHECKING:
+    from .samples import Case
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -96,3 +101,19 @@ def test_holomorphic_functions_against_jax(ours: Any, theirs: Any) -> None:
     close(tp.grad(lambda z: tp.sum(ours(z)), holomorphic=True)(tp.asarray(Z)), expected)
     _, ours_vjp = tp.vjp(ours, tp.asarray(Z))
     close(ours_vjp(tp.asarray(W))[0], wanted)
+
+
+# Kernels at the points that the conformance suite does not have --------------------------
+
+
+@pytest.mark.parametrize("case", MOVED, ids=str)
+def test_kernels_in_first_and_second_order(case: Case) -> None:
+    f, args = as_function(case)
+    check_grads(f, args, order=2)
+
+
+def test_every_rule_of_complex_numbers_has_a_point() -> None:
+    inputs = {(spec.name, name) for spec in SPECS.values() for name in spec.input_names}
+    covered = {(case.kernel, name) for case in COMPLEX_POINTS for name in case.wrt}
+    missing = sorted({key for key in inputs if has_rule(*key)} - covered)
+    assert not missing, f"no complex point for {missing}"

@@ -10,7 +10,9 @@ import pytest
 import tensorplug as tp
 from tensorplug import KernelSpec
 from tensorplug.contract import attributes
-from tensorplug.errors import NotConnectedError
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.errors import KernelNotFoundError, NotConnectedError
 from tensorplug.plugins import catalogue
 from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.denominator import entries
@@ -224,3 +226,35 @@ def test_removing_and_restoring_the_native_kernel_changes_the_way_and_not_the_va
         assert tp.explain("Softmax", [x]).how == "native"
         np.testing.assert_array_equal(tp.nn.softmax(x).numpy(), np.zeros((1, 3), np.float32))
     np.testing.assert_allclose(tp.nn.softmax(x).numpy(), before, rtol=1e-6)
+
+
+# Dtypes ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_tanh() -> Iterator[None]:
+    """Run without the native Tanh, and without fallback."""
+    with isolated_engine("cpu") as engine:
+        engine.fallback = "error"
+        tp.unregister_kernel("Tanh", "cpu")
+        yield
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
+def test_a_decomposition_serves_its_dtypes(without_tanh: None, dtype: dt.DType) -> None:
+    x = tp.asarray([0.5], dtype=dtype)
+    y = tp.tanh(x)
+    assert y.type == x.type
+    assert abs(y.item() - 0.46211715726000975) < 1e-7
+    assert tp.explain("Tanh", dtype=dtype).how == "decomposed"
+
+
+def test_other_dtypes_are_refused_with_the_reason(without_tanh: None) -> None:
+    with pytest.raises(KernelNotFoundError, match="does not take complex64"):
+        tp.tanh(tp.asarray([0.5j]))
+    for explanation in (
+        tp.explain("Tanh", dtype="complex64"),
+        tp.explain("Tanh", [TensorType(dt.complex64, (1,))]),
+    ):
+        assert explanation.how is None
+        assert "does not take complex64" in str(explanation)

@@ -48,7 +48,7 @@ def test_every_stop_says_why() -> None:
     assert not silent, f"stops without a reason: {silent}"
 
 
-# Rules of complex numbers alone: see test_complex_kernels.
+# Rules of complex numbers alone: see test_complex_gradients.
 OF_COMPLEX = {("FFT", "input"), ("IFFT", "input"), ("IRFFT", "input"), ("ComplexAbs", "x")}
 
 

@@ -1,4 +1,4 @@
-"""Sorting against Python's sort, which is stable, with a key that puts NaN last."""
+"""Sorting with NaN of both signs, against Python's stable sort; searching in sorted sequences."""
 
 from __future__ import annotations
 
@@ -70,10 +70,36 @@ def test_unstable_sorts_have_the_same_values():
     np.testing.assert_array_equal(picked, np.sort(x))
 
 
+# Searching ----------------------------------------------------------------------------------
+
+
+def places(actual, expected):
+    wanted = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (tp.int32, wanted.shape)
+    np.testing.assert_array_equal(actual.numpy(), wanted)
+
+
+def test_numbers_sorters_and_mixed_dtypes():
+    x1 = np.array([5, 1, 3], np.int32)
+    sorter = tp.argsort(x1)
+    places(tp.searchsorted(x1, 3, sorter=sorter), 1)
+    places(tp.searchsorted(x1, [0, 9, 4], sorter=sorter), [0, 3, 2])
+    places(tp.searchsorted(np.array([1, 2], np.int32), 1.5), 1)
+    places(tp.searchsorted(np.array([1.0, 2.0]), np.array([2], np.int8), side="right"), [2])
+    places(tp.lower_bound([1, 2, 2], [2]), [1])
+    places(tp.upper_bound([1, 2, 2], [2]), [3])
+
+
+M = np.zeros((2, 3), np.float32)
 BAD = [
     (lambda: tp.sort(1.0), ShapeError, "Sort.*axis -1"),
     (lambda: tp.argsort([1.0], axis=1), ShapeError, "ArgSort.*axis.* 1"),
     (lambda: tp.sort([1.0], descending=1), ArgumentError, "'descending': must be True or Fal"),
+    (lambda: tp.searchsorted(1.0, M), ShapeError, "sorted_sequence must have at least rank 1"),
+    (lambda: tp.searchsorted(M, M[:1]), ShapeError, "must have rank 1, or the sizes of values"),
+    (lambda: tp.searchsorted(M, 1.0), ShapeError, "must have rank 1, or the sizes of values"),
+    (lambda: tp.searchsorted(M[0], M, side="up"), ArgumentError, "one of 'left', 'right', got"),
+    (lambda: tp.searchsorted(M, M, sorter=[0]), ArgumentError, "x1 and sorter must"),
 ]
 
 
