@@ -89,10 +89,10 @@ def call(request, context) -> Callable[..., Any]:
             run = dispatch_multiple if spec.multiple_outputs else dispatch
             run(spec, *tensors, **attributes)
             result = run(spec, *tensors, **attributes)  # now from the plan cache
-        several = result if isinstance(result, list) else [result]
-        for tensor_ in several:
-            assert context.device.backend.describe(tensor_._buffer) == tensor_.type
-        arrays = [tensor_._buffer for tensor_ in several]
+        results = result if isinstance(result, list) else [result]
+        for output in results:
+            assert context.device.backend.describe(output._buffer) == output.type
+        arrays = [output._buffer for output in results]
         return arrays if isinstance(result, list) else arrays[0]
 
     return run

@@ -53,7 +53,7 @@ def test_fill(call, near, value, dtype, expected, shape):
         (1, "string", DTypeError),
     ],
 )
-def test_fill_refuses_what_does_not_fit(call, value, dtype, error):
+def test_fill_refuses_numbers_out_of_range(call, value, dtype, error):
     with pytest.raises(error, match=dtype):
         call(ops.FILL, shape=(2,), value=value, dtype=dtype)
 

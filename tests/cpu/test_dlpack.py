@@ -83,7 +83,7 @@ def test_allocations_of_memory_that_others_own():
     assert len({backend.allocation(view)[0] for view in views}) == 1
 
 
-def test_memory_counts_what_is_lent_once():
+def test_shared_memory_counts_once():
     gc.collect()
     before = tp.memory()["cpu"]
     lent = [tp.from_dlpack(np.zeros((4, 3)))]
@@ -129,7 +129,7 @@ def test_to_torch(torch, dtype):
         assert taken.data_ptr() == address(x) or layout == "empty"
 
 
-def test_what_torch_writes_is_seen(torch):
+def test_writes_of_torch_are_visible(torch):
     x = creation.zeros((3,))
     taken = torch.from_dlpack(x, device="cpu")
     apart = torch.from_dlpack(x, copy=True)
@@ -138,7 +138,7 @@ def test_what_torch_writes_is_seen(torch):
 
 
 @pytest.mark.parametrize("convert", ["as_tensor", "tensor", "asarray"])
-def test_torch_takes_a_tensor_for_an_array(torch, convert):
+def test_torch_imports_a_tensor(torch, convert):
     for x in (creation.asarray([[1.0, 2.0], [3.0, 4.0]]), creation.asarray(5)):
         taken = getattr(torch, convert)(x)
         assert (str(taken.dtype), taken.tolist()) == (f"torch.{x.dtype}", x.tolist())
@@ -177,7 +177,7 @@ def test_torch_memory_is_released_with_the_tensor(torch):
     assert released == [True]
 
 
-def test_a_tensor_outlives_what_torch_sees(torch):
+def test_tensor_outlives_its_torch_view(torch):
     x = creation.asarray([1.0, 2.0])
     taken = torch.from_dlpack(x)
     x.dispose()
@@ -185,7 +185,7 @@ def test_a_tensor_outlives_what_torch_sees(torch):
     assert taken.tolist() == [1, 2]
 
 
-def test_what_torch_does_not_export(torch):
+def test_unsupported_torch_tensors(torch):
     leaf = torch.ones(2, requires_grad=True)
     refused = [
         (leaf, BufferError, r"use tensor\.detach"),

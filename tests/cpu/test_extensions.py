@@ -61,7 +61,7 @@ def test_shapes_that_do_not_fit_are_refused():
         elementwise(work, types((2,)))(np.zeros(2), np.zeros(3), np.zeros(()), None)
 
 
-def test_what_a_thread_raises_is_raised():
+def test_error_of_a_thread_is_raised():
     def fails(results, _inputs):
         if len(results[0]) < extensions._BLOCK:
             raise ZeroDivisionError("in the last block")
@@ -91,7 +91,7 @@ def test_each_piece_is_done_once(count):
 
 @pytest.mark.usefixtures("three_threads")
 @pytest.mark.parametrize("count", [2, 3])
-def test_pieces_are_done_at_the_same_time_quietly_and_blas_has_one_thread(count):
+def test_pieces_run_in_parallel_with_one_blas_thread_each(count):
     """They wait for one another; NumPy would warn, which is an error in tests."""
     meeting = threading.Barrier(count)
     found = []
@@ -110,7 +110,7 @@ def test_pieces_are_done_at_the_same_time_quietly_and_blas_has_one_thread(count)
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_the_last_who_leaves_gives_blas_its_threads_back():
+def test_blas_threads_are_restored():
     with threadpool_limits(3, user_api="blas"):
         seen = []
         for step in (one_thread_each.__enter__,) * 2 + (one_thread_each.__exit__,) * 2:
@@ -125,7 +125,7 @@ def test_the_last_who_leaves_gives_blas_its_threads_back():
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_a_piece_that_shares_out_does_all_of_it_itself():
+def test_nested_share_out_stays_in_its_thread():
     """All threads are taken by pieces that would wait for a free one."""
     meeting = threading.Barrier(3)
     found = []
@@ -140,7 +140,7 @@ def test_a_piece_that_shares_out_does_all_of_it_itself():
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_what_a_piece_raises_is_raised_and_the_rest_is_left():
+def test_error_of_a_piece_stops_the_rest():
     begun = []
 
     def fails(number):

@@ -51,7 +51,7 @@ def numbers(*shape: int, dtype: Any = np.float32) -> tp.Tensor:
     return tp.asarray((RNG.standard_normal(shape) * 3).astype(dtype))
 
 
-def test_a_chain_is_one_call():
+def test_chain_becomes_one_call():
     def f(x, y):
         return tp.maximum(tp.sqrt(tp.abs(x * 2 + y)), 0.5) / (y * y + 1)
 
@@ -61,7 +61,7 @@ def test_a_chain_is_one_call():
     check(f, numbers(11, 9), numbers(11, 9), groups=[chain])
 
 
-def test_what_is_wanted_outside_is_kept():
+def test_results_used_outside_are_outputs():
     def f(x):
         a = tp.sin(x)
         b = a * a
@@ -108,7 +108,7 @@ def test_transposed_inputs():
     check(lambda x: (x.T + 1) * 2, numbers(12, 20), groups=["Transpose", "Add+Multiply"])
 
 
-def test_a_result_that_others_use_closes_a_chain():
+def test_result_used_outside_ends_a_chain():
     def f(x):
         a = x * 2
         b = a + 1
@@ -190,7 +190,7 @@ def test_inputs_are_not_written_into():
     np.testing.assert_array_equal(y.numpy(), before[1])
 
 
-def test_a_kernel_that_replaces_one_of_ours_is_left_alone():
+def test_replaced_kernel_is_not_fused():
     def shifted(x):
         return np.sin(x) + 1
 
@@ -238,7 +238,7 @@ def close(f: Any, *args: Any, groups: list[str]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_sum_of_all_ends_a_chain(dtype):
+def test_sum_of_all_elements_is_an_epilogue(dtype):
     x = numbers(1000, dtype=dtype)
     close(lambda x: tp.sum(tp.abs(x) + 1), x, groups=["Abs+Add+Sum"])
     close(lambda x: tp.mean(tp.abs(x) + 1), x, groups=["Abs+Add+Mean"])
@@ -249,7 +249,7 @@ def test_a_sum_of_all_ends_a_chain(dtype):
     close(lambda x: tp.mean((x * x + column) * column + 50), square, groups=[chain])
 
 
-def test_several_ends_and_a_result():
+def test_multiple_epilogues_and_a_result():
     def f(x):
         y = tp.abs(x) + 1
         return tp.sum(y), tp.mean(y * 2), y
@@ -259,7 +259,7 @@ def test_several_ends_and_a_result():
     close(lambda x: f(x)[:2], numbers(1000), groups=chain)
 
 
-def test_what_uses_a_sum_comes_after_it():
+def test_use_of_a_sum_comes_after_its_chain():
     def f(x):
         y = tp.abs(x) + 1
         return y / tp.sum(y) - 0.5

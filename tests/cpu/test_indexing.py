@@ -151,7 +151,7 @@ def test_one_hot(call, dtype, indices, depth, on, off):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_one_hot_ignores_what_is_outside(call, dtype):
+def test_one_hot_ignores_indices_out_of_range(call, dtype):
     limits = np.iinfo(dtype)
     result = call(ops.ONE_HOT, np.array([limits.max, limits.min, 1], dtype), depth=2, dtype="int8")
     lowest = [0, 0] if limits.min else [1, 0]

@@ -112,7 +112,7 @@ def test_faults_are_seen(replaced, act, fault):
 
 
 @pytest.mark.parametrize("act", [act for _, act in FINE], ids=[what for what, _ in FINE])
-def test_what_is_no_fault(replaced, act):
+def test_kernel_without_a_leak(replaced, act):
     replaced(adding(act))
     x, y = creation.asarray([1.0, 2.0]), creation.asarray([3.0, 4.0])
     for _ in range(3):
@@ -167,12 +167,12 @@ def test_counts_are_exact(make, number):
         (np.frombuffer(bytearray(8), np.int16).reshape(2, 2), False),
     ],
 )
-def test_whose_memory_it_is(array, owns):
+def test_owner_of_memory(array, owns):
     assert CpuBackend().counts(array) is owns
     assert not tracemalloc.is_tracing()
 
 
-def test_it_can_count():
+def test_backend_counts_buffers():
     assert isinstance(CpuBackend(), CountsBuffers)
 
 

@@ -37,7 +37,7 @@ def address(array: Any) -> int:
     return int(np.asarray(array).__array_interface__["data"][0])
 
 
-def test_a_dead_result_makes_room_for_the_next(matrix):
+def test_memory_of_a_dead_result_is_reused(matrix):
     y = matrix + matrix
     where = address(y)
     kept = y.numpy().copy()
@@ -64,7 +64,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("what", VIEWS)
-def test_it_is_not_handed_out_while_it_is_seen(what, matrix):
+def test_visible_memory_is_not_reused(what, matrix):
     y = matrix + 1.0
     where = address(y)
     view = VIEWS[what](y)
@@ -97,7 +97,7 @@ def test_small_results_are_not_recycled():
     assert memory_pool.pool.pieces == before
 
 
-def test_memory_tells_what_lies_idle(matrix):
+def test_memory_reports_idle_pieces(matrix):
     nbytes = (matrix + 1.0).nbytes
     gc.collect()
     found = tp.memory()["cpu"].backend
@@ -111,7 +111,7 @@ def test_memory_tells_what_lies_idle(matrix):
 # The pool by itself -----------------------------------------------------------------------
 
 
-def test_it_is_bounded():
+def test_pool_is_bounded():
     pool = Pool(3 * LARGE)
     arrays = [pool.empty((LARGE // 4,), FLOAT) for _ in range(5)]
     assert (pool.bytes, pool.pieces) == (0, 0)
@@ -121,7 +121,7 @@ def test_it_is_bounded():
     assert (pool.bytes, pool.pieces) == (0, 0)
 
 
-def test_what_nobody_wants_is_given_up():
+def test_idle_pieces_are_freed():
     pool = Pool(1 << 30)
     pool.empty((LARGE,), FLOAT)
     assert pool.pieces == 1
@@ -235,7 +235,7 @@ def test_results_are_laid_out_as_their_inputs():
     np.testing.assert_array_equal(result, np.exp(turned))
 
 
-def test_what_a_part_raises_is_raised():
+def test_error_of_a_part_is_raised():
     done = []
 
     def work(result, part):
@@ -251,7 +251,7 @@ def test_what_a_part_raises_is_raised():
     assert sorted(done) == [0, 4]
 
 
-def test_nobody_hears_of_floating_point_flags(matrix):
+def test_no_floating_point_warnings(matrix):
     with np.errstate(all="raise"):
         assert np.isinf(tp.exp(matrix * 1e5).numpy()).any()
 

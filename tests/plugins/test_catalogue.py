@@ -83,7 +83,7 @@ def test_tables_of_every_family(package, kind, collect, family):
 
 
 @pytest.mark.parametrize("package", ["gradients", "decompositions"])
-def test_table_under_a_name_nobody_looks_for(package, family):
+def test_table_under_an_unexpected_name(package, family):
     __import__(f"tensorplug.{package}")
     kind = {"gradients": "GradientTable", "decompositions": "DecompositionTable"}[package]
     family(

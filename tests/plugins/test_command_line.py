@@ -150,7 +150,7 @@ def full_backend(name: str, more: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_doctor_survives_what_is_broken(site: Site, name: str) -> None:
+def test_doctor_on_broken_backends(site: Site, name: str) -> None:
     more, finding, advice = BROKEN[name]
     site.install(full_backend(name, more))
     code, lines = answer(site, "doctor", name, "--timeout", "20")
@@ -213,7 +213,7 @@ def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:
         ),
     ],
 )
-def test_the_doctor_names_what_to_do(site: Site, source: str, finding: str, advice: str) -> None:
+def test_advice_of_the_doctor(site: Site, source: str, finding: str, advice: str) -> None:
     site.install(backend("odd", source))
     code, lines = answer(site, "doctor", "odd")
     assert code == 1
@@ -222,7 +222,7 @@ def test_the_doctor_names_what_to_do(site: Site, source: str, finding: str, advi
     assert advice in failed["advice"]
 
 
-def test_what_does_not_fit_is_not_even_tried(site: Site) -> None:
+def test_incompatible_backend_is_not_tried(site: Site) -> None:
     site.install(backend("old", NEVER, requires=("tensorplug<0.1",)))
     code, lines = answer(site, "doctor", "old")
     assert code == 1

@@ -55,13 +55,13 @@ def recorded(contract):
     return (CONTRACTS / contract / "contract.txt").read_text("utf-8").splitlines()
 
 
-def test_the_current_contract_is_recorded():
+def test_current_contract_is_recorded():
     """If not, and the change is meant: ``python -m tests.plugins.contract_record``."""
     assert lines() == recorded(current_version())
 
 
 @pytest.mark.parametrize("contract", FROZEN)
-def test_the_contract_keeps_its_names(contract):
+def test_contract_keeps_its_names(contract):
     assert sorted(set(recorded(contract)) - set(lines())) == []
 
 

@@ -251,7 +251,7 @@ def test_disabled_backend(environment, states, reason, site, good, make_backend)
     assert not imported
 
 
-def test_first_op_with_every_plugin_disabled_says_so(site, good):
+def test_first_op_with_every_plugin_disabled(site, good):
     site.install(good)
     error, message, _, _ = site.run(
         "import tensorplug as tp; report(attempt(lambda: tp.asarray([1.0])))",

@@ -127,7 +127,7 @@ def tensorplug_create_backend(device):
     assert seen == ["BackendUnavailableError", "failed", [*RESULT, "acme"], ["loaded", ""]]
 
 
-def test_ctrl_c_passes_and_is_not_kept(acme):
+def test_keyboard_interrupt_passes_and_is_not_kept(acme):
     site = acme("""
 import os
 if os.environ.pop("TESTED_INTERRUPT", None):
@@ -222,7 +222,7 @@ kernels.register(specs.NEG)(lambda x: -x)
     assert error == "KernelNotFoundError"
 
 
-def test_rules_of_a_backend_s_own_come_into_force_when_it_opens(acme):
+def test_rules_of_a_backend_are_registered_when_it_opens(acme):
     site = acme("""
 
 THIRD = KernelSpec("Third", ("x",), inference.same)

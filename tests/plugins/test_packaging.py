@@ -110,7 +110,7 @@ def test_backends_of_third_parties(environment, wheels):
         assert used == {"backend": name, **USED}
 
 
-def test_import_and_listing_load_neither_plugins_nor_what_only_they_need(environment, wheels):
+def test_import_and_listing_load_no_plugins(environment, wheels):
     environment.pip("install", str(wheels["tensorplug-cpu"]))
     readers = ["importlib_metadata", "packaging"]
     heavy = [*readers, "pluggy", "rich", "tensorplug_cpu", "tensorplug.engine.engine"]
@@ -226,7 +226,7 @@ def test_extras_of_the_core_name_the_backends(extra, wheels):
     assert extra in {entry.name for entry in entries if entry.group == "tensorplug.backends"}
 
 
-def test_the_core_says_its_distribution_s_version(environment):
+def test_version_of_the_core(environment):
     said, recorded = environment.run("""
         import tensorplug
         from importlib.metadata import version

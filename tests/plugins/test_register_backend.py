@@ -73,7 +73,7 @@ def listed(name: str):
     return [backend for backend in tp.backends() if backend.name == name]
 
 
-def test_a_function_is_enough():
+def test_function_as_a_backend():
     made = []
 
     def create():
@@ -136,7 +136,7 @@ def test_an_object_with_hooks():
         assert tp.kernels_for("mine") == ["Neg"]
 
 
-def test_a_module_with_hooks():
+def test_module_with_hooks():
     module = types.ModuleType("hooks_of_a_notebook")
 
     @hookimpl
@@ -192,13 +192,13 @@ def test_priorities(priorities, broken, chosen):
         (("mine", object()), RegistrationError, "the hook tensorplug_create_backend is missing"),
     ],
 )
-def test_what_cannot_be_registered(arguments, error, message):
+def test_invalid_registrations(arguments, error, message):
     with pytest.raises(error, match=message):
         tp.register_backend(*arguments)
     assert listed("mine") == []
 
 
-def test_a_name_is_given_once():
+def test_name_is_registered_once():
     tp.register_backend("mine", refuse)
     with pytest.raises(RegistrationError, match="taken by backend 'mine' of the running program"):
         tp.register_backend("mine", refuse)
@@ -216,7 +216,7 @@ def test_a_name_is_given_once():
         (lambda: 1 / 0, PluginLoadError, r"ZeroDivisionError: division by zero in tensorplug_c"),
     ],
 )
-def test_what_cannot_be_opened(create, error, message):
+def test_backends_that_cannot_be_opened(create, error, message):
     tp.register_backend("mine", create)
     for _ in range(2):
         with pytest.raises(error, match=message) as caught:

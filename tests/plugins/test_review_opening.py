@@ -21,9 +21,7 @@ def tensorplug_kernels(backend):
     ("interruption", "raised"),
     [("raise OSError", "PluginWarning"), ("raise KeyboardInterrupt", "KeyboardInterrupt")],
 )
-def test_an_interrupted_backend_has_its_kernels_the_second_time(
-    interruption, raised, site, good, make_extension
-):
+def test_backend_opens_after_an_interrupt(interruption, raised, site, good, make_extension):
     """An interrupt, or a warning made an error, comes after the backend's own rules are taken."""
     site.install(good, make_extension("acme_ops", EXTENSION.format(interruption=interruption)))
     seen = site.run("""

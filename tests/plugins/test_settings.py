@@ -74,6 +74,6 @@ def test_unknown_variable_is_a_warning(name, hint):
         settings.read({name: "1"}, backends=["cpu"])
 
 
-def test_the_process_s_own_environment_is_the_default(monkeypatch):
+def test_environment_of_the_process_is_the_default(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_BACKEND", "some,other")
     assert settings.read().backends == ("some", "other")

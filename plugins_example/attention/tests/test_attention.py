@@ -100,7 +100,7 @@ def test_values(place, dtype, name):
 
 
 @pytest.mark.usefixtures("place")
-def test_a_query_that_sees_no_key_gets_zeros_and_passes_nothing_on():
+def test_query_without_keys():
     q, k, v = (rng.standard_normal((3, 2)) for _ in range(3))
     for mask in ([[True], [False], [True]], [[0.0], [-math.inf], [0.5]]):
         with_mask = tp.asarray(mask)

@@ -30,7 +30,7 @@ def assert_close(tensor, expected, dtype, tolerance):
     np.testing.assert_allclose(tensor.numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_float16_gradients_are_as_good_as_its_numbers():
+def test_accuracy_of_float16_gradients():
     q, k, v = (rng.standard_normal((2, 8, 4)).astype(np.float16) for _ in range(3))
 
     def gradients(*inputs):
@@ -107,7 +107,7 @@ for shape, causal in [((700, 16), True), ((5, 130, 64), False), ((9, 300, 8), Tr
 """
 
 
-def test_results_are_the_same_bits_whatever_the_number_of_threads():
+def test_results_do_not_depend_on_the_number_of_threads():
     """Each number in a process of its own, which BLAS asks, too."""
     found = {
         subprocess.run(
@@ -138,7 +138,7 @@ def test_there_is_work_for_eight_threads(shape, monkeypatch):
     assert min(shared) >= 8
 
 
-def test_what_is_kept_for_the_gradient_is_small():
+def test_gradient_keeps_little_memory():
     length, width = 512, 8
     q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
     before = tp.memory()["cpu"].bytes
@@ -148,7 +148,7 @@ def test_what_is_kept_for_the_gradient_is_small():
     assert len(vjp(y)) == 3
 
 
-def test_one_gradient_kernel_gives_all_three():
+def test_one_gradient_kernel_for_q_k_and_v():
     q, k, v = (tp.asarray(rng.standard_normal((4, 2))) for _ in range(3))
     gradient = tp.grad(
         lambda q, k, v: scaled_dot_product_attention(q, k, v).sum(), argnums=(0, 1, 2)
@@ -159,7 +159,7 @@ def test_one_gradient_kernel_gives_all_three():
     assert names.count(ATTENTION.name) == names.count(ATTENTION_GRAD.name) == 1
 
 
-def test_compiled_it_is_the_same():
+def test_compiled_step():
     inputs = [rng.standard_normal((2, 4, 3)).astype(np.float32) for _ in "qkv"]
     inputs.append(np.tri(4, dtype=bool))
     eager = scaled_dot_product_attention(*inputs)
@@ -193,6 +193,6 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("inputs", "options", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(inputs, options, error, message):
+def test_invalid_arguments_are_refused(inputs, options, error, message):
     with pytest.raises(error, match=message):
         scaled_dot_product_attention(*inputs, **options)

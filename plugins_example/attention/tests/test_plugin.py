@@ -36,7 +36,7 @@ def test_every_input_has_a_rule_or_a_stop(name):
             tp.register_gradient(spec.name, name, lambda: None)
 
 
-def test_no_backend_is_imported_before_it_is_used():
+def test_no_backend_is_imported_before_use():
     script = """
 import sys
 import tensorplug as tp
@@ -77,5 +77,5 @@ def test_the_cpu_kernels_are_certified_in_one_dtype(tmp_path):
 @pytest.mark.parametrize(
     "block", re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
 )
-def test_the_readme_says_what_happens(block):
+def test_readme(block):
     exec(block, {})

@@ -48,7 +48,7 @@ def test_no_kernel_makes_a_block_much_larger_than_a_chunk(make):
     assert made.numpy().shape == made.shape
 
 
-def test_a_slice_does_not_keep_the_rest():
+def test_slice_does_not_keep_its_array_alive():
     x = tp.asarray(np.zeros((1000, 10), np.float32))
     part = x[:, 0]
     values = part.numpy()
@@ -81,12 +81,12 @@ def test_from_dask_leaves_the_active_backend():
     ],
     ids=["numpy", "unknown", "dates", "masked"],
 )
-def test_what_is_no_tensor_is_refused(array, error, message):
+def test_leaves_that_are_not_tensors_are_refused(array, error, message):
     with pytest.raises(error, match=message):
         from_dask(array)
 
 
-def test_a_disposed_tensor_is_no_array():
+def test_disposed_tensor_cannot_be_exported():
     x = tp.ones(3)
     tp.dispose(x)
     for function in (to_dask, tensorplug_dask.persist):

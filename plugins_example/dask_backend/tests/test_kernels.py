@@ -143,7 +143,7 @@ def test_a_kernel_agrees_with_its_formula(name, inputs, attributes, expected):
 @pytest.mark.parametrize("chunk_bytes", ["64B"], indirect=True)
 @pytest.mark.parametrize("index", [5, -6])
 @pytest.mark.parametrize("length", [5, 40])  # one block, several
-def test_an_index_out_of_range_is_an_error_when_it_is_read(index, length):
+def test_index_out_of_range_raises_when_read(index, length):
     x = tp.zeros(length)
     place = index if length == 5 else index * 8
     picked = tp.gather(x, tp.asarray([0, place]))

@@ -81,7 +81,7 @@ def slope_by_hand(w, x):
     return 2 / len(x) * x.T @ ((fitted - x[:, 0]) * (1 - fitted**2))
 
 
-def test_nothing_runs_until_it_is_read(source, table):
+def test_nothing_runs_before_it_is_read(source, table):
     with Ran() as ran:
         small = tp.exp(tp.asarray([1.0, 2.0])) + 1
         large = tp.sum(source.tensor, axis=0)
@@ -93,7 +93,7 @@ def test_nothing_runs_until_it_is_read(source, table):
         assert source.passes == 1
 
 
-def test_what_was_read_is_kept(source):
+def test_read_results_are_kept(source):
     total = tp.sum(source.tensor)
     assert float(total) == float(total)
     assert float(total * 2) == 2 * float(total)
@@ -140,7 +140,7 @@ def test_a_step_of_training_is_one_pass(source, table):
     assert not source.made
 
 
-def test_graphs_do_not_grow_with_the_steps_of_a_training(source):
+def test_graphs_do_not_grow_in_training(source):
     step = tp.value_and_grad(loss)
     w, sizes = tp.zeros(FEATURES), []
     for _ in range(5):
@@ -161,7 +161,7 @@ def test_graphs_of_small_results_are_cut(monkeypatch, limit):
         np.testing.assert_allclose(x.numpy(), [2, 2], rtol=1e-6)
 
 
-def test_a_fault_is_raised_where_it_was_made():
+def test_error_is_raised_for_the_right_tensor():
     x = tp.asarray([1.0, 2.0])
     faulty = tp.gather(x, tp.asarray([7]))
     good = x + 1

@@ -29,7 +29,7 @@ PRIMITIVES = {
 }
 
 
-def test_it_is_listed_with_its_distribution():
+def test_backend_is_listed_with_its_distribution():
     info = next(backend for backend in tp.backends() if backend.name == "dask")
     assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
 
@@ -55,13 +55,13 @@ def test_all_primitives_are_native():
 
 
 @pytest.mark.parametrize("spec", list(specs), ids=lambda spec: spec.name)
-def test_every_kernel_of_the_catalogue_has_a_way(spec):
+def test_every_kernel_can_run(spec):
     assert tp.explain(spec).how in ("native", "decomposed", "host")
 
 
-def test_another_device_is_refused():
+def test_missing_device_is_refused():
     with pytest.raises(
-        tp.errors.BackendUnavailableError, match=f"and no '1'; {settings.SCHEDULER}"
+        tp.errors.BackendUnavailableError, match=f"no device '1'.*{settings.SCHEDULER}"
     ):
         tp.set_backend("dask:1")
 
@@ -72,14 +72,14 @@ def test_strings_stay_on_the_host():
 
 
 def test_only_a_lazy_array_is_a_buffer():
-    with pytest.raises(TypeError, match="no Lazy array"):
+    with pytest.raises(TypeError, match="not a Lazy array"):
         DaskBackend(settings.read({})).describe(np.zeros(2))
 
 
 @pytest.mark.parametrize("chunk_bytes", ["128MiB", "8B"], indirect=True)
 @pytest.mark.parametrize("dtype", sorted(dtype_.name for dtype_ in DaskBackend.dtypes))
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
-def test_data_comes_back_as_it_went(dtype, shape):
+def test_data_survives_the_round_trip(dtype, shape):
     array = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
     tensor = tp.asarray(array)
     expected = array.tolist()
@@ -97,6 +97,6 @@ def test_diagnostics_name_versions():
     "block",
     re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text("utf-8"), re.DOTALL),
 )
-def test_the_readme_says_what_happens(block, tmp_path, monkeypatch):
+def test_readme(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(block, {})

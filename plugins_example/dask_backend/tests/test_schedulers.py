@@ -42,7 +42,7 @@ def test_defaults():
         (settings.SCHEDULER, "localhost:8786", "or an address such as tcp://"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_an_error(monkeypatch, name, value, message):
+def test_invalid_setting(monkeypatch, name, value, message):
     monkeypatch.setenv(name, value)
     refused = pytest.raises(tp.errors.SettingsError, match=f"{name}='{value}'.*{message}")
     with refused, isolated_engine("dask"):

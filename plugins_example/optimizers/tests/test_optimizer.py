@@ -65,7 +65,7 @@ def test_variables_are_read():
     assert after[0].tolist() == [0.5, -2.5]
 
 
-def test_a_saved_state_goes_on_as_if_nothing_had_happened(tmp_path):
+def test_saved_state_continues_exactly(tmp_path):
     optimizer, params = optimizers.rmsprop(momentum=0.9), {"w": tp.asarray(ONE)}
     params, state = step_of(optimizer, params)
     tp.save({"params": params, "state": state}, tmp_path / "state.safetensors")
@@ -240,13 +240,13 @@ MAKERS = {"momentum": optimizers.momentum, "decay": optimizers.rmsprop}
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in NUMBERS.items() for value in values]
 )
-def test_numbers_out_of_range_are_refused_where_they_are_given(name, value):
+def test_numbers_out_of_range_are_refused(name, value):
     make = MAKERS.get(name, optimizers.adagrad if name == "initial_square" else optimizers.adam)
     with pytest.raises(ArgumentError, match=f"^{make.__name__}: {name} must be a number"):
         make(**{name: value})
 
 
-def test_a_schedule_must_give_one_number():
+def test_invalid_schedule_is_refused():
     with pytest.raises(ArgumentError, match=r"sgd: the schedule must return .*, got float32\[2\]"):
         step_of(optimizers.sgd(lambda _: tp.zeros((2,))), params_of())
 

@@ -31,7 +31,7 @@ def test_kernels_rules_and_decompositions_are_known_as_ours(spec):
             tp.register_gradient(spec.name, name, lambda: None)
 
 
-def test_no_backend_is_imported_before_it_is_used():
+def test_no_backend_is_imported_before_use():
     script = """
 import sys
 import tensorplug_optimizers.plugin
@@ -80,6 +80,6 @@ def test_a_kernel_is_certified(tmp_path, backend):
 @pytest.mark.parametrize(
     "block", re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
 )
-def test_the_readme_says_what_happens(block, tmp_path, monkeypatch):
+def test_readme(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(block, {})

@@ -65,7 +65,7 @@ def test_every_step_in_float64(name, how):
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("name", ["sgd", "adamw", "rmsprop, all"])
-def test_compiled_it_is_one_program_for_all_steps(name):
+def test_one_compiled_program_for_all_steps(name):
     rule = RULES[name]
     traced = []
 
@@ -100,7 +100,7 @@ def test_float16_steps_in_float32_and_is_rounded_once(name):
 
 @pytest.mark.parametrize("name", ["sgd", "nesterov", "adamw", "rmsprop, all"])
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
-def test_a_complex_number_moves_as_its_two_parts_do(active, name, backend):
+def test_complex_parameter_steps_like_its_two_parts(active, name, backend):
     active(backend)
     rule = RULES[name]
     start = np.full((4,), 0.75 - 0.5j, np.complex64)

@@ -1,4 +1,4 @@
-"""What kernels here take and return, and how a Python number becomes an element."""
+"""The types of kernels and buffers, and how a Python number becomes an element."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WORKING = {dt.float16: dt.float32}
 
 
 def element(value: Scalar, dtype: DType) -> Array:
-    """Return a number given as an attribute as an array of rank 0.
+    """Return the number of an attribute as an array of rank 0.
 
     Raises:
-        DTypeError: when its kind does not fit: a complex number or a fraction for a dtype
-            that has none, any number for strings.
-        ArgumentError: when it is an integer that the dtype cannot hold.
+        DTypeError: its kind does not fit: a complex number or a fraction for a dtype without
+            these, or any number for strings.
+        ArgumentError: it is an integer that the dtype cannot hold.
 
     """
     whole = isinstance(value, float) and value.is_integer()
@@ -49,7 +49,7 @@ def working(dtype: DType) -> np.dtype[Any]:
 
 
 def constant(value: Scalar | str, dtype: DType) -> Array:
-    """Return a number, or a text, given as an attribute as an array of rank 0.
+    """Return the number or the text of an attribute as an array of rank 0.
 
     Raises: as ``element``.
     """
@@ -64,6 +64,6 @@ def uniform(out: TensorType, value: Scalar | str) -> Callable[[], Array]:
     shape, dtype = out.shape, out.dtype.numpy
     one = constant(value, out.dtype)
     blank = not value if isinstance(value, str) else not any(one.tobytes())
-    if blank:  # zeros of the system's need not be written, and -0.0 is none
+    if blank:  # calloc need not write zeros; -0.0 is not one
         return lambda: np.zeros(shape, dtype)
     return lambda: np.full(shape, one, dtype)

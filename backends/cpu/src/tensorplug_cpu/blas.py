@@ -1,8 +1,8 @@
-"""One thread for each product of matrices, while threads of ours share the products out.
+"""One BLAS thread per matrix product, while the threads of this backend share the products out.
 
-BLAS splits a product among threads of its own. Where several threads ask it at the same time, or
-other programs want the same processors, its threads wait for one another, and all take several
-times as long as with one thread each (figures in the README of the example ``attention``).
+BLAS splits a product among threads of its own. If several threads call it at the same time, or
+other programs use the same processors, its threads wait for one another, and everything takes
+several times as long as with one thread each (figures in the README of the example ``attention``).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["one_thread_each"]
 
 
 class _OneThreadEach:
-    """A context manager that any number of threads may be inside of.
+    """A context manager that several threads may enter at the same time.
 
-    How many threads BLAS takes is a number of the process. The first who enters sets it to one,
-    the last who leaves sets it back.
+    The number of BLAS threads belongs to the process. The first thread to enter sets it to one;
+    the last to leave restores it.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _OneThreadEach:
             self._inside = max(self._inside - 1, 0)
 
     def _limited(self) -> Any:
-        """Set the limit; finding the libraries takes milliseconds, and is done once."""
+        """Set the limit. Finding the libraries takes milliseconds, so it is done once."""
         if self._limit is None:
             from threadpoolctl import ThreadpoolController
 
@@ -51,7 +51,7 @@ class _OneThreadEach:
         return self._limit(limits=1)
 
     def forget(self) -> None:
-        """Have nobody inside: a forked child has not got its parent's threads."""
+        """Reset the count: a forked child does not have its parent's threads."""
         self._lock = threading.Lock()
         if self._inside:
             self._set_back()

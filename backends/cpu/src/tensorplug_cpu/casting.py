@@ -20,20 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = ["converter", "copied", "plain"]
 
-# A processor says of its own conversions whether all numbers fit, which saves looking first.
-# It has none to narrower or unsigned integers.
+# When converting to these, the processor reports numbers that do not fit, which saves a check.
 _FLAGGED = frozenset({dt.int32, dt.int64})
 
 
 def plain(source: DType, target: DType) -> bool:
-    """Return whether NumPy's own conversion is the one that is meant."""
+    """Return whether NumPy's conversion gives the intended result."""
     narrowing = source in dt.COMPLEX and target not in dt.COMPLEX
     whole = source in dt.FLOATING and target in dt.INTEGER
     return not (target is dt.bool_ or target is dt.string or narrowing or whole)
 
 
 def copied(result: Array, x: Array) -> None:
-    """Convert as NumPy does, into ``result``."""
+    """Write ``x`` into ``result``, converted as NumPy does."""
     np.copyto(result, x, casting="unsafe")
 
 
@@ -55,7 +54,7 @@ def converter(source: DType, target: DType) -> Callable[[Array], Array]:
 def _float_to_integer(target: DType) -> Callable[[Array], Array]:
     limits = np.iinfo(target.name)
     low, high = float(limits.min) - 1, float(limits.max) + 1
-    if target.itemsize == 8:  # one less than -2**63 is itself in float64, and may be converted
+    if target.itemsize == 8:  # in float64, -2**63 - 1 is -2**63, which fits
         low = float(np.nextafter(limits.min, -np.inf)) if limits.min else -1.0
 
     flagged = target in _FLAGGED
@@ -67,7 +66,7 @@ def _float_to_integer(target: DType) -> Callable[[Array], Array]:
                     return x.astype(target.numpy)
             except FloatingPointError:
                 return _wrapped(x.astype(np.float64), target)
-        if not x.size or (x.min() > low and x.max() < high):  # not if one is NaN
+        if not x.size or (x.min() > low and x.max() < high):  # False if one is NaN
             return x.astype(target.numpy)
         return _wrapped(x.astype(np.float64), target)
 
@@ -77,7 +76,7 @@ def _float_to_integer(target: DType) -> Callable[[Array], Array]:
 def _wrapped(x: Array, target: DType) -> Array:
     """Convert modulo a power of 2, as two's complement does; NaN and infinities give 0.
 
-    The remainder by 2**64 is exact in float64, and fits uint64, of which every integer is a part.
+    The remainder by 2**64 is exact in float64, and fits into uint64.
     """
     whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)), 2.0**64)
     size = np.abs(whole).astype(np.uint64)

@@ -1,7 +1,7 @@
-"""Elementwise functions of images and one number per channel, as for a bias.
+"""Elementwise functions of images and one number per channel, such as a bias.
 
-NumPy's inner loop would run over the channels of one pixel, and starting it takes longer than
-a few channels do. Several pixels are taken for one row instead, and the numbers repeated.
+NumPy's inner loop would run over the channels of one pixel, and starting it takes longer than a
+few channels. Instead, several pixels form one row, and the numbers are repeated.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["per_channel"]
 
-_MANY: Final = 1 << 15  # elements from which the detour is worth it
+_MANY: Final = 1 << 15  # elements from which this is faster
 _FEW: Final = 64  # channels up to which it is
-_ROW: Final = 512  # elements that make a good row
-_LEAST: Final = 4  # pixels that must go into one
+_ROW: Final = 512  # elements of a good row
+_LEAST: Final = 4  # pixels of a row, at least
 
 
 def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorType) -> Call | None:
-    """Return the kernel where one of ``a`` and ``b`` has a number per channel, else None."""
+    """Return the kernel if ``a`` or ``b`` has one number per channel, else None."""
     if out.size < _MANY or out.rank < 2:
         return None
     channels = out.shape[-1]

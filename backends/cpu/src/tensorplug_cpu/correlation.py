@@ -32,7 +32,7 @@ _SHORT_RUN = 16  # neighbouring elements below which copying row by row is the s
 
 
 def _chunks(batch: int, elements: int) -> Iterator[slice]:
-    """Yield slices of the batch with about ``_CHUNK`` elements, given those of one image."""
+    """Yield slices of the batch with about ``_CHUNK`` elements; ``elements``: of one image."""
     step = max(1, _CHUNK // max(1, elements))
     for first in range(0, batch, step):
         yield slice(first, min(first + step, batch))
@@ -63,7 +63,7 @@ def _positions(at: Windows, images: slice, rows: slice) -> slice:
 
 
 class _Matrices:
-    """Makes matrices [positions, taps * channels] of windows, one after the other in one place."""
+    """Makes matrices [positions, taps * channels] of windows, all in the same buffer."""
 
     def __init__(self, windows: Array, at: Windows) -> None:
         self._windows = windows
@@ -91,7 +91,7 @@ class _Matrices:
 
 
 def _copy(place: Array, windows: Array) -> None:
-    """Copy in several threads what is worth it: images, or rows if there is one image."""
+    """Copy large arrays in several threads: by images, or by rows of a single image."""
     if place.size < _SHARED:
         np.copyto(place, windows)
         return
@@ -146,9 +146,9 @@ def spread(dy: Array, filter: Array, at: Windows) -> Array:
 
 
 def mirrored(at: Windows) -> Windows | None:
-    """Return the windows over dy of which the gradient of x is a convolution, if it is one.
+    """Return the windows over dy whose convolution is the gradient of x, or None.
 
-    That takes strides of 1 and no more padding than the taps reach.
+    It is a convolution if the strides are 1 and the padding does not exceed the reach of the taps.
     """
     result = []
     for window in at:
@@ -163,7 +163,7 @@ def mirrored(at: Windows) -> Windows | None:
 
 
 def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
-    """Add what each tap passes on to the elements it read."""
+    """Add the share of each tap to the elements that it reads."""
     batch, (channels, filters) = dy.shape[0], filter.shape[-2:]
     sizes = tuple(window.out for window in at)
     blocks = list(taps(at))
@@ -180,7 +180,7 @@ def _scattered(dy: Array, filter: Array, at: Windows) -> Array:
 
 
 def _passed(rows: Array, weights: Array, images: tuple[int, ...], channels: int) -> Array:
-    """Return what each tap passes on, [taps, N, OH, OW, C]; layouts as in ``_Matrices``."""
+    """Return the shares of the taps, [taps, N, OH, OW, C]; layouts as in ``_Matrices``."""
     if channels >= _SHORT_RUN:
         return np.moveaxis((rows @ weights.T).reshape(*images, -1, channels), -2, 0)
     return np.moveaxis((weights @ rows.T).reshape(-1, channels, *images), 1, -1)

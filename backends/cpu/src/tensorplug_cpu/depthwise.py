@@ -109,7 +109,7 @@ def _rows(x: Array, at: Windows) -> Array:
     over_batch, over_rows, over_columns, over_channels = wide.strides
     if width.stride == 1:
         over_taps = over_columns * width.dilation
-    else:  # elements that become neighbours are not: for each tap they are copied together
+    else:  # neighbours in a row are apart in the image, so they are copied together per tap
         shape = (*wide.shape[:2], width.filter, width.out, channels)
         strides = (
             over_batch,
@@ -132,7 +132,7 @@ def _rows(x: Array, at: Windows) -> Array:
 
 
 def _repeated(x: Array, multiplier: int) -> Array:
-    """Return ``x`` with every channel as often as it has filters."""
+    """Return ``x`` with every channel repeated once per filter."""
     return x if multiplier == 1 else np.repeat(x, multiplier, axis=3)
 
 
@@ -143,6 +143,6 @@ def _merged(x: Array, channels: int, multiplier: int) -> Array:
     if multiplier > _FEW:
         return np.asarray(x.reshape(*x.shape[:3], channels, multiplier).sum(axis=4))
     total = np.zeros((*x.shape[:3], channels), x.dtype)
-    for first in range(multiplier):  # NumPy spends longer on starting a sum than on a few terms
+    for first in range(multiplier):  # starting a sum of NumPy takes longer than a few terms
         total += x[..., first::multiplier]
     return total

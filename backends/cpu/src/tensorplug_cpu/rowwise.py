@@ -1,4 +1,4 @@
-"""Work on the rows of a matrix: some at a time, and sums over each as a column."""
+"""Work on the rows of a matrix, block by block, and sums of rows."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _SHORT: Final = 256  # elements of a row up to which BLAS adds them up
 
 
 def by_blocks(work: Callable[[slice], None], rows: int, length: int) -> None:
-    """Call ``work`` for some of ``rows`` at a time, in several threads if there are many."""
+    """Call ``work`` for blocks of rows, in several threads if there are many."""
     step = max(1, _BLOCK // length)
 
-    def several(numbers: Array) -> None:
+    def run_blocks(numbers: Array) -> None:
         end = int(numbers[-1]) + 1
         for first in range(int(numbers[0]), end, step):
             work(slice(first, min(first + step, end)))
 
     numbers = np.arange(rows)
     if rows * length >= _SHARED:
-        parallel.share_out(several, (), numbers)
+        parallel.share_out(run_blocks, (), numbers)
     else:
-        several(numbers)
+        run_blocks(numbers)
 
 
 class RowSums:
-    """Adds up rows of one length.
+    """Sums rows of one length.
 
-    BLAS keeps 32 sums at a time, which is as good as sums of pairs while rows are short.
+    BLAS keeps 32 partial sums, which is as accurate as pairwise summation for short rows.
     """
 
     def __init__(self, length: int, dtype: np.dtype[Any]) -> None:

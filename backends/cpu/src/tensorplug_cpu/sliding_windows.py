@@ -55,8 +55,8 @@ def padded(x: Array, at: Windows, value: Array | float) -> Array:
 def room(shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Return an array of arbitrary numbers, from a few pages on over recycled memory.
 
-    What takes milliseconds to compute has time for a lease, and the page faults of what the C
-    library has given back to the system take as long as the copies they are for.
+    Results take milliseconds to compute, so a lease is cheap; the page faults of new memory
+    would take as long as the copies into it.
     """
     if prod(shape) * dtype.itemsize < _RECYCLED:
         return np.empty(shape, dtype)

@@ -5,7 +5,7 @@ fdlibm's ``s_erf.c`` (Sun Microsystems, 1993). Near 0 erf(x) = x + x*R(x**2); ar
 constant plus R(|x| - 1); above, 1 - exp(-x**2 - 0.5625 + R(1/x**2)) / x; from 6 on it rounds to
 1. For float32 and float16 it is tanh(x * P(x**2)), the polynomial fitted by reweighted least
 squares to atanh(erf(x)) / x so that erf has a relative error of 1e-07: NumPy computes tanh of
-float32 several numbers at a time, and forgives the rounding of what it is given.
+float32 several numbers at a time, and tanh damps the rounding error of its argument.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stable orders along the last axis, by NumPy's vectorised sorts, which are not stable.
+"""Stable sorts along the last axis, by NumPy's vectorised sorts, which are not stable.
 
-An element of 32 bits and its index fit into one integer of 64: sorted, those give the indices
-with equals in order, several times faster than NumPy's stable argsort. For elements of 64 bits
-an unstable order is found first, and the indices of equals are put in order after that.
+An element of 32 bits and its index fit into one integer of 64 bits. Sorted, these integers give
+the indices in stable order, several times as fast as NumPy's stable argsort. For elements of 64
+bits, an unstable order comes first; then the indices of equal elements are sorted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sorted_values(x: Array, *, descending: bool, stable: bool) -> Array:
     if x.dtype == np.float16 and x.size > _FEW:
         wide = sorted_values(x.astype(np.float32), descending=descending, stable=stable)
         return wide.astype(np.float16)
-    exact = stable and x.dtype.kind == "f"  # elsewhere equals are the same
+    exact = stable and x.dtype.kind == "f"  # equal integers cannot be told apart
     if exact and x.size <= _FEW:
         if descending:  # of the reversed axis, read from its end: equals keep their order
             return np.sort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]

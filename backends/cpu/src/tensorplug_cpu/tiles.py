@@ -1,8 +1,7 @@
-"""Windows that tile an image: each element lies in one of them at most, and there is no padding.
+"""Windows that tile an image: they do not overlap, and there is no padding.
 
-What belongs to a window is then written beside every element of it, along the last spatial axis
-only, and rows of all windows are taken at once. So NumPy walks along whole rows, where
-tap after tap it would start anew for the few channels of every other element.
+The value of a window is repeated for its elements along the last spatial axis, so that NumPy works
+on whole rows of all windows at once. Tap by tap, its inner loop would cover a few channels only.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def covered(windows: Windows) -> bool:
 
 
 def _shifts(row: Array, step: int, count: int) -> list[tuple[int, Array]]:
-    """Return how far the neighbours within a window lie, and for which elements they exist."""
+    """Return the distances to the other elements of a window, and which elements have them."""
     return [(turn * step, row >= turn * step) for turn in range(1, count)]
 
 
 class Tiles:
-    """The steps that arrays [batch, spatial axes, channels] are taken through."""
+    """Spreads values over the windows of arrays [batch, spatial axes, channels]."""
 
     def __init__(self, batch: int, windows: Windows, channels: int) -> None:
         *others, last = windows

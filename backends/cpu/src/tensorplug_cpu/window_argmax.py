@@ -1,6 +1,6 @@
-"""Which tap of each window holds the largest element: the first, in row-major order, that does.
+"""The argmax of each window: the first tap, in row-major order, that holds the largest element.
 
-The work goes block by block, so that what is compared, chosen and written stays in the cache.
+The work goes block by block, so that all operands stay in the cache.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Index = tuple[slice, ...]
     Visit = Callable[[int, Index, Index, Array], None]
 
-__all__ = ["Winners"]
+__all__ = ["WindowArgmax"]
 
 _BLOCK = 1 << 16  # windows: long enough to make little of Python, short enough for a cache
 
 
-class Winners:
+class WindowArgmax:
     """Finds the winning taps for arrays [batch, spatial axes, channels]."""
 
     def __init__(self, batch: int, windows: Windows, channels: int) -> None:

@@ -111,9 +111,9 @@ def attention(corpus: Corpus) -> Iterator[Case]:
         ("heads differ", ([q[None], k, v], None, None), {}, ShapeError),
         ("mask too wide", ([q, k, v], None, np.ones((2, 3, 3), bool)), {}, ShapeError),
         ("bias does not fit", ([q, k, v], hidden[:2], seen), {}, ShapeError),
-        ("scale is no number", ([q, k, v], None, None), {"scale": "1"}, ArgumentError),
+        ("scale is not a number", ([q, k, v], None, None), {"scale": "1"}, ArgumentError),
         ("scale is infinite", ([q, k, v], None, None), {"scale": float("inf")}, ArgumentError),
-        ("causal is no flag", ([q, k, v], None, None), {"causal": 1}, ArgumentError),
+        ("causal is not a flag", ([q, k, v], None, None), {"causal": 1}, ArgumentError),
     )
     for name, inputs, attributes, error in wrong:
         yield Case(name, inputs, attributes, expected=error)
@@ -131,10 +131,10 @@ def _special(corpus: Corpus) -> Iterator[Case]:
     yield Case("far apart", ([far, far, v], None, None), {"scale": 1.0})
     lost = q.copy()
     lost[1, 0] = np.nan
-    yield Case("a query is no number", ([lost, k, v], None, rows | True))
+    yield Case("a query is not a number", ([lost, k, v], None, rows | True))
     lost = k.copy()
     lost[3, 2] = np.nan
-    yield Case("a key is no number", ([q, lost, v], None, None), _CAUSAL)
+    yield Case("a key is not a number", ([q, lost, v], None, None), _CAUSAL)
     above = corpus.of(np.where(rows[:, ::-1], 0.0, np.inf))
     yield Case("infinite scores", ([q, k, v], above, None))
 

@@ -1,4 +1,4 @@
-"""Both kernels from other ops, for every backend that we wrote no kernel for."""
+"""Both kernels written with other ops, for backends without a kernel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def attention(
     scale: float,
     out: tuple[TensorType, TensorType],
 ) -> list[Tensor]:
-    """Subtract the largest score of each row, so that nothing overflows; of none, 0."""
+    """Subtract the largest score of each row, or 0 if there is none, so that nothing overflows."""
     of_y, of_rows = out
     if not qkv[1].shape[-2]:  # without keys there is no largest score
         rows = tp.full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)

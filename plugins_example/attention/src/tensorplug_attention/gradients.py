@@ -1,4 +1,4 @@
-"""Gradient rules of both kernels, written with ops: so the second derivative is there too.
+"""Gradient rules of both kernels, written with ops, so that second derivatives exist too.
 
 With S the scores, P = exp(S - log_sum_exp) and, for gradients dy and dl of the two outputs,
 

@@ -1,8 +1,8 @@
-"""The two kernel specs, which say what every kernel of the names must do, and the public op.
+"""The two kernel specs, which define what every kernel must do, and the public function.
 
-With the scores S = scale * q k^T, to which a bias is added and in which what a query may not see
-is -inf, attention is y = P v with P = softmax(S) along the keys. A kernel also returns the rows'
-log(sum(exp(S))), from which a gradient kernel finds P again without ever having kept it.
+The scores are S = scale * q k^T plus a bias, and -inf where a query must not see a key. Attention
+is y = P v with P = softmax(S) along the keys. A kernel also returns log(sum(exp(S))) of the rows,
+from which the gradient kernel recomputes P, so that P is never stored.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ WHO = "scaled_dot_product_attention"
 
 
 def wider(dtype: DType) -> DType:
-    """Return the dtype in which a kernel computes, and in which sums of rows are kept."""
+    """Return the dtype in which a kernel computes and keeps sums of rows."""
     return dt.float32 if dtype is dt.float16 else dtype
 
 
 def _scale(value: Any, known: InputTypes) -> float:
-    """Return the factor as a number of the dtype computed in; by default ``1 / sqrt(d)``."""
+    """Return the factor rounded to the computing dtype; by default ``1 / sqrt(d)``."""
     q, *_ = known["qkv"] or [TensorType(dt.float32, ())]
     if value is None:
         value = 1.0 / math.sqrt(max(q.shape[-1], 1)) if q.rank else 1.0
@@ -61,7 +61,7 @@ def _scale(value: Any, known: InputTypes) -> float:
 def _sizes(
     qkv: list[TensorType], bias: TensorType | None, mask: TensorType | None
 ) -> tuple[Shape, int]:
-    """Check that everything fits; return the shape of the scores, and the width of v."""
+    """Check the shapes; return the shape of the scores and the width of v."""
     if len(qkv) != 3:
         raise ArgumentError(f"qkv must be the list [q, k, v], got {len(qkv)} tensors")
     q, k, v = qkv
@@ -112,8 +112,8 @@ def _pulled(
 
 _ATTRIBUTES = {"causal": attributes.flag(default=False), "scale": Attribute(_scale, None)}
 
-# q, k and v are one input, a list: so there is one gradient rule for the three, which calls one
-# gradient kernel. Rules of their own would each call it, and throw two thirds away.
+# q, k and v are one input, a list, so that one gradient rule serves all three and calls the
+# gradient kernel once. Three rules would call it three times, each for a third of its results.
 ATTENTION = KernelSpec(
     "ScaledDotProductAttention",
     ("qkv[]", "bias?", "mask?"),
@@ -152,12 +152,12 @@ def scaled_dot_product_attention(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """Return ``softmax(scale * q k^T + mask) v``: for each query a mean of what v holds.
+    """Return ``softmax(scale * q k^T + mask) v``: for each query a weighted mean of the values.
 
-    Memory is proportional to ``n_q + n_k``, also in the backward pass, where a backend has the
-    kernels of this distribution: the ``n_q x n_k`` scores are made block by block, and made again
-    for the gradient. Elsewhere, for the gradient of an additive mask and for second derivatives,
-    they are made of other ops, and held whole.
+    On a backend with the kernels of this distribution, memory is proportional to ``n_q + n_k``,
+    also in the backward pass: the ``n_q x n_k`` scores are computed block by block, and again for
+    the gradient. On other backends, for the gradient of an additive mask and for second
+    derivatives, other ops compute the whole scores.
 
     Args:
         q: queries, of shape ``[..., n_q, d]``.
@@ -165,12 +165,12 @@ def scaled_dot_product_attention(
         v: values, of shape ``[..., n_k, d_v]``.
         mask: broadcasts to ``[..., n_q, n_k]``. Boolean: True where the query sees the key.
             Floating: added to the scores; -inf where the query does not see the key.
-        causal: query i sees keys 0 to i only, counted from the start of both, as
-            in PyTorch. With a mask both hold.
-        scale: of the scores; None for ``1 / sqrt(d)``.
+        causal: query i sees keys 0 to i only, counted from the start of both, as in PyTorch. It
+            can be combined with a mask.
+        scale: the factor of the scores; None for ``1 / sqrt(d)``.
 
-    Leading axes broadcast. A query that sees no key gets zeros, and passes no gradient on. What
-    k and v hold where no query sees it makes no difference as long as it is finite.
+    Leading axes broadcast. The result for a query that sees no key is zero, and its gradient is
+    zero too. Finite elements of k and v that no query sees make no difference.
 
     q, k, v and a floating mask are differentiable, to any order. Integers among q, k and v
     become floats first; float16 is computed in float32.
@@ -181,7 +181,7 @@ def scaled_dot_product_attention(
     Raises:
         ShapeError: rank below 2, sizes that differ, or shapes that do not broadcast.
         DTypeError: q, k or v is complex or text, or the mask neither boolean nor floating.
-        ArgumentError: scale is no finite number.
+        ArgumentError: scale is not a finite number.
 
     Sources: A. Vaswani et al., "Attention Is All You Need", 2017; the kernels: T. Dao et al.,
     "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
@@ -197,12 +197,12 @@ def scaled_dot_product_attention(
         tensor if tensor.shape == shape else tp.broadcast_to(tensor, shape)
         for tensor, shape in zip(tensors, full, strict=True)
     ]
-    bias, seen = _sorted_out(mask)
+    bias, seen = _split_mask(mask)
     return dispatch_multiple(ATTENTION, qkv, bias, seen, causal=causal, scale=scale)[0]
 
 
-def _sorted_out(mask: Any) -> tuple[Tensor | None, Tensor | None]:
-    """Return a mask as what is added, or as what says which keys are seen."""
+def _split_mask(mask: Any) -> tuple[Tensor | None, Tensor | None]:
+    """Return a mask as a bias or as a boolean mask; the other one is None."""
     if mask is None:
         return None, None
     tensor = as_tensor(mask, what=f"{WHO}: mask")

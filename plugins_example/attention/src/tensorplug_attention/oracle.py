@@ -1,4 +1,4 @@
-"""What is right, in NumPy's widest float, from the definition; and how far rounding may lead.
+"""The definition in NumPy's widest float, with bounds on the rounding errors of a kernel.
 
 Only the conformance suite and the tests import this module.
 """
@@ -82,7 +82,7 @@ def attention_grad(
 
 
 class _Scores:
-    """The scores, -inf where nothing is seen, and what rounding may do to each."""
+    """The scores, -inf for keys that are not seen, with bounds on their rounding errors."""
 
     def __init__(
         self,
@@ -139,5 +139,5 @@ def _largest(x: Array) -> Array:
 
 
 def _finite(x: Any) -> Array:
-    """Return a bound that allows nothing where it says nothing."""
+    """Return a bound with 0 in place of NaN and infinity."""
     return np.where(np.isfinite(x), x, 0)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @hookimpl
 def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
-    """Return our kernels for the backend that is being opened; none for those we do not know.
+    """Return the kernels for a backend that is being opened; none for an unknown one.
 
-    Imports are made here, since neither backend need be installed.
+    Neither backend need be installed, so the imports are here.
     """
     if backend.name == "cpu":
         from tensorplug_attention.kernels import cpu
@@ -40,7 +40,7 @@ def tensorplug_gradients() -> Iterable[GradientTable]:
 
 @hookimpl
 def tensorplug_decompositions() -> Iterable[DecompositionTable]:
-    """Return what stands in for the kernels elsewhere."""
+    """Return the decompositions, for backends without a kernel."""
     return (decompositions,)
 
 
@@ -52,7 +52,7 @@ def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
 
 @hookimpl
 def tensorplug_conformance_cases() -> Iterable[CaseTable]:
-    """Return the cases; the suite, which asks for them, need not be installed otherwise."""
+    """Return the cases. Only the suite calls this, so only then must it be installed."""
     from tensorplug_attention.cases import cases
 
     return (cases,)

@@ -1,4 +1,4 @@
-"""The scores and what follows from them, written with ops and held whole."""
+"""The whole scores and the probabilities, written with ops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A backend of tensorplug on Dask arrays, for data that the memory of one machine cannot hold.
 
-It needs no import: ``tensorplug.set_backend("dask")`` finds it. What is imported from here leads
-from Dask's arrays to tensors and back.
+It needs no import: ``tensorplug.set_backend("dask")`` finds it. The functions here convert Dask
+arrays to tensors and back.
 """
 
 from __future__ import annotations

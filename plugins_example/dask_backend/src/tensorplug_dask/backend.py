@@ -1,4 +1,4 @@
-"""The backend object: how data comes in and goes out, and what it is."""
+"""The backend object: copies to and from Dask, and what a buffer is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class DaskBackend:
-    """Buffers are ``Lazy``: arrays of Dask's. Strings stay on the host."""
+    """Buffers are ``Lazy``: Dask arrays. Strings stay on the host."""
 
     name = "dask"
     dtypes = dt.FIXED
@@ -37,15 +37,15 @@ class DaskBackend:
 
     @property
     def device(self) -> str:
-        """Dask's version, what executes, and how large chunks are."""
+        """The version of Dask, the scheduler and the chunk size."""
         size = dask.utils.format_bytes(self.chunk_bytes)
         return f"Dask {dask.__version__} arrays on {self._executor.describe()}, chunks of {size}"
 
     def from_host(self, array: Array) -> Lazy:
-        """Return a copy of ``array``, in chunks where it is larger than one.
+        """Return a copy of ``array``, in chunks if it is larger than one.
 
         Raises:
-            BackendMemoryError: when there is no room for it.
+            BackendMemoryError: there is no room for it.
 
         """
         type_ = TensorType(dt.of(array.dtype), array.shape)
@@ -60,7 +60,7 @@ class DaskBackend:
         return Lazy(cut, frozenset({cut.name}))
 
     def to_host(self, buffer: Lazy) -> Array:
-        """Compute the elements. What is no larger than a chunk is kept, computed."""
+        """Compute the elements; a result of at most one chunk is kept."""
         if buffer.small:
             self.pending.settle(buffer)
         elif buffer.array.nbytes <= self.chunk_bytes:
@@ -68,9 +68,9 @@ class DaskBackend:
         return np.asarray(self._executor.compute(buffer.array))
 
     def describe(self, buffer: object) -> TensorType:
-        """Return dtype and shape; raise ``TypeError`` for what is no buffer of this backend."""
+        """Return dtype and shape; raise ``TypeError`` unless it is a buffer of this backend."""
         if not isinstance(buffer, Lazy):
-            raise TypeError(f"{type(buffer).__name__} is no Lazy array")
+            raise TypeError(f"{type(buffer).__name__} is not a Lazy array")
         return TensorType(dt.of(buffer.array.dtype), buffer.array.shape)
 
     def allocation(self, buffer: Lazy) -> tuple[Hashable, int]:
@@ -78,11 +78,11 @@ class DaskBackend:
         return id(buffer), int(buffer.array.nbytes)
 
     def persist(self, buffers: Sequence[Lazy]) -> None:
-        """Compute buffers together, and keep what came out in memory (or on the cluster)."""
+        """Compute buffers together, and keep the results in memory (or on the cluster)."""
         self.pending.compute(buffers)
 
     def synchronize(self) -> None:
-        """Compute all small results that are pending; larger ones stay as they are."""
+        """Compute all pending small results; larger ones stay pending."""
         waiting = self.pending.everything()
         if waiting:
             self.pending.compute(waiting)

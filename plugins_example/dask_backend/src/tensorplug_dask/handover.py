@@ -1,4 +1,4 @@
-"""Arrays of Dask's as tensors, tensors as arrays of Dask's, and computing several at once."""
+"""Dask arrays as tensors, tensors as Dask arrays, and computing several tensors at once."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def _received(*, backend: DaskBackend) -> Lazy:
     array = _handed.get()
     if array is None:
         raise ArgumentError("FromDask runs in tensorplug_dask.from_dask only, outside of compile")
-    # Even one block may be made from many: nobody knows what is behind an array from outside.
+    # Even an array of one block may depend on many blocks.
     return backend.pending.result(array, [Lazy(array, frozenset({array.name}))])
 
 
 def from_dask(array: da.Array) -> Tensor:
-    """Return an array of Dask's as a tensor on backend ``dask``, without computing anything.
+    """Return a Dask array as a tensor on backend ``dask``, without computing anything.
 
-    The tensor has the chunks of ``array``. What made the array is run again for every pass over
+    The tensor has the chunks of ``array``. The graph of the array runs again for every pass over
     it; ``persist`` the tensor if there is room for it.
 
     Args:
         array: of any shape, with blocks of NumPy's and a dtype that tensorplug has.
 
     Raises:
-        ArgumentError: it is no such array, or chunk sizes are unknown (``compute_chunk_sizes``).
+        ArgumentError: it is another object, or chunk sizes are unknown (``compute_chunk_sizes``).
         DTypeError: tensorplug has no such dtype.
 
     """
@@ -75,10 +75,10 @@ def from_dask(array: da.Array) -> Tensor:
 
 
 def to_dask(tensor: Tensor) -> da.Array:
-    """Return a tensor as an array of Dask's; one of another backend is copied to the host.
+    """Return a tensor as a Dask array; one of another backend is copied to the host.
 
     Raises:
-        DisposedError, BackendClosedError: there is no data any more.
+        DisposedError, BackendClosedError: the data is gone.
 
     """
     if isinstance(_backend(tensor), DaskBackend):

@@ -1,14 +1,13 @@
-"""The buffer, and when buffers are computed before anybody reads them.
+"""The buffer, and the few buffers that are computed before they are read.
 
-Nothing is, but for results of one block ("small" here), and of those two kinds only:
+Only results of one block (called small here) are computed early, in two cases:
 
-- one that comes from data in several blocks, when it meets data in several blocks again. Left in
-  the graph it would hold all the blocks in memory from its own pass over them to the next one,
-  and in a loop the graph would grow with every turn;
-- one on which more than ``max_layers`` kernels are pending.
+- a small result of data in several blocks is an input together with data in several blocks. Left
+  in the graph, it would keep all blocks in memory from its own pass over them to the next one, and
+  in a loop the graph would grow with every iteration;
+- more than ``max_layers`` kernels are pending on a small result.
 
-When one is computed, so are the other small results that wait for the same data: one pass
-over the data is enough for all of them.
+With it, all other small results that wait for the same data are computed in the same pass.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["Lazy", "Pending"]
 
 
 class Lazy:
-    """A tensor's data here: an array of Dask's, computed or not.
+    """The data of a tensor: a Dask array, computed or not.
 
     ``sources``: names of the arrays of several blocks that must be read to compute it, if it is
     a small one that is not computed yet; or from which it is made, if it is in several blocks.
@@ -70,7 +69,7 @@ class Pending:
         return len(self._boxes)
 
     def result(self, array: da.Array, inputs: Iterable[Lazy]) -> Lazy:
-        """Return the buffer of what a kernel made of ``inputs``, which may compute it."""
+        """Return the buffer for a kernel's result from ``inputs``; this may compute it."""
         sources: frozenset[str] = frozenset().union(*(operand.sources for operand in inputs))
         if array.npartitions > 1:
             return Lazy(array, sources or frozenset({array.name}))
@@ -82,7 +81,7 @@ class Pending:
         return box
 
     def ready(self, inputs: Sequence[Lazy]) -> None:
-        """Compute those of a kernel's inputs that must not wait, since another one is large."""
+        """Compute the small inputs of a kernel that has a large input too."""
         if all(operand.small for operand in inputs):
             return
         for operand in inputs:
@@ -99,13 +98,13 @@ class Pending:
         try:
             self.compute([box, *others])
         except Exception:  # see below; this one's own error comes again
-            # Whatever went wrong may be another one's fault, to be raised when that is read.
+            # The error may come from another buffer, and is raised when that one is read.
             if not others:
                 raise
             self.compute([box])
 
     def compute(self, boxes: Sequence[Lazy]) -> None:
-        """Compute buffers together and keep what came out, in as many blocks as before."""
+        """Compute buffers together and keep the results, in as many blocks as before."""
         for box, array in zip(boxes, self._persist([other.array for other in boxes]), strict=True):
             box.array = array
             box.sources = frozenset() if box.small else frozenset({array.name})

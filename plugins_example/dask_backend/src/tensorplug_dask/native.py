@@ -1,8 +1,7 @@
-"""How a kernel is made of a function of NumPy arrays and an expression of Dask arrays.
+"""Kernels made of a function of NumPy arrays and an expression of Dask arrays.
 
-The function computes the whole result from whole inputs. It runs as one task where every input
-is one block and the result may be one. Everywhere else the expression puts the result together
-from blocks, with functions of blocks.
+The function computes the whole result from whole inputs. It runs as one task if every input is
+one block and the result fits into one. Otherwise the expression assembles the result from blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ALWAYS = ("backend", "out")
 def native(
     kernels: KernelTable, spec: KernelSpec, *, chunked: Function
 ) -> Callable[[Function], Function]:
-    """Decorate the function of whole arrays: with ``chunked``, of Dask's, it is the kernel.
+    """Register a function of whole arrays and ``chunked``, a function of Dask arrays, as a kernel.
 
     Either asks by naming: for inputs, then keyword-only for attributes and ``out``; ``chunked``
     also for ``limit``, how many bytes a block shall have at most.
@@ -80,7 +79,7 @@ def native_elementwise(kernels: KernelTable, spec: KernelSpec, function: Functio
 
 
 def _asks(function: Function) -> tuple[str, ...]:
-    if isinstance(function, np.ufunc):  # its keywords are no attributes
+    if isinstance(function, np.ufunc):  # its keywords are not attributes
         return ()
     parameters = inspect.signature(function).parameters.values()
     return tuple(

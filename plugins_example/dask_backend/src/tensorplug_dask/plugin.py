@@ -27,14 +27,15 @@ def tensorplug_create_backend(device: str | None) -> Backend:
     """
     if device not in (None, "0"):
         raise BackendUnavailableError(
-            f"there is device 0 only, and no {device!r}; {settings.SCHEDULER} says what executes"
+            f"there is no device {device!r}, only device 0; to choose a scheduler, set "
+            f"{settings.SCHEDULER}"
         )
     return DaskBackend(settings.read())
 
 
 @hookimpl
 def tensorplug_kernels() -> Iterable[KernelTable]:
-    """Return the kernels. A backend plugin is asked for its own backend only."""
+    """Return the kernels. The core asks a backend plugin for its own backend only."""
     return (*tables_of(kernels, KernelTable, "kernels"), handover.kernels)
 
 

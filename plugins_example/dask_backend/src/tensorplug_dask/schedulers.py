@@ -1,4 +1,4 @@
-"""What executes graphs: Dask's threads, this thread, or a scheduler of distributed."""
+"""Execution of graphs by Dask's threads, by this thread or by a distributed scheduler."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Executor:
         self._scheduler = self._client or scheduler
 
     def describe(self) -> str:
-        """Return what executes, for people."""
+        """Return the name of the scheduler, for people."""
         if self._client is not None:
             return f"the scheduler at {self._client.scheduler.address}"
         return {None: "Dask's default scheduler", "threads": "threads"}.get(
@@ -78,12 +78,12 @@ class Executor:
         return values
 
     def close(self) -> None:
-        """Leave the scheduler, where this opened the connection."""
+        """Disconnect from the scheduler, if this object connected to it."""
         if self._client is not None:
             self._client.close()
 
     def _here(self) -> bool:
-        """Return whether this process executes."""
+        """Return whether this process executes the graphs."""
         name = self._scheduler or dask.config.get("scheduler", None)
         return isinstance(name, str | None) and name in _HERE
 
@@ -104,7 +104,7 @@ class Executor:
         return alone
 
     def _wait(self, arrays: Sequence[da.Array]) -> None:
-        """Wait for what was handed to a client, and raise what went wrong there."""
+        """Wait for submitted work, and raise its errors."""
         client = getattr(get_scheduler(scheduler=self._scheduler), "__self__", None)
         if client is None:
             return

@@ -26,7 +26,7 @@ _LOCAL: Final = ("threads", "synchronous")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment asks for.
+    """The settings of this backend.
 
     ``chunk_bytes``: how large a chunk may be; arrays up to that size are one chunk.
     ``max_layers``: how many kernels may be pending on an array of one chunk.

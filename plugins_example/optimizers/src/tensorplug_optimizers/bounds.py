@@ -1,4 +1,4 @@
-"""Arithmetic that knows how far off a computation in a dtype may be: for the oracle of ``cases``.
+"""Arithmetic with bounds on the rounding errors of a dtype, for the oracle of ``cases``.
 
 A number is carried in wide arithmetic, with a bound on the distance of what the same steps give
 in the dtype. Each step may round by ``_ULPS`` (OpenCL's division and root are allowed that much),
@@ -33,7 +33,7 @@ class Arithmetic:
         self._absolute = _ULPS * wide(about.smallest_subnormal)
 
     def exact(self, value: Array) -> Near:
-        """Return what is given in the dtype."""
+        """Return a number that is exact in the dtype."""
         return Near(self, wide(value), np.zeros(np.shape(value), np.longdouble))
 
     def constant(self, value: float) -> Near:
@@ -41,7 +41,7 @@ class Arithmetic:
         return self.made(np.longdouble(value), np.longdouble(0))
 
     def made(self, value: Any, error: Any) -> Near:
-        """Return the result of a step, off by ``error`` before it was rounded."""
+        """Return the result of a step, with an error of ``error`` before rounding."""
         with np.errstate(all="ignore"):
             value = np.where(np.abs(value) > self._most, np.copysign(np.inf, value), value)
             total = error + np.abs(value) * self._relative + self._absolute

@@ -114,7 +114,7 @@ def rmsprop(
     *,
     attributes: dict[str, Any],
 ) -> list[Tensor]:
-    """Return what is kept in the order in which it is given."""
+    """Return the slots in the order of the inputs."""
     decay = attributes["decay"]
     g = _decayed(gradient, parameter, attributes["weight_decay"])
     s = _mean(square, g * g, decay)

@@ -1,4 +1,4 @@
-"""What every optimizer does: keep a state beside a tree of parameters, and step leaf by leaf."""
+"""The common part of all optimizers: a state beside a tree of parameters, stepped leaf by leaf."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Optimizer:
             of shape (*s, 2), with what belongs to the real and to the imaginary part.
 
         Raises:
-            ArgumentError: a leaf is no tensor.
+            ArgumentError: a leaf is not a tensor.
             DTypeError: a leaf is of integers, booleans or text.
 
         """
@@ -123,8 +123,8 @@ class Optimizer:
             ``(params, state)``, of the structures, shapes and dtypes of those given.
 
         Raises:
-            ArgumentError: a tree has another structure than ``params``, a leaf is no tensor, the
-                state is another optimizer's, or the schedule gives no number.
+            ArgumentError: the structure of a tree differs from ``params``, a leaf is not a tensor,
+                the state is another optimizer's, or the schedule returns no number.
             ShapeError, DTypeError: a leaf of ``gradients`` or of the state does not fit its
                 parameter. Messages name the leaf.
 
@@ -239,7 +239,7 @@ class Optimizer:
     def _check(
         self, what: str, where: str, tensor: Any, dtype: DType, shape: tuple[int, ...]
     ) -> None:
-        """Refuse a leaf that has not the dtype and shape which ``params{where}`` asks for."""
+        """Refuse a leaf without the dtype and shape of ``params{where}``."""
         if not isinstance(tensor, tp.Tensor):
             raise ArgumentError(
                 f"{self._name}: {what}{where} must be a tensor, got {_shown(tensor)}"
@@ -269,7 +269,7 @@ def _check_number(name: str, what: str, value: Any, also: str = "") -> None:
 def _checked_attributes(
     name: str, spec: KernelSpec, attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return attributes in the form that kernels see; wrong ones are told where they are given."""
+    """Return attributes in the form that kernels see; refuse invalid ones."""
     checked = {}
     for key, value in attributes.items():
         try:
@@ -304,7 +304,7 @@ def _stepped(x: Tensor) -> Tensor:
 
 
 def _unstepped(x: Tensor, dtype: DType) -> Tensor:
-    """Return what a kernel made as a leaf of ``dtype``."""
+    """Return a kernel's result as a leaf of ``dtype``."""
     if dtype in dt.COMPLEX:
         return tp.complex(x[..., 0], x[..., 1])
     return x.astype(dtype, copy=False)

@@ -22,7 +22,7 @@ kernels = KernelTable()
 
 _SHORT_ROW: Final = 256  # elements up to which a row is too short for loops of its own
 _MANY: Final = 1 << 13  # elements from which rows are taken in blocks
-_CLOSE: Final = 8  # by how much scores may differ that are shifted by one number
+_CLOSE: Final = 8  # the range of scores that may be shifted by the same number
 
 
 @kernels.prepare(specs.RELU)
@@ -44,7 +44,7 @@ def _bounded(out: TensorType, top: Array) -> Call:
     """Return the kernel that cuts off below 0 and above ``top``."""
     zero, signed_zero = element(0, out.dtype), out.dtype in dt.FLOATING
     unbounded = signed_zero and np.isinf(top)
-    # NumPy's clip goes through Python, which costs as much as passing over 8 KiB.
+    # NumPy's clip runs Python code, which costs as much as a pass over 8 KiB.
     small = out.nbytes <= 1 << 13
 
     def work(result: Array, x: Array) -> None:
@@ -54,7 +54,7 @@ def _bounded(out: TensorType, top: Array) -> Call:
             np.maximum(x, zero, out=result)
         else:
             np.minimum(np.maximum(x, zero, out=result), top, out=result)
-        if signed_zero:  # of 0.0 and -0.0 the maximum is either, as the processor has it
+        if signed_zero:  # the maximum of 0.0 and -0.0 may be either
             np.add(result, zero, out=result)
 
     return elementwise_kernel(work, out, in_blocks=signed_zero)
@@ -119,7 +119,7 @@ def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(specs.LEAKY_RELU)
 def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
-    """Take the larger of ``x`` and ``alpha * x`` where that says it all."""
+    """Take the larger of ``x`` and ``alpha * x``, if alpha allows that."""
     slope = element(alpha, out.dtype)
     if 0 < slope <= 1:
 
@@ -166,7 +166,7 @@ def softplus(x: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(specs.STEP)
 def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
-    """Compare, and make the two levels of the bits of the answers; NaN stays."""
+    """Make the two levels from the bits of a comparison; NaN stays."""
     whole = np.dtype(f"u{out.dtype.itemsize}")
     high, low = element(1, out.dtype).view(whole), element(alpha, out.dtype).view(whole)
     either, floating = high ^ low, out.dtype in dt.FLOATING
@@ -209,7 +209,7 @@ def _complex_sigmoid(x: Array) -> Any:
 
 
 def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
-    """Return what subtracts the largest, so that no power of e overflows."""
+    """Return a function that subtracts the maximum, so that no power of e overflows."""
     allocate = allocator(out.shape, dtype)
 
     def run(x: Array) -> Array:

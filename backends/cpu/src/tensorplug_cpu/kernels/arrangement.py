@@ -59,7 +59,7 @@ def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
 def mirror_pad(
     x: TensorType, *, paddings: tuple[tuple[int, int], ...], mode: str, out: TensorType
 ) -> Call:
-    """Write the elements into the middle, then mirror axis by axis what stands there."""
+    """Write the elements into the middle, then mirror them axis by axis."""
     skip = 1 if mode == "reflect" else 0
     inside = zip(paddings, x.shape, strict=True)
     middle: Any = (..., *(slice(before, before + length) for (before, _), length in inside))
@@ -81,7 +81,7 @@ def mirror_pad(
 
 
 def _mirrored(axis: int, pair: tuple[int, int], size: int, skip: int) -> list[tuple[Any, Any]]:
-    """Return what is written, and from where, on either side of an axis."""
+    """Return the targets and sources of the copies on both sides of an axis."""
     before, after = pair
     lead = (slice(None),) * axis
     end = before + size  # of the elements

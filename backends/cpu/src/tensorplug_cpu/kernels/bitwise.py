@@ -35,5 +35,5 @@ for _spec, _function in _BINARY.items():
 
 @kernels.prepare(specs.INVERT)
 def invert(x: TensorType, *, out: TensorType) -> Call:
-    """Flip all bits; of booleans the one."""
+    """Flip all bits; a boolean has one."""
     return ufunc(np.invert, out, signals=False)

@@ -23,7 +23,7 @@ def batch_to_space_nd(
     crops: tuple[tuple[int, int], ...],
     out: TensorType,
 ) -> Call:
-    """Bring each block together; the crop is a view."""
+    """Move the elements of each block together; the crop is a view."""
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
     order = cells_first(x.rank, len(block_shape))
     back = [order.index(axis) for axis in range(len(order))]
@@ -42,7 +42,7 @@ def space_to_batch_nd(
     paddings: tuple[tuple[int, int], ...],
     out: TensorType,
 ) -> Call:
-    """Write the elements into zeros, then bring the cells apart."""
+    """Write the elements into zeros, then move the cells apart."""
     sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
     whole = (x.shape[0], *sizes, *x.shape[1 + len(sizes) :])
     inside = zip(paddings, x.shape[1:], strict=False)
@@ -62,7 +62,7 @@ def space_to_batch_nd(
 
 @kernels.prepare(specs.DEPTH_TO_SPACE)
 def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
-    """Bring the places in a block beside rows and columns."""
+    """Move the places in a block beside rows and columns."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=False)
     shape = out.shape
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))
@@ -70,7 +70,7 @@ def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: Ten
 
 @kernels.prepare(specs.SPACE_TO_DEPTH)
 def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
-    """Bring the places in a block before the channels."""
+    """Move the places in a block before the channels."""
     apart, order = depth_moves(x, block_size, data_format, into_depth=True)
     shape = out.shape
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))

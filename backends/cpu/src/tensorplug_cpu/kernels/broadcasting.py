@@ -1,4 +1,4 @@
-"""Shapes given as arrays."""
+"""Broadcasting of shapes that are arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Einstein sums by NumPy's BLAS; everything but the arithmetic is settled once per plan."""
+"""Einstein sums by BLAS; everything except the arithmetic is decided once per plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def einsum(xs: list[TensorType], *, equation: str, out: TensorType) -> Call:
 
 
 def _reduction(x: TensorType, how: contraction_order.Reduced, work: np.dtype[Any]) -> Step | None:
-    """Return what is done to an operand alone; None if that is nothing."""
+    """Return the steps for one operand alone; None if there are none."""
     if how.shape is None and not how.diagonals and not how.summed:
         return None
     shape = x.shape if how.shape is None else how.shape

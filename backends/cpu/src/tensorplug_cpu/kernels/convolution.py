@@ -41,7 +41,7 @@ class Products(Protocol):
 
 
 def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -> None:
-    """Enter the three kernels of ``family``; float16 works in float32 and is rounded once."""
+    """Register the three kernels of ``family``; float16 works in float32 and is rounded once."""
 
     @kernels.prepare(family.forward)
     def forward(

@@ -1,4 +1,4 @@
-"""Where elements are not zero."""
+"""Coordinates of elements that are not zero."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ kernels = KernelTable()
 
 @kernels.prepare(specs.WHERE)
 def where(condition: TensorType, *, out: TensorType) -> Call:
-    """Find them among all elements, and tell the axes apart."""
+    """Find them in the flattened array, and compute the coordinates."""
     return without_warnings(host_functions.coordinates.where)

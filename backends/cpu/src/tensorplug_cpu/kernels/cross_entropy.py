@@ -1,4 +1,4 @@
-"""Softmax's cross-entropy, and what softmax passes back."""
+"""Softmax cross-entropy, and the gradient of softmax."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) ->
 def cross_entropy_grad(
     dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
 ) -> Call:
-    """Scale softmax by the sum of the labels, take the labels away, multiply by dy."""
+    """Scale softmax by the sum of the labels, subtract the labels, multiply by dy."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
     if not out.size:
         return lambda _dy, _labels, logits: logits
@@ -69,7 +69,7 @@ def cross_entropy_grad(
 
 @kernels.prepare(specs.SOFTMAX_GRAD)
 def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) -> Call:
-    """Take from dy its mean under the distribution y; multiply by y."""
+    """Subtract from dy its mean under the distribution y; multiply by y."""
     dtype = working(out.dtype)
     if not out.size:
         return lambda dy, _y: dy

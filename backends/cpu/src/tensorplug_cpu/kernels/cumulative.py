@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# Each step rounds; in the next wider dtype none of that shows.
+# Each step rounds; the next wider dtype hides that.
 _WIDER: dict[DType, np.dtype[Any]] = {
     dt.float16: np.dtype(np.float32),
     dt.float32: np.dtype(np.float64),

@@ -125,7 +125,7 @@ def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call
 
 @kernels.prepare(specs.FLOOR_DIV)
 def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
-    """Divide and round down; an integer divided by 0 gives 0, which is what NumPy gives."""
+    """Divide and round down; an integer divided by 0 gives 0, as in NumPy."""
     if out.dtype in dt.INTEGER:
         return ufunc(np.floor_divide, out, signals=True)
 
@@ -198,7 +198,7 @@ def select(condition: TensorType, t: TensorType, e: TensorType, *, out: TensorTy
 
     def choose(result: Array, condition: Array, t: Array, e: Array) -> None:
         bits, ours, others = (array.view(whole) for array in (result, t, e))
-        if not others.ndim and not others:  # by far the commonest
+        if not others.ndim and not others:  # the most common case
             np.multiply(ours, condition, out=bits)
             return
         np.bitwise_xor(ours, others, out=bits)

@@ -1,4 +1,4 @@
-"""Products with bias and activation, which work in place on what the product has made."""
+"""Products with bias and activation, which are applied in place."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _ending(
         if bias is not None:
             np.add(x, bias.reshape(shapes[0]).astype(work, copy=False), out=x)
         if activation == "prelu":
-            assert weights is not None  # the spec sees to it
+            assert weights is not None  # the spec requires it
             slopes = weights.reshape(shapes[1]).astype(work, copy=False)
             np.multiply(x, slopes, out=x, where=x < 0)
         elif activation == "leakyrelu":
@@ -105,7 +105,7 @@ def _ending(
 
 
 def _convolution(spec: KernelSpec, products: Products) -> None:
-    """Enter a fused convolution; float16 works in float32 and is rounded once."""
+    """Register a fused convolution; float16 works in float32 and is rounded once."""
 
     @kernels.prepare(spec)
     def run_convolution(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-    # Puts what x is multiplied by, or dy, into the first of several arrays.
+    # Writes the factor of x, or of dy, into the first of several arrays.
     Factor = Callable[[list[Array], Array], Array]
 
 kernels = KernelTable()
@@ -49,7 +49,7 @@ _SLOPE: Final[Ratio] = (
 
 
 def _ratio(of: Ratio) -> Factor:
-    """Return what puts 1/2 and the odd function of float32 into the first room."""
+    """Return a function that writes 1/2 plus the odd function of float32 into the first array."""
     reach, *parts = of
     top = np.float32(reach)
     numerator, denominator = ([np.float32(coefficient) for coefficient in part] for part in parts)
@@ -77,7 +77,7 @@ def _polynomial(coefficients: list[np.float32], x: Array, result: Array) -> None
 
 
 def _double_distribution(rooms: list[Array], x: Array) -> Array:
-    """Put the normal distribution function of float64 into the first room."""
+    """Write the normal distribution function, in float64, into the first array."""
     result = rooms[0]
     tail = erfc_double(np.abs(x) * math.sqrt(0.5))
     tail *= 0.5
@@ -123,7 +123,7 @@ def _approximate_slope(rooms: list[Array], x: Array) -> Array:
 
 
 def _tanh(x: Array, result: Array, work: Array) -> None:
-    """Put tanh(x * work) into ``result``; work becomes sqrt(2 / pi) * (1 + 0.044715 * x**2)."""
+    """Write tanh(x * work) into ``result``; work becomes sqrt(2 / pi) * (1 + 0.044715 * x**2)."""
     np.square(x, out=work)
     work *= _INNER * GELU_CUBIC
     work += _INNER
@@ -142,7 +142,7 @@ _SLOPES: Final[dict[bool, dict[Any, Factor]]] = {
 
 
 def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
-    """Return what multiplies x by a factor that depends on x, or else dy."""
+    """Return a kernel that multiplies x, or dy, by a factor that depends on x."""
     dtype, allocate = working(out.dtype), output_allocator(out)
     parts = None if out.size >= _SHARED else 1
     length = max(1, min(_BLOCK, out.size))
@@ -155,7 +155,7 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
             wide = x[at].astype(dtype, copy=False)
             cut = list(rooms[:, : len(wide)])
             by = factor(cut, wide)
-            # Cut off below, lest infinity be multiplied by 0.
+            # Cut off below, because infinity times 0 is NaN.
             product = wide.clip(low, np.inf, out=cut[1]) if of_x else other[at]
             np.multiply(by, product, out=result[at], casting="same_kind")
 

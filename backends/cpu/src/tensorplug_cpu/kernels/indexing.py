@@ -93,7 +93,7 @@ def _taken(x: Array, indices: Array, length: int, axis: int) -> Array:
             return parts
         return x.take(indices, axis=axis)
     except IndexError:
-        _positions(indices, length, axis)  # says which
+        _positions(indices, length, axis)  # raises, naming the index
         raise
 
 
@@ -111,7 +111,7 @@ def gather_v2(
             return lambda x, indices: x[_position(indices, length, 0)]
         return lambda x, indices: x[(*lead, _position(indices, length, axis))]
     if not batch_dims:
-        wide = indices.dtype is dt.uint64  # which NumPy does not take for an index
+        wide = indices.dtype is dt.uint64  # NumPy does not accept it as an index
 
         def run(x: Array, indices: Array) -> Any:
             at = _positions(indices, length, axis) if wide else indices
@@ -140,7 +140,7 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     flattened = _flattened(params.shape[:depth], prod(indices.shape[:-1]))
     if indices.rank == 1:
         return _one(params, depth)
-    if depth == 1 and indices.dtype is not dt.uint64:  # which NumPy does not take for an index
+    if depth == 1 and indices.dtype is not dt.uint64:  # NumPy does not accept it as an index
         length, lead = params.shape[0], indices.shape[:-1]
 
         def run_along_first(params: Array, indices: Array) -> Array:

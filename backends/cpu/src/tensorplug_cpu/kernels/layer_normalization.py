@@ -43,7 +43,7 @@ class _Rows:
         return result if self._order is None else result.transpose(self._back)
 
     def are_alike_in(self, x: TensorType | None) -> bool:
-        """Return whether all rows are equal of ``x``, broadcast to the shape of these arrays."""
+        """Return whether all rows of ``x`` are equal, once it is broadcast."""
         if x is None or x.size == 1:
             return True
         own = x.shape[max(0, x.rank - self._axes) :] if self._axes else ()
@@ -51,7 +51,7 @@ class _Rows:
 
 
 def _centred(rows: Array, epsilon: Any, room: Array, along: RowSums) -> Array:
-    """Put rows less their means into ``room``; return the reciprocals of their deviations."""
+    """Write the rows minus their means into ``room``; return the reciprocals of the deviations."""
     np.subtract(rows, along.means(rows), out=room)
     variance = along.means(room, room)
     variance += epsilon
@@ -69,7 +69,7 @@ def layer_norm(
     epsilon: float,
     out: TensorType,
 ) -> Call:
-    """Normalize block by block; scale and shift there too where all rows share these."""
+    """Normalize block by block, and scale and shift there if all rows share the factors."""
     if not out.size:
         return lambda x, _scale, _offset: x
     rows = _Rows(out, axis)
@@ -89,7 +89,7 @@ def layer_norm(
 
 
 def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
-    """Return what normalizes, scales and shifts rows."""
+    """Return a function that normalizes, scales and shifts rows."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
     small, allocate, along = (
         dtype.type(epsilon),
@@ -122,7 +122,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
 def layer_norm_grad(
     dy: TensorType, x: TensorType, *, axis: tuple[int, ...], epsilon: float, out: TensorType
 ) -> Call:
-    """Take from dy its mean and its part along the normalized row."""
+    """Subtract from dy its mean and its projection onto the normalized row."""
     dtype, narrow = working(out.dtype), out.dtype.numpy
     if not out.size:
         return lambda dy, _x: dy

@@ -1,4 +1,4 @@
-"""Dilation: one vectorised step for each tap, over the positions at which it is on the image."""
+"""Dilation: one vectorised step per tap, over the positions at which the tap is on the image."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Attributes = dict[str, Any]
 
 
 def _lowest(dtype: DType) -> Any:
-    """Return what never wins against an element."""
+    """Return a value that never exceeds an element."""
     return -np.inf if dtype in dt.FLOATING else np.iinfo(dtype.name).min
 
 
@@ -56,10 +56,10 @@ def _largest(
 def _winners(
     x: Array, filter: Array, steps: list[Step], shape: tuple[int, ...]
 ) -> Iterator[Array]:
-    """Yield for each tap at which of its positions it is the first largest of the window."""
+    """Yield, for each tap, the positions at which it is the argmax of the window."""
     best = _largest(x, filter, steps, shape, -np.inf)
     undefined = bool(np.isnan(best).any())
-    searching = np.ones(shape, bool)  # windows whose winner has not been met yet
+    searching = np.ones(shape, bool)  # windows whose argmax is not found yet
     for tap, positions, elements in steps:
         candidate, open_ = x[elements] + filter[tap], searching[positions]
         wins = candidate == best[positions]
@@ -79,7 +79,7 @@ def _passed(dy: Array, wins: Array) -> Array:
 def backprop_input(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
-    """Give dy to the element under the winning tap; float16 adds in float32."""
+    """Add dy to the element under the argmax; float16 adds in float32."""
     steps = list(inside(dilation_windows(x.shape, filter.shape, attributes)))
     work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 
@@ -97,7 +97,7 @@ def backprop_input(
 def backprop_filter(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
-    """Give dy to the winning tap; float16 adds in float32."""
+    """Add dy to the argmax tap; float16 adds in float32."""
     steps = list(inside(dilation_windows(x.shape, filter.shape, attributes)))
     work, narrow, shape = working(x.dtype), x.dtype.numpy, dy.shape
 

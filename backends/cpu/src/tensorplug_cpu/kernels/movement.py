@@ -27,7 +27,7 @@ def identity(x: Array) -> Array:
 
 @kernels.prepare(specs.RESHAPE)
 def reshape(x: TensorType, *, shape: Shape) -> Call:
-    """View under another shape; a copy only where the strides leave no other way."""
+    """View with another shape; a copy only if the strides require it."""
     return without_warnings(lambda x: x.reshape(shape))
 
 
@@ -62,7 +62,7 @@ def broadcast_to(x: TensorType, *, shape: Shape) -> Call:
         view.flags.writeable = False
         return view
 
-    # NumPy's broadcast_to takes ten times as long; only it can share what strings refer to.
+    # NumPy's broadcast_to takes ten times as long, but only it can share the text of strings.
     return run if x.dtype.itemsize else lambda x: np.broadcast_to(x, shape)
 
 
@@ -87,7 +87,7 @@ def pad_v2(
     constant_value: Scalar | str,
     out: TensorType,
 ) -> Call:
-    """Write the elements into the middle of what is filled; of large ones, only the rim is."""
+    """Write the elements into the middle of a filled array; if it is large, fill only the rim."""
     inside = [
         slice(before, before + length)
         for (before, _), length in zip(paddings, x.shape, strict=True)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-_ROW = 512  # elements that NumPy should find in a row, lest it spend its time on starting rows
-_BLOCK = 1 << 15  # elements that are taken through all steps while they are in the cache
+_ROW = 512  # elements of a row, so that NumPy does not spend its time on starting rows
+_BLOCK = 1 << 15  # elements that stay in the cache through all steps
 
 
 def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
@@ -121,7 +121,7 @@ def _neighbours_sum(x: Array, radius: int) -> Array:
 
 
 def _power(beta: float, dtype: np.dtype[Any]) -> Callable[[Array], Any]:
-    """Return the function that raises to ``-beta``, through roots where they will do."""
+    """Return a function that raises to ``-beta``, by roots if possible."""
     if beta == 0.5:
         return lambda n: np.divide(1, np.sqrt(n), dtype=dtype)
     if beta == 0.75:
@@ -136,7 +136,7 @@ def _power(beta: float, dtype: np.dtype[Any]) -> Callable[[Array], Any]:
 
 
 class _Response:
-    """What LRN and its gradient share: channels first, in the dtype in which steps are taken."""
+    """Shared by LRN and its gradient: arrays with channels first, in the working dtype."""
 
     def __init__(self, out: TensorType, radius: int, bias: float, alpha: float) -> None:
         self.dtype, self.narrow = working(out.dtype), out.dtype.numpy
@@ -198,7 +198,7 @@ def lrn_grad(
     beta: float,
     out: TensorType,
 ) -> Call:
-    """Scale dy, and subtract what each channel does to the norms of its neighbours."""
+    """Scale dy, and subtract the effect of each channel on the norms of its neighbours."""
     if not out.size:
         return lambda x, _y, _dy: x
     response = _Response(out, depth_radius, bias, alpha)

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-_BLOCK = 1 << 15  # elements that are taken through all steps while they are in the cache
+_BLOCK = 1 << 15  # elements that stay in the cache through all steps
 _BY_NUMPY = fill_modes.Arithmetic(np.floor, np.where)
 
 
 @kernels.prepare(specs.FROM_PIXELS)
 def from_pixels(pixels: TensorType, *, num_channels: int, out: TensorType) -> Call:
-    """Bring to levels and write each channel."""
+    """Convert to levels and write each channel."""
     return _writer(pixels, num_channels, PIXEL_OPAQUE, out, cut=False)
 
 
 @kernels.prepare(specs.DRAW)
 def draw(image: TensorType, *, options: float, out: TensorType) -> Call:
-    """Bring to bytes and write each channel."""
+    """Convert to bytes and write each channel."""
     return _writer(image, 4, int(PIXEL_OPAQUE * options + 0.5), out, cut=True)
 
 

@@ -23,7 +23,7 @@ from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.sliding_windows import room
 from tensorplug_cpu.tiles import Tiles, covered, tiled
-from tensorplug_cpu.window_argmax import Winners
+from tensorplug_cpu.window_argmax import WindowArgmax
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -36,7 +36,7 @@ _ROWS = 16  # channels up to which rows of windows are faster than their taps
 
 
 def _lowest(dtype: DType) -> Array:
-    """Return what never wins against an element."""
+    """Return a value that never exceeds an element."""
     if dtype in dt.FLOATING:
         return np.array(-np.inf, dtype.numpy)
     return np.array(np.iinfo(dtype.name).min, dtype.numpy)
@@ -80,8 +80,8 @@ class _Pooling:
                 number = number * window.filter
         return number.astype(dtype)
 
-    def winners(self) -> Winners:
-        return Winners(self.batch, self.windows, self.inner)
+    def winners(self) -> WindowArgmax:
+        return WindowArgmax(self.batch, self.windows, self.inner)
 
     def tiles(self) -> Tiles:
         return Tiles(self.batch, self.windows, self.inner)
@@ -146,7 +146,7 @@ def _shared(pooling: _Pooling) -> Call:
 
 
 def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
-    """Give dy to the first tap, in row-major order, whose element is the window's maximum.
+    """Add dy to the first tap, in row-major order, whose element is the window's maximum.
 
     ``rows``: by whole rows, where windows tile the image.
     """
@@ -217,7 +217,7 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
     def avg_pool_grad(
         dy: TensorType, input: TensorType, *, attributes: Attributes, out: TensorType
     ) -> Call:
-        """Give every element of a window the same part."""
+        """Divide dy equally among the elements of a window."""
         at = pooling_windows(input.shape, **attributes)
         return _shared(_Pooling(input, out, at, _form(attributes), rows=tiled(at)))
 
@@ -233,7 +233,7 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         attributes: Attributes,
         out: TensorType,
     ) -> Call:
-        """Give all to the largest."""
+        """Add dy to the largest element."""
         at = pooling_windows(input.shape, **attributes)
         form = _form(attributes)
         rows = tiled(at) and form.endswith("C") and 1 < input.shape[-1] <= _ROWS

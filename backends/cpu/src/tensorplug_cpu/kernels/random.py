@@ -1,4 +1,4 @@
-"""Random numbers: blocks of Philox4x32-10, a cacheful at a time, made into what is drawn."""
+"""Random numbers from blocks of Philox4x32-10, as many at a time as the cache holds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ kernels = KernelTable()
 def _cachefuls(
     key: Array, size: int, start: int, block_size: int
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield, of ``size`` elements, which come next, and the words of their blocks.
+    """Yield slices of ``size`` elements, and the words of their blocks.
 
-    ``start``: the first block. ``block_size``: how many elements a block gives.
+    ``start``: the first block. ``block_size``: the number of elements per block.
     """
     step = philox.BLOCKS * block_size
     for begin in range(0, size, step):

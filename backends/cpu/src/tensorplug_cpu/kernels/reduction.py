@@ -25,7 +25,7 @@ _add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a lite
 _multiply: np.ufunc = np.multiply
 
 Axes = tuple[int, ...]
-# A product loses half an ulp per factor; in the next wider dtype none of that shows.
+# A product loses half an ulp per factor; the next wider dtype hides that.
 _WIDER: dict[DType, np.dtype[Any]] = {
     dt.float16: np.dtype(np.float32),
     dt.float32: np.dtype(np.float64),
@@ -65,7 +65,7 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
 
 
 def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
-    """Note on the sum of all elements, over ``count``, how it is computed block by block."""
+    """Mark a sum of all elements, divided by ``count``, as a reduction block by block."""
     if out.size != 1 or not x.size or out.dtype not in dt.FLOATING:
         return call
     shape, dtype = out.shape, out.dtype.numpy
@@ -90,7 +90,7 @@ def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
 
 
 def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool) -> Call:
-    if not out.size:  # NumPy refuses an empty axis even where there is no result to give
+    if not out.size:  # NumPy refuses an empty axis even if the result is empty
         shape, dtype = out.shape, out.dtype.numpy
         return lambda _x: np.empty(shape, dtype)
     return kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)

@@ -73,7 +73,7 @@ def _pick(shown: Any, axis: int) -> Step:
 def resize_bilinear_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:
-    """Give each neighbour its share of dy."""
+    """Add to each neighbour its share of dy."""
     work = working(out.dtype)
     steps = []
     for axis in (1, 2):
@@ -90,7 +90,7 @@ def resize_bilinear_grad(
 def resize_nearest_neighbor_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:
-    """Add dy to the pixel that was shown."""
+    """Add dy to the source pixel."""
     work = working(out.dtype)
     steps = []
     for axis in (1, 2):

@@ -1,4 +1,4 @@
-"""Places in sorted sequences."""
+"""Binary search in sorted sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The different values, by the fast stable order of this backend."""
+"""Distinct values, by the stable sort of this backend."""
 
 from __future__ import annotations
 

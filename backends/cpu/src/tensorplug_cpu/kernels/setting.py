@@ -26,7 +26,7 @@ def strided_slice_update(
 
     def run(tensor: Array, value: Array) -> Array:
         result = np.array(tensor, order="C")
-        # Axes of length 1 that go or come leave a view a view.
+        # Adding or removing axes of length 1 keeps the view.
         result[key].reshape(shape, copy=False)[...] = value
         return result
 

@@ -37,7 +37,7 @@ def split(x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int) -> C
 
 @kernels.prepare(specs.STRIDED_SLICE)
 def strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Call:
-    """View with other strides; axes come and go without a copy."""
+    """View with other strides, and with axes added or removed."""
     taken = selection(x.shape, attributes)
     key: Any = (..., *taken.slices())
     if taken.shape == taken.counts:

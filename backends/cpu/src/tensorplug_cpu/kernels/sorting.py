@@ -1,4 +1,4 @@
-"""Order: the largest entries, and all of them along an axis."""
+"""Sorting: the largest entries, or all along an axis."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ kernels = KernelTable()
 _LONG = 256  # entries from which looking for the few largest is faster than sorting
 
 
-def _largest_first(x: Array, k: int) -> Array:
+def _top_indices(x: Array, k: int) -> Array:
     """Return the indices of the ``k`` largest entries of the last axis, in order."""
     return arg_sorted(x, descending=True)[..., :k]
 
 
 def _selected(x: Array, k: int) -> Array:
-    """Return the same as ``_largest_first`` for a long matrix, sorting only ``k`` of each row.
+    """Return the same as ``_top_indices`` for a long matrix, sorting only ``k`` of each row.
 
     The k-th largest is found by partition. What is above it belongs to the result, and as many
     of its equals, from the lowest index on, as are missing.
@@ -41,7 +41,7 @@ def _selected(x: Array, k: int) -> Array:
     missing = k - np.count_nonzero(above, axis=-1, keepdims=True)
     equal &= np.cumsum(equal, axis=-1, dtype=np.intp) <= missing
     chosen = np.nonzero(above | equal)[1].reshape(-1, k)
-    order = _largest_first(np.take_along_axis(x, chosen, axis=-1), k)
+    order = _top_indices(np.take_along_axis(x, chosen, axis=-1), k)
     return np.take_along_axis(chosen, order, axis=-1)
 
 
@@ -52,7 +52,7 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     if not out[0].size:
         dtype = x.dtype.numpy
         return lambda _x: (np.empty(shape, dtype), np.empty(shape, np.int32))
-    find = _selected if length >= _LONG and 4 * k <= length else _largest_first
+    find = _selected if length >= _LONG and 4 * k <= length else _top_indices
     each_row = np.arange(x.size // length)[:, None]
 
     def run(x: Array) -> tuple[Array, Array]:

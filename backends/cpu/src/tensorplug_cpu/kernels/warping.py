@@ -38,7 +38,7 @@ def rotate_with_offset(
     center: tuple[float, float],
     out: TensorType,
 ) -> Call:
-    """Take pixels by numbers that depend on nothing but the shape, and fill the rest."""
+    """Take pixels by indices that depend on the shape alone, and fill the rest."""
     batch, height, width, channels = image.shape
     if not out.size:
         return lambda image: image
@@ -66,7 +66,7 @@ def transform(
     fill_value: Scalar,
     out: TensorType,
 ) -> Call:
-    """Read one image after the other, or all at once where they share a transform."""
+    """Read one image after the other, or all at once if they share a transform."""
     shape, narrow = out.shape, out.dtype.numpy
     if not out.size:
         return lambda *_inputs: np.zeros(shape, narrow)

@@ -1,1 +1,1 @@
-"""Kernels, one module per backend; each is imported only when that backend is opened."""
+"""Kernels, in one module per backend, which is imported when that backend is opened."""

@@ -1,8 +1,8 @@
-"""Attention for tensorplug-cpu, whose buffers are NumPy arrays: block by block of scores.
+"""Attention for tensorplug-cpu, whose buffers are NumPy arrays: the scores are computed in blocks.
 
-A block's scores stay in the cache from the product that makes them to the one that uses them up.
-Threads share the blocks out. What is computed, and in which order sums are made, depends on the
-shapes only: results are the same, bit for bit, whatever the number of threads.
+The scores of a block stay in the cache from the product that computes them to the product that
+uses them. Threads share out the blocks. The order of all sums depends on the shapes alone, so the
+results are the same bit for bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class _Call:
         *,
         causal: bool,
     ) -> _Call:
-        """Take a kernel's inputs; float16 is computed in float32."""
+        """Convert the inputs of a kernel; float16 is computed in float32."""
         dtype = np.result_type(qkv[0].dtype, np.float32)
         batch = qkv[0].shape[:-2]
         several = math.prod(batch)
@@ -166,13 +166,13 @@ class _Call:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What is computed in."""
+        """The computing dtype."""
         found: np.dtype[Any] = self.q.dtype
         return found
 
     @property
     def batches(self) -> int:
-        """How many pairs of queries and keys there are."""
+        """The number of pairs of queries and keys."""
         return len(self.q)
 
     def flat(self, x: Array) -> Array:

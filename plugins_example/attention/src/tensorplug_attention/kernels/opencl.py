@@ -1,10 +1,10 @@
-"""Attention for tensorplug-opencl: keys stream by, tile after tile, and scores live in registers.
+"""Attention for tensorplug-opencl: keys stream in tiles, and scores stay in registers.
 
-A group of work-items takes some queries of one head. Tile by tile it brings keys and values into
-local memory, where all of its queries use them; each work-item keeps the running maximum and sum
-of its queries' exponentials, and corrects what it has when the maximum grows. The gradient runs
-twice: once so for dq, and once the other way round, with keys that stay and queries that stream
-by, for dk and dv. No work-item writes where another does, so that results are the same each time.
+A work-group takes some queries of one head. It loads keys and values tile by tile into local
+memory, where all of its queries use them. Each work-item keeps the running maximum and sum of
+exponentials of its queries, and rescales its results when the maximum grows. The gradient has two
+programs: this one for dq, and one in which keys stay and queries stream, for dk and dv. No two
+work-items write to the same place, so the results are reproducible.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _given(*buffers: Optional) -> Buffers:
 
 
 class _Call(NamedTuple):
-    """What the programs of one kind of call have in common."""
+    """The common part of the programs for one kind of call."""
 
     backend: OpenCLBackend
     qkv: Sequence[TensorType]
@@ -121,7 +121,7 @@ class _Call(NamedTuple):
         *,
         causal: bool,
     ) -> _Call:
-        """Take what a kernel is prepared for; decline what it was not made for."""
+        """Read the types and attributes; decline those that the programs do not support."""
         widest = max(qkv[0].shape[-1], qkv[2].shape[-1])
         if widest > _WIDEST:
             raise KernelRefusedError(f"{widest} features; it takes up to {_WIDEST}")
@@ -131,12 +131,12 @@ class _Call(NamedTuple):
 
     @property
     def queries(self) -> int:
-        """How many there are in each batch."""
+        """The number of queries in each batch."""
         return self.qkv[0].shape[-2]
 
     @property
     def keys(self) -> int:
-        """Likewise."""
+        """The number of keys in each batch."""
         return self.qkv[1].shape[-2]
 
     def program(

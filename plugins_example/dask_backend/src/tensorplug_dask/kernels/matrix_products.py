@@ -34,7 +34,7 @@ def _multiplied(left: Array, right: Array) -> Any:
 def _product(
     a: da.Array, b: da.Array, *, transpose_a: bool, transpose_b: bool, out: TensorType, limit: int
 ) -> da.Array:
-    """As ``dask.array.matmul`` does, but quiet, and adding up in a wider dtype."""
+    """Multiply like ``dask.array.matmul``, without warnings, and add in a wider dtype."""
     left, right = _turned(a, transpose=transpose_a), _turned(b, transpose=transpose_b)
     dtype = out.dtype.numpy
     if max(left.chunks[-2]) * max(right.chunks[-1]) * dtype.itemsize > 2 * limit:

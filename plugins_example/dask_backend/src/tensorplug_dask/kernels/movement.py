@@ -76,7 +76,7 @@ def _part(x: da.Array, *, begin: Axes, size: Axes, out: TensorType, limit: int) 
 
 @native(kernels, specs.SLICE, chunked=_part)
 def slice_(x: Array, *, begin: Axes, size: Axes) -> Array:
-    """Without the ellipsis NumPy would give a scalar for rank 0."""
+    """Return a view; without the ellipsis, NumPy returns a scalar for rank 0."""
     key: Any = (..., *_key(begin, size))
     return _owned(x[key], whole=x.nbytes)
 
@@ -92,7 +92,7 @@ def _padded(
 
 @native(kernels, specs.PAD_V2, chunked=_padded)
 def pad(x: Array, *, paddings: Pairs, constant_value: Scalar, out: TensorType) -> Array:
-    """Fill, then write the elements into the middle."""
+    """Fill the result, then write the elements into its middle."""
     result = np.full(out.shape, constant_value, x.dtype)
     pairs = zip(paddings, x.shape, strict=True)
     inside: Any = (..., *(slice(before, before + size) for (before, _), size in pairs))

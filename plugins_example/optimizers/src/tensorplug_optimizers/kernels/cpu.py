@@ -18,7 +18,7 @@ from tensorplug_optimizers import specs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Arrays = Sequence[Any]  # vectors, numbers, or None for what is not given
+    Arrays = Sequence[Any]  # vectors, numbers, or None for an absent input
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]
@@ -37,7 +37,7 @@ class _Constants:
         return self._number(self._attributes[name])
 
     def rest(self, name: str) -> Any:
-        """Return 1 less the attribute."""
+        """Return 1 minus the attribute."""
         return self._number(1.0 - self._attributes[name])
 
 

@@ -29,7 +29,7 @@ _LARGER: Final = " new_norm = old >= now || old != old ? old : now;"
 
 
 def _gradient(attributes: Attributes) -> str:
-    """Return the statement that declares g; without decay an infinite parameter is no matter."""
+    """Return the statement that declares g; without decay, an infinite parameter does no harm."""
     decays = attributes["weight_decay"] and not attributes.get("decoupled")
     return f"const A g = gradient{' + weight_decay * parameter' if decays else ''};"
 
@@ -183,7 +183,7 @@ def rmsprop(
     attributes: Attributes,
     backend: OpenCLBackend,
 ) -> Callable[..., list[DeviceBuffer]]:
-    """Leave out of the text, and of the arguments, what is not given."""
+    """Leave absent inputs out of the text and the arguments."""
     inputs = {"parameter": parameter, "gradient": gradient, "square": square}
     outputs = ["new_parameter", "new_square"]
     statements = _SQUARE.format(keep="decay")
