@@ -45,7 +45,7 @@ CASES = [  # id, call, error, what the message says
         "crop to one size",
         lambda: tp.image.crop_and_resize(IMAGE, BOXES, FIRST, 5),
         ArgumentError,
-        "attribute 'crop_size': must be two sizes, (height, width), got 5",
+        "attribute 'crop_size': must be a pair of sizes, (height, width), got 5",
     ),
     (
         "crop to negative sizes",
@@ -81,7 +81,7 @@ CASES = [  # id, call, error, what the message says
         "draw beyond white",
         lambda: tp.image.draw(IMAGE[0] * 2),
         ArgumentError,
-        "draw: levels of float32 must lie in [0, 1], but they reach from 2.0 to 2.0",
+        "draw: levels of float32 must lie in [0, 1], got 2.0 to 2.0",
     ),
     (
         "draw by several alphas",
@@ -99,7 +99,7 @@ CASES = [  # id, call, error, what the message says
         "colours of colours",
         lambda: tp.image.grayscale_to_rgb(IMAGE),
         ShapeError,
-        "image must have rank 2 or more and 1 channels last, got float32[1,5,5,3]",
+        "image must have rank 2 or more and a last axis of length 1, got float32[1,5,5,3]",
     ),
     (
         "gray of complex numbers",
@@ -129,7 +129,7 @@ CASES = [  # id, call, error, what the message says
         "resize to three sizes",
         lambda: tp.image.resize_bilinear(IMAGE, (1, 2, 3)),
         ArgumentError,
-        "must be two sizes, (height, width), got (1, 2, 3)",
+        "must be a pair of sizes, (height, width), got (1, 2, 3)",
     ),
     (
         "rotate by infinity",

@@ -282,7 +282,7 @@ REFUSED = {
     "channels": (
         lambda: tp.nn.depthwise_conv2d(IMAGE, FILTER[:, :, :1]),
         ShapeError,
-        "x has 2 channels, but the filter takes 1",
+        "x has 2 channels, but the filter has 1",
     ),
     "volume of rank 3": (
         lambda: tp.nn.conv3d(IMAGE[0], TAPS),
@@ -317,7 +317,7 @@ REFUSED = {
     "separable": (
         lambda: tp.nn.separable_conv2d(IMAGE, FILTER, FILTER),
         ShapeError,
-        "x has 6 channels, but the filter takes 2",
+        "x has 6 channels, but the filter has 2",
     ),
 }
 

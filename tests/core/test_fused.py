@@ -75,17 +75,17 @@ REFUSED = {
     "no slopes": (
         lambda: tp.nn.fused_matmul(X, X[0, 0].T, activation="prelu"),
         ArgumentError,
-        "activation 'prelu' needs prelu_activation_weights",
+        "activation 'prelu' requires prelu_activation_weights",
     ),
     "bias": (
         lambda: tp.nn.fused_conv2d(X, FILTER, bias=MANY),
         ShapeError,
-        "bias does not broadcast to the result, [2, 3, 3, 3]",
+        "bias must broadcast to the result's shape, [2, 3, 3, 3]",
     ),
     "a bias that widens": (
         lambda: tp.nn.fused_matmul(X[0, 0], X[0, 0].T, bias=np.ones((2, 5, 5), "f4")),
         ShapeError,
-        "bias does not broadcast to the result, [5, 5]",
+        "bias must broadcast to the result's shape, [5, 5]",
     ),
     "slope": (
         lambda: tp.nn.fused_conv2d(X, FILTER, leakyrelu_alpha="much"),
@@ -95,7 +95,7 @@ REFUSED = {
     "integers": (
         lambda: tp.nn.fused_matmul(np.ones((2, 2), int), np.ones((2, 2), int), activation="elu"),
         DTypeError,
-        "activation 'elu' is not for int64",
+        "activation 'elu' does not support int64",
     ),
 }
 

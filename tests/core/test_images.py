@@ -256,7 +256,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "no pixels": (
         lambda: tp.image.resize_bilinear(IMAGE[:, :0], (2, 2)),
         ShapeError,
-        "images of 0 by 3 pixels cannot be resized",
+        "images must not be empty, got 0 by 3 pixels",
     ),
     "negative size": (
         lambda: tp.image.resize_bilinear(IMAGE, (2, -2)),
@@ -271,7 +271,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "fill": (
         lambda: tp.image.rotate_with_offset(IMAGE, 1.0, (1, 2)),
         ArgumentError,
-        "attribute 'fill_value': has 2 numbers for 1 channels",
+        "attribute 'fill_value': must have 1 numbers, one per channel, got 2",
     ),
     "fill of bytes": (
         lambda: tp.image.rotate_with_offset(IMAGE.astype("uint8"), 1.0, 256),
@@ -291,7 +291,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "boxes": (
         lambda: tp.image.crop_and_resize(IMAGE, [[0, 0, 1]], [0], (2, 2)),
         ShapeError,
-        "boxes must have shape [boxes, 4]: y1, x1, y2, x2 of each",
+        "boxes must have shape [boxes, 4], with y1, x1, y2, x2 of each box",
     ),
     "box_ind": (
         lambda: tp.image.crop_and_resize(IMAGE, [[0.0, 0, 1, 1]], [0.0], (2, 2)),
@@ -316,12 +316,12 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "channels of gray": (
         lambda: tp.image.grayscale_to_rgb(np.ones((2, 2))),
         ShapeError,
-        "grayscale_to_rgb: image must have rank 2 or more and 1 channels last, got float64[2,2]",
+        "grayscale_to_rgb: image must have rank 2 or more and a last axis of length 1, got float64[2,2]",
     ),
     "channels of colours": (
         lambda: tp.image.rgb_to_grayscale(np.ones(3)),
         ShapeError,
-        "rgb_to_grayscale: image must have rank 2 or more and 3 channels last",
+        "rgb_to_grayscale: image must have rank 2 or more and a last axis of length 3",
     ),
     "method": (
         lambda: tp.image.threshold(IMAGE[0], "triangle"),

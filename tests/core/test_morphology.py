@@ -36,7 +36,7 @@ def test_a_flat_filter_is_max_pooling() -> None:
     [
         (lambda: tp.nn.dilation2d(X, TAPS, data_format="HWC"), ArgumentError, "got 'HWC'"),
         (lambda: tp.nn.dilation2d(X, TAPS[..., 0]), ShapeError, "filter rank 3, got [2, 5, 6, 2]"),
-        (lambda: tp.nn.dilation2d(X, TAPS[..., :1]), ShapeError, "the filter takes 1"),
+        (lambda: tp.nn.dilation2d(X, TAPS[..., :1]), ShapeError, "the filter has 1"),
         (lambda: tp.nn.dilation2d(X, TAPS, 0), ArgumentError, "'strides': must be a positive int"),
         (
             lambda: tp.nn.dilation2d(X[:, :2], TAPS),

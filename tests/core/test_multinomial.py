@@ -63,7 +63,7 @@ def test_seeds(backend):
 def test_bad_input():
     for logits, options, error, message in (
         (np.zeros((1, 2, 3)), {}, ShapeError, "logits must have rank 1 or 2"),
-        (np.zeros((2, 0)), {}, ShapeError, "at least one outcome"),
+        (np.zeros((2, 0)), {}, ShapeError, "a nonempty last axis"),
         (np.zeros(3), {"seed": -1}, ArgumentError, "attribute 'seed': must be in"),
         (np.zeros(3), {"num_samples": -1}, ArgumentError, "must be at least 0"),
     ):

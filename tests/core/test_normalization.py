@@ -84,7 +84,7 @@ REFUSED = {
     "no channels": (
         lambda: tp.nn.local_response_normalization(1.0),
         ShapeError,
-        "x must have channels",
+        "x must have at least rank 1",
     ),
     "radius": (
         lambda: tp.nn.local_response_normalization([1.0], -1),
@@ -94,15 +94,19 @@ REFUSED = {
     "shapes of the gradient": (
         lambda: tp.run_kernel("LRNGrad", {"x": [1.0], "y": [1.0], "dy": [[1.0]]}),
         ShapeError,
-        "x, y and dy must have one shape",
+        "x, y and dy must have the same shape",
     ),
-    "complex moments": (lambda: tp.nn.moments([1j]), DTypeError, "x must be real, got complex64"),
-    "moments of truths": (lambda: tp.nn.moments([True]), DTypeError, "must be of numbers"),
-    "no step": (lambda: tp.nn.moving_average([0.0], [1.0], 0.5), ArgumentError, "step is needed"),
+    "complex moments": (
+        lambda: tp.nn.moments([1j]),
+        DTypeError,
+        "x must hold real numbers, got complex64",
+    ),
+    "moments of truths": (lambda: tp.nn.moments([True]), DTypeError, "must hold numbers"),
+    "no step": (lambda: tp.nn.moving_average([0.0], [1.0], 0.5), ArgumentError, "requires step"),
     "averages of two shapes": (
         lambda: tp.nn.moving_average([0.0], [1.0, 2.0], 0.5, 1),
         ShapeError,
-        r"one shape, got \[1\] and \[2\]",
+        r"the same shape, got \[1\] and \[2\]",
     ),
 }
 

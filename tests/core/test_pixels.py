@@ -154,12 +154,12 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "num_channels": (
         lambda: tp.image.from_pixels(RGB, 5),
         ArgumentError,
-        "attribute 'num_channels': must be 1 to 4, got 5",
+        "attribute 'num_channels': must be from 1 to 4, got 5",
     ),
     "too few bytes": (
         lambda: tp.image.from_pixels({"data": BYTES, "width": 4, "height": 4}),
         ArgumentError,
-        "from_pixels: 4 by 4 pixels need 64 bytes, red, green, blue and alpha of each, got 48",
+        "from_pixels: 4 by 4 pixels need 64 bytes, four per pixel, got 48",
     ),
     "no bytes": (
         lambda: tp.image.from_pixels({"data": [1, 2], "width": 1, "height": 1}),
@@ -175,12 +175,12 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "too bright": (
         lambda: tp.image.to_pixels(np.float32([[0.5, 1.5]])),
         ArgumentError,
-        "to_pixels: levels of float32 must lie in [0, 1], but they reach from 0.5 to 1.5",
+        "to_pixels: levels of float32 must lie in [0, 1], got 0.5 to 1.5",
     ),
     "too dark": (
         lambda: tp.image.to_pixels([[-1, 255]]),
         ArgumentError,
-        "to_pixels: levels of int32 must lie in [0, 255], but they reach from -1 to 255",
+        "to_pixels: levels of int32 must lie in [0, 255], got -1 to 255",
     ),
     "alpha": (
         lambda: tp.image.to_pixels(GRAY, alpha=2),

@@ -280,9 +280,13 @@ def test_integers_between_tensors() -> None:
         (
             lambda: random.integers(key(), 9, dtype="bool"),
             DTypeError,
-            "dtype must be an integer's",
+            "dtype must be an integer dtype",
         ),
-        (lambda: random.bits(key(), (2,), "int32"), DTypeError, "must be an unsigned integer's"),
+        (
+            lambda: random.bits(key(), (2,), "int32"),
+            DTypeError,
+            "must be an unsigned integer dtype",
+        ),
         (lambda: random.bits(key(), (2, -1)), ShapeError, "bits: shape must not contain negative"),
     ],
 )

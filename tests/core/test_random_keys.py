@@ -108,16 +108,16 @@ def test_made_keys_and_drawn_numbers_have_nothing_in_common() -> None:
         (
             lambda: random.normal(0),
             ArgumentError,
-            r"normal: a key is made by .*key\(seed\), got th",
+            r"normal: key must come from .*key\(seed\), got th",
         ),
         (lambda: random.bits(np.uint32(3)), ArgumentError, "bits: .* got the number"),
         (lambda: random.uniform([1, 2, 3, 4]), DTypeError, r"uniform: .* got int32\[4\]"),
         (
             lambda: random.split(key()[:3]),
             ShapeError,
-            r"split: .* is uint32\[4\], got uint32\[3\]",
+            r"split: .* be uint32\[4\], got uint32\[3\]",
         ),
-        (lambda: random.normal(random.split(key())), ShapeError, "of several, give one row"),
+        (lambda: random.normal(random.split(key())), ShapeError, "pass one row of several keys"),
         (
             lambda: random.split(key(), -1),
             ArgumentError,
@@ -130,7 +130,7 @@ def test_made_keys_and_drawn_numbers_have_nothing_in_common() -> None:
         ),
         (lambda: random.fold_in(key(), -1), ArgumentError, "fold_in: data must be in"),
         (lambda: random.fold_in(key(), 0.5), ArgumentError, "fold_in: data must be an integer"),
-        (lambda: random.fold_in(3, 4), ArgumentError, "fold_in: a key is made by"),
+        (lambda: random.fold_in(3, 4), ArgumentError, "fold_in: key must come from"),
     ],
 )
 def test_no_key(call: Any, error: Any, message: str) -> None:

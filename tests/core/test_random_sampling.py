@@ -226,10 +226,10 @@ def test_choice() -> None:
         (
             lambda: random.choice(key(), 3, p=[1.0, 2.0]),
             ShapeError,
-            "one number for each of 3, got",
+            "one number per slice, got",
         ),
-        (lambda: random.choice(key(), 3, p=0.5), ShapeError, "for each of 3, got 0.5"),
-        (lambda: random.gumbel(0), ArgumentError, "gumbel: a key is made by"),
+        (lambda: random.choice(key(), 3, p=0.5), ShapeError, "per slice, got 0.5"),
+        (lambda: random.gumbel(0), ArgumentError, "gumbel: key must come from"),
     ],
 )
 def test_bad_calls(call: Any, error: Any, message: str) -> None:

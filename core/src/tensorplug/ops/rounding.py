@@ -142,7 +142,7 @@ def signbit(x: Any, /) -> Tensor:
 
 @chained
 def copysign(a: Any, b: Any, /) -> Tensor:
-    """Return ``|a|`` with the sign of ``b`` elementwise, even of a zero. Integers become floats."""
+    """Return ``|a|`` with the sign of ``b``, even of 0.0, elementwise. Integers become floats."""
     return dispatch_binary(COPY_SIGN, a, b)
 
 

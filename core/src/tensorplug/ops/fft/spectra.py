@@ -1,4 +1,4 @@
-"""Fourier transforms over several axes, the frequencies of their elements, and their order."""
+"""Fourier transforms over several axes, frequencies, and shifts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Lengths = list[int | None]
 
 
 def _planned(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths]:
-    """Return the axes to transform, and the length asked for along each; None where none is."""
+    """Return the axes to transform, and the requested length along each, or None."""
     what = f"{caller} of {x.type}"
     lengths = None if s is None else shapes.as_ints(s, f"{what}: s")
     if axes is None:
         count = x.ndim if lengths is None else len(lengths)
         if count > x.ndim:
-            raise ArgumentError(f"{what}: s has {count} lengths, but there are {x.ndim} axes")
+            raise ArgumentError(f"{what}: s has {count} lengths, but x has {x.ndim} axes")
         chosen = list(range(x.ndim - count, x.ndim))
     else:
         listed = shapes.as_ints(axes, f"{what}: axes")
@@ -48,7 +48,9 @@ def _planned(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Leng
     if lengths is None:
         return chosen, [None] * len(chosen)
     if len(lengths) != len(chosen):
-        raise ArgumentError(f"{what}: s has {len(lengths)} lengths for {len(chosen)} axes")
+        raise ArgumentError(
+            f"{what}: s has {len(lengths)} lengths, but axes has {len(chosen)} entries"
+        )
     return chosen, [None if length == -1 else length for length in lengths]
 
 
@@ -62,7 +64,7 @@ def _each(
 
 def _some(axes: list[int], x: Tensor, caller: str) -> None:
     if not axes:
-        raise ArgumentError(f"{caller} of {x.type} needs at least one axis")
+        raise ArgumentError(f"{caller} of {x.type} must have at least one axis to transform")
 
 
 def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
@@ -70,13 +72,13 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
 
     Args:
         x: complex; real numbers are converted.
-        s: lengths to which the axes are cut or filled up with zeros first; -1 leaves one.
-        axes: to transform; by default all, or the last ``len(s)``.
-        norm: as for ``fft``, of the product of the lengths.
+        s: lengths to which the axes are cut or zero-padded first; -1 keeps an axis as it is.
+        axes: the axes to transform; by default all, or the last ``len(s)``.
+        norm: as for ``fft``, for the product of the lengths.
 
     Raises:
-        ShapeError: an axis that is not there, or is empty.
-        ArgumentError: lengths that do not fit the axes, or another ``norm``.
+        ShapeError: an axis is out of range or empty.
+        ArgumentError: the lengths do not fit the axes, or ``norm`` is unknown.
 
     """
     tensor = as_tensor(x, what="fftn: x")
@@ -86,7 +88,7 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
 
 
 def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
-    """Return the inverse of ``fftn``, whose arguments and errors it has."""
+    """Return the inverse of ``fftn``. Arguments and errors are the same."""
     tensor = as_tensor(x, what="ifftn: x")
     chosen, lengths = _planned(tensor, s, axes, "ifftn")
     _some(chosen, tensor, "ifftn")
@@ -96,8 +98,9 @@ def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
 def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Return the Fourier transform of real numbers along several axes.
 
-    Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, along the others
-    ``fft``. Arguments and errors are those of ``fftn``; complex numbers are a ``DTypeError``.
+    Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, and along the
+    others ``fft``. Arguments and errors are those of ``fftn``; complex numbers raise a
+    ``DTypeError``.
     """
     tensor = as_tensor(x, what="rfftn: x")
     chosen, lengths = _planned(tensor, s, axes, "rfftn")
@@ -107,9 +110,9 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
-    """Return the inverse of ``rfftn``, whose arguments and errors it has.
+    """Return the inverse of ``rfftn``. Arguments and errors are the same.
 
-    ``s`` are the lengths of the result; the last is 2 * (m - 1) by default.
+    ``s`` has the lengths of the result; the last is 2 * (m - 1) by default.
     """
     tensor = as_tensor(x, what="irfftn: x")
     chosen, lengths = _planned(tensor, s, axes, "irfftn")
@@ -138,8 +141,8 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
 
     Raises:
-        ArgumentError: ``n`` below 1.
-        DTypeError: a dtype that is not floating.
+        ArgumentError: ``n`` is below 1.
+        DTypeError: the dtype is not floating.
 
     """
     return _frequencies(n, d, dtype, device, "fftfreq", half=False)
@@ -161,10 +164,10 @@ def _shifted(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """Return ``x`` with frequency 0 in the middle of ``axes`` (None: of all).
+    """Return ``x`` with frequency 0 in the middle of ``axes``; None stands for all.
 
     Raises:
-        ShapeError: an axis that is not there.
+        ShapeError: an axis is out of range.
 
     """
     return _shifted(x, axes, "fftshift", back=False)
@@ -174,7 +177,7 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
     """Return the inverse of ``fftshift``: frequency 0 from the middle to the front of ``axes``.
 
     Raises:
-        ShapeError: an axis that is not there.
+        ShapeError: an axis is out of range.
 
     """
     return _shifted(x, axes, "ifftshift", back=True)

@@ -1,8 +1,8 @@
 """Discrete Fourier transforms: the kernels along the last axis, and the functions of one axis.
 
-The sign of the exponent is minus forwards. ``norm`` says where the factor is: ``"backward"``
-(the default) has 1/n on the way back, ``"forward"`` on the way there, ``"ortho"`` 1/sqrt(n) on
-both. The source is the array API standard 2025.12.
+The exponent of the forward transform is negative. ``norm`` places the factor: ``"backward"``
+(the default) puts 1/n on the inverse, ``"forward"`` on the forward transform, ``"ortho"`` puts
+1/sqrt(n) on both. The source is the array API standard 2025.12.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
 def _length(input: TensorType) -> int:
     if not input.rank:
-        raise ShapeError("a scalar has no axis to transform")
+        raise ShapeError("input must have at least rank 1, got a scalar")
     return input.shape[-1]
 
 
 def _same(input: TensorType) -> TensorType:
     if not _length(input):
-        raise ShapeError("the last axis is empty; there is nothing to transform")
+        raise ShapeError("the last axis must not be empty")
     return input
 
 
@@ -51,15 +51,13 @@ def _doubled(input: TensorType, *, fft_length: int) -> TensorType:
 
 
 def _fft_length(default: Callable[[int], int]) -> Attribute:
-    """Return how long the real signal is; by default what the last axis says."""
+    """Return the attribute for the length of the real signal."""
 
     def canonical(value: Any, known: InputTypes) -> int:
         own = _length(known["input"])
         length = default(own) if value is None else shapes.index(value)
         if length < 1:
-            raise ShapeError(
-                f"the transform must have at least 1 point, got {length} for a last axis of {own}"
-            )
+            raise ShapeError(f"must be at least 1, got {length} for a last axis of length {own}")
         return length
 
     return Attribute(canonical, None, "int >= 1; None becomes what the last axis of input implies")
@@ -67,7 +65,7 @@ def _fft_length(default: Callable[[int], int]) -> Attribute:
 
 FFT = KernelSpec("FFT", ("input",), _same, accepts=dt.COMPLEX)
 IFFT = KernelSpec("IFFT", ("input",), _same, accepts=dt.COMPLEX)
-# tfjs composes the real ones of FFT and of copies; here they take half the time of FFT.
+# tfjs composes the real transforms of FFT and copies; here they take half the time of FFT.
 RFFT = KernelSpec(
     "RFFT",
     ("input",),
@@ -85,7 +83,7 @@ IRFFT = KernelSpec(
     accepts=dt.COMPLEX,
 )
 
-# The factor beside a kernel's own, which is 1 for FFT and RFFT and 1 / n for IFFT and IRFFT.
+# Additional factors (forward, inverse); kernels have 1 for FFT and RFFT, 1/n for the inverses.
 _NORM: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
     "backward": (lambda _n: 1.0, lambda _n: 1.0),
     "ortho": (lambda n: 1 / math.sqrt(n), math.sqrt),
@@ -105,7 +103,7 @@ def _complex(x: Any, caller: str) -> Tensor:
 
 
 def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str) -> tuple[int | None, int]:
-    """Return the length asked for and the axis."""
+    """Return the requested length, or None, and the axis."""
     what = f"{caller} of {tensor.type}"
     if norm not in _NORM:
         allowed = ", ".join(map(repr, _NORM))
@@ -120,7 +118,7 @@ def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str) -> tuple
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
-    """Return ``x`` with ``axis`` and the last one exchanged; its own inverse."""
+    """Return ``x`` with ``axis`` and the last axis swapped; it is its own inverse."""
     if axis == x.ndim - 1:
         return x
     order = list(range(x.ndim))
@@ -129,7 +127,7 @@ def _last(x: Tensor, axis: int) -> Tensor:
 
 
 def _resized(x: Tensor, length: int) -> Tensor:
-    """Return ``x`` with a last axis of ``length``, cut or filled up with zeros."""
+    """Return ``x`` with its last axis cut or zero-padded to ``length``."""
     have = x.shape[-1]
     if have > length:
         return slice_(x, [0] * x.ndim, [*x.shape[:-1], length])
@@ -150,13 +148,13 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
     Args:
         x: complex; real numbers are converted (float64 to complex128, others to complex64).
-        n: cuts the axis, or fills it up with zeros, to this length first.
-        axis: to transform.
+        n: the length to which the axis is cut or zero-padded first.
+        axis: the axis to transform.
         norm: ``"backward"``: no factor; ``"ortho"``: 1/sqrt(n); ``"forward"``: 1/n.
 
     Raises:
-        ShapeError: an axis that is not there, or is empty.
-        ArgumentError: ``n`` below 1, or another ``norm``.
+        ShapeError: the axis is out of range or empty.
+        ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
     (TensorFlow's FFT.)
 
@@ -173,7 +171,7 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     """Return the inverse discrete Fourier transform along ``axis``.
 
     ``out[j] = 1/n * sum over k of x[k] * exp(2 pi i j k / n)``; with ``norm="ortho"`` the factor
-    is 1/sqrt(n), with ``"forward"`` there is none. Arguments and errors are those of ``fft``.
+    is 1/sqrt(n), with ``"forward"`` it is 1. Arguments and errors are those of ``fft``.
     (TensorFlow's IFFT.)
     """
     tensor = _complex(x, "ifft")
@@ -187,8 +185,8 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the Fourier transform of real numbers along ``axis``: its first n // 2 + 1 elements.
 
-    The others are the conjugates of these. Arguments and errors are those of ``fft``; integers
-    and booleans become float32, and float64 gives complex128, other floats complex64.
+    The others are their conjugates. Arguments and errors are those of ``fft``. Integers and
+    booleans become float32. float64 gives complex128, other floats complex64.
 
     Raises:
         DTypeError: complex numbers.
@@ -208,16 +206,15 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     """Return the real numbers whose Fourier transform begins with ``x`` along ``axis``.
 
     Args:
-        x: n // 2 + 1 numbers, cut or filled up with zeros to that many. The imaginary part of
-            the first (and of the last, if n is even) is not looked at.
-        n: how many numbers come out; by default 2 * (m - 1) for m elements. An odd n must be
-            said.
-        axis: to transform.
+        x: cut or zero-padded to n // 2 + 1 numbers. The imaginary part of the first (and of the
+            last, if n is even) is ignored.
+        n: length of the result; by default 2 * (m - 1) for m elements.
+        axis: the axis to transform.
         norm: as for ``ifft``.
 
     Raises:
-        ShapeError: an axis that is not there, or that leaves nothing to transform.
-        ArgumentError: ``n`` below 1, or another ``norm``.
+        ShapeError: the axis is out of range or too short.
+        ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
     """
     tensor = _complex(x, "irfft")
@@ -229,8 +226,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the (real) Fourier transform of a signal with Hermitian symmetry.
 
-    ``x`` is its first half; ``n``, by default 2 * (m - 1) for m elements, the length of the
-    result. Arguments and errors are those of ``irfft``, with the factors of ``fft``.
+    ``x`` is the first half of the signal; ``n`` is the length of the result, by default
+    2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
+    ``fft``.
     """
     tensor = _complex(x, "hfft")
     _checked(tensor, n, axis, norm, "hfft")

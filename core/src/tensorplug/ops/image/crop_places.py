@@ -1,4 +1,4 @@
-"""Where the pixels of a crop lie in its image, in primitive ops."""
+"""Places of a crop's pixels in its image, in primitive ops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pair = tuple[int, int]
 class Places:
     """The rows ``y`` [boxes, height, 1] and columns ``x`` [boxes, 1, width] of crops.
 
-    ``inside`` [boxes, height, width]: whether they lie in the image; those outside are 0.
+    ``inside`` [boxes, height, width]: whether they lie in the image; places outside are 0.
     """
 
     y: Tensor
@@ -45,7 +45,7 @@ def places(image: Shape, boxes: Tensor, crop_size: Pair) -> Places:
 
 
 def shares(places: int, length: int) -> tuple[list[float], list[float]]:
-    """Return how far each place follows a box's first edge, and how far its last, in pixels."""
+    """Return the derivatives of each place by a box's first and last edge, in pixels."""
     if places == 1:
         return [(length - 1) / 2], [(length - 1) / 2]
     last = [(length - 1) * at / (places - 1) for at in range(places)]
@@ -53,14 +53,14 @@ def shares(places: int, length: int) -> tuple[list[float], list[float]]:
 
 
 def existing(box_ind: Tensor, batch: int) -> Tensor:
-    """Return whether there is such an image, for each box."""
+    """Return for each box whether its image exists."""
     return logical_and(greater_equal(box_ind, 0), less(box_ind, batch))
 
 
 def samples_of(
     image: Shape, box_ind: Tensor, found: Places, method: str
 ) -> list[pixel_sampling.Sample]:
-    """Return what the crops' values are made of."""
+    """Return the samples of the crops' values."""
     if method == "nearest":
         rows, columns = pixel_sampling.nearest(found.y), pixel_sampling.nearest(found.x)
     else:
@@ -70,7 +70,7 @@ def samples_of(
 
 
 def sloped_samples_of(image: Shape, box_ind: Tensor, found: Places) -> list[pixel_sampling.Sample]:
-    """Return what the slopes of crops' values are made of, with the bilinear method."""
+    """Return the samples of the slopes of the crops' values, for the bilinear method."""
     rows = pixel_sampling.between(found.y, image[1])
     columns = pixel_sampling.between(found.x, image[2])
     return _samples(image, box_ind, rows, columns)
@@ -88,7 +88,7 @@ def _samples(
 def _between(low: Tensor, high: Tensor, length: int, places: int) -> Tensor:
     """Return the places from ``low`` to ``high``, in pixels.
 
-    Both ends count in whole steps, so that places on the image's edge are there exactly.
+    Both ends count in whole steps, so that places on the image's edge are exact.
     """
     first, last = low * (length - 1), high * (length - 1)
     if places == 1:

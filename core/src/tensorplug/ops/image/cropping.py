@@ -1,4 +1,4 @@
-"""Boxes cut out of images and brought to one size."""
+"""Boxes cropped from images and resized."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def _cropped(
     if image.rank != 4:
         raise ShapeError("image must have rank 4: [batch, height, width, channels]")
     if boxes.rank != 2 or boxes.shape[1] != 4:
-        raise ShapeError("boxes must have shape [boxes, 4]: y1, x1, y2, x2 of each")
+        raise ShapeError("boxes must have shape [boxes, 4], with y1, x1, y2, x2 of each box")
     if box_ind.shape != boxes.shape[:1]:
         raise ShapeError(f"box_ind must have shape {list(boxes.shape[:1])}")
     out = TensorType(image.dtype, (boxes.shape[0], *crop_size, image.shape[3]))
     if out.size and not image.size:
-        raise ShapeError(f"there is nothing to crop from {image}")
+        raise ShapeError(f"image must not be empty, got {image}")
     return out
 
 
@@ -69,30 +69,30 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Tensor:
-    """Return boxes cut out of images, each resized to ``crop_size`` (height, width).
+    """Return boxes cropped from images, each resized to ``crop_size`` (height, width).
 
     Row ``i`` of ``n`` of a crop lies at ``(y1 + (y2 - y1) * i / (n - 1)) * (height - 1)`` in
-    its image, the only row of one at the middle; columns likewise. A box with ``y1 > y2`` is
-    turned upside down.
+    its image; a single row lies in the middle. Columns are treated alike. A box with
+    ``y1 > y2`` is flipped.
 
     Args:
         image: [batch, height, width, channels].
-        boxes: [boxes, 4], y1, x1, y2, x2 of each, where 0 and 1 are the centres of the first
-            and the last row or column.
-        box_ind: [boxes], integers: the image that a box is cut out of. A box of an image that
-            does not exist is all zeros.
+        boxes: [boxes, 4], y1, x1, y2, x2 of each box, where 0 and 1 are the centres of the
+            first and the last row or column.
+        box_ind: [boxes], integers: the image of each box. If the image does not exist, the
+            crop is all zeros.
         crop_size: (height, width) of every crop.
         method: "bilinear" or "nearest" (halves upwards).
-        extrapolation_value: of places outside the image.
+        extrapolation_value: the value outside the image.
 
     Returns:
         [boxes, *crop_size, channels] in the image's dtype, float32 for integers. It is
-        differentiable in the image and, where ``method`` is "bilinear", in the boxes.
+        differentiable in the image and, if ``method`` is "bilinear", in the boxes.
         (TensorFlow's CropAndResize.)
 
     Raises:
         ShapeError: a wrong rank or shape.
-        DTypeError: a ``box_ind`` that does not hold integers.
+        DTypeError: ``box_ind`` does not hold integers.
 
     """
     corners = as_tensor(boxes, what="crop_and_resize: boxes")

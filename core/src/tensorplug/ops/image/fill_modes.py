@@ -1,7 +1,7 @@
-"""What lies beyond the edges of an image: the rules of tf.raw_ops.ImageProjectiveTransformV3.
+"""Values beyond the edges of an image, as in tf.raw_ops.ImageProjectiveTransformV3.
 
-The functions take places along an axis, tensors or arrays alike; ``Arithmetic`` holds the two
-functions that operators do not cover.
+The functions take places along an axis, as tensors or arrays. ``Arithmetic`` holds the two
+functions that have no operator.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Arithmetic(NamedTuple):
 
 
 def mapped(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
-    """Return finite places ``at`` as places on the ``length`` pixels of an axis.
+    """Map finite places ``at`` to places on the ``length`` pixels of an axis.
 
-    With "constant" they may still lie outside, though by no more than two pixels.
+    With "constant" they may still lie outside, by at most two pixels.
     """
     if mode == "constant":
         return _clipped(at, -2, length + 1, by)
@@ -46,7 +46,7 @@ def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
 
 
 def _repeated(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
-    """Return the places before what is still outside is moved to the edge."""
+    """Return the places before clipping to the edges."""
     if mode == "nearest":
         return at
     if length == 1:
@@ -57,7 +57,7 @@ def _repeated(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
         low = by.where(low < -length, low + period, -low - 1)
         high = at - period * by.floor(at / period)
         high = by.where(high >= length, period - high - 1, high)
-    else:  # wrap: abcd is abcd|abcd|abcd, and between d and a is no way but d
+    else:  # wrap: abcd is abcd|abcd|abcd, and places between d and a count as d
         low = at + length * (by.floor(-at / (length - 1)) + 1)
         high = at - length * by.floor(at / (length - 1))
     return by.where(at < 0, low, by.where(at > length - 1, high, at))

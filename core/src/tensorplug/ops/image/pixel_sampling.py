@@ -1,7 +1,7 @@
-"""Reading images at places between pixels, and the transposes of that, in primitive ops.
+"""Sampling images between pixels, and the transposes, in primitive ops.
 
-A value at a place is made of samples: pixels with weights. Where the places are numbers that
-ops computed, so are pixels and weights; their slopes are the weights' derivatives along y and x.
+A value at a place is a sum of samples: pixels with weights. Their slopes are the weights'
+derivatives along y and x.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A pixel of one axis (a whole number in a float tensor), its weight and that one's slope."""
+    """A pixel of one axis (an integer in a float tensor), its weight and the weight's slope."""
 
     pixel: Tensor
     weight: Tensor
@@ -38,7 +38,7 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A pixel of a batch of images: its number, whether there is one, its weight and slopes."""
+    """A pixel of a batch of images: its number, whether it exists, its weight and slopes."""
 
     pixel: Tensor
     inside: Tensor
@@ -50,8 +50,8 @@ class Sample:
 def linear(at: Tensor, *, closed: bool) -> Taps:
     """Return the pixels below and above ``at``.
 
-    A whole number has itself as upper neighbour if ``closed``, else the next one, which then
-    counts nothing.
+    The upper neighbour of an integer is the integer itself if ``closed``, else the next one,
+    with weight 0.
     """
     below = floor(at)
     part = at - below
@@ -60,9 +60,9 @@ def linear(at: Tensor, *, closed: bool) -> Taps:
 
 
 def between(at: Tensor, length: int) -> Taps:
-    """Return the neighbours between which ``at`` lies: on a pixel that one and the next.
+    """Return the neighbours of ``at``: for an integer, the pixel and the next one.
 
-    There ``linear`` reads one pixel, which has the value, but no slope.
+    There ``linear`` reads a single pixel, which gives the value, but no slope.
     """
     below = maximum(minimum(floor(at), length - 2), 0)
     part = at - below
@@ -70,17 +70,17 @@ def between(at: Tensor, length: int) -> Taps:
 
 
 def nearest(at: Tensor) -> Taps:
-    """Return the pixel nearest to ``at``, the upper one of two equally near."""
+    """Return the pixel nearest to ``at``; halves go to the upper one."""
     below = floor(at)
     upper = astype(at - below >= 0.5, at.dtype)
     return (Tap(below + upper, at * 0 + 1, 0.0),)
 
 
 def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Sample]:
-    """Return what a value is made of, for images of shape [batch, height, width, channels].
+    """Return the samples of a value, for images of shape [batch, height, width, channels].
 
-    ``first``: the number of the image's first pixel, int32. It, ``rows`` and ``columns``
-    broadcast.
+    ``first`` is the number of the image's first pixel, int32. It broadcasts with ``rows`` and
+    ``columns``.
     """
     _, height, width, _ = image
     result = []
@@ -94,14 +94,14 @@ def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Samp
 
 
 def working(dtype: DType) -> DType:
-    """Return the dtype in which values of ``dtype`` are weighed."""
+    """Return the dtype for weighted sums of values of ``dtype``."""
     if dtype in dt.FLOATING and dtype is not dt.float16:
         return dtype
     return dt.float32 if dtype.itemsize <= 2 else dt.float64
 
 
 def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
-    """Return the weighted sum of the samples, each pixel that does not exist being ``fill``."""
+    """Return the weighted sum of the samples, with ``fill`` for pixels that do not exist."""
     terms = (
         astype(picked(image, part, fill), work) * _each_channel(part.weight, work)
         for part in parts
@@ -110,14 +110,14 @@ def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DTy
 
 
 def picked(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
-    """Return the pixels of one sample as they are, ``fill`` for those that do not exist."""
+    """Return the pixels of one sample, with ``fill`` for those that do not exist."""
     batch, height, width, channels = image.shape
     pixels = gather(reshape(image, (batch * height * width, channels)), part.pixel)
     return where(expand_dims(part.inside, axis=-1), pixels, fill)
 
 
 def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
-    """Return the transpose of ``interpolated``: to each pixel its share of ``dy``."""
+    """Return the transpose of ``interpolated``: each pixel's share of ``dy``."""
     batch, height, width, channels = image
     pixels, shares = [], []
     for part in parts:
@@ -132,7 +132,7 @@ def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
 def slopes(
     dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
 ) -> tuple[Tensor, Tensor]:
-    """Return how ``dy`` times the value changes with the place, along y and along x."""
+    """Return the derivatives of ``dy`` times the value by the place, along y and along x."""
     weights = [sum_(dy * astype(picked(image, part, fill), dy.dtype), axis=-1) for part in parts]
     pairs = list(zip(weights, parts, strict=True))
     along_y = (weight * astype(part.along_y, dy.dtype) for weight, part in pairs)

@@ -1,4 +1,4 @@
-"""Images of other libraries as tensors, and tensors as images that can be seen."""
+"""Conversion between images of other libraries and tensors."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["draw", "from_pixels", "to_pixels"]
 
 OPAQUE = 255
-# Where red, green, blue and alpha are found among an image's channels; None: opaque.
+# Indices of red, green, blue and alpha among an image's channels; None: opaque.
 CHANNELS: dict[int, tuple[int | None, ...]] = {
     1: (0, 0, 0, None),
     2: (0, 0, 0, 1),
     3: (0, 1, 2, None),
     4: (0, 1, 2, 3),
 }
-# Pillow's modes whose arrays are what they look like; others are palettes or other colours.
+# Pillow modes whose arrays hold levels; the others have palettes or other colour spaces.
 _PLAIN_MODES = frozenset({"1", "L", "LA", "RGB", "RGBA", "I", "I;16"})
 
 
 def levels(x: Any, by: Arithmetic) -> Any:
-    """Return ``x`` from 0 to 1 as whole numbers from 0 to 255, rounded, halves upwards.
+    """Return ``x`` from 0 to 1 as integers from 0 to 255, with halves rounded upwards.
 
-    For tensors and arrays alike. 255 x may round to a half that it does not reach; 256 x is
-    exact, and so is what it lacks to the number above.
+    It takes tensors and arrays. 255 x may round up to a half; 256 x is exact, and so is its
+    distance to the next integer.
     """
     level = by.floor(x * 255 + 0.5)
     return by.where(x * 256 - (level - 0.5) < x, level - 1, level)
@@ -57,7 +57,7 @@ def _pixels(pixels: TensorType, *, num_channels: int) -> TensorType:
 def _num_channels(value: Any, known: InputTypes) -> int:
     number: int = attributes.integer(at_least=1).canonical(value, known)  # type: ignore[assignment]  # as it says
     if number > 4:
-        raise ArgumentError(f"must be 1 to 4, got {number}")
+        raise ArgumentError(f"must be from 1 to 4, got {number}")
     return number
 
 
@@ -73,30 +73,31 @@ FROM_PIXELS = KernelSpec(
 def from_pixels(pixels: Any, num_channels: int = 3) -> Tensor:
     """Return an image as an int32 tensor [height, width, num_channels] of levels from 0 to 255.
 
-    Channels are red, green, blue, alpha; gray counts as all three colours, and what has no
-    alpha is opaque. ``num_channels`` 1 takes the red alone.
+    Channels are red, green, blue, alpha; gray stands for all three colours, and images
+    without alpha are opaque. ``num_channels`` 1 takes only red.
 
     Args:
         pixels: a Pillow image, an array or tensor [height, width] or [height, width, 1 to 4]
-            (gray, gray and alpha, RGB, RGBA), anything that NumPy reads as one, or what holds
-            RGBA bytes as ``data`` with ``width`` and ``height``. Integers are levels and stay
-            as they are, False and True become 0 and 255, floats from 0 to 1 are multiplied by
-            255 and rounded (outside they are cut off, NaN is 0).
-        num_channels: of the result, 1 to 4.
+            (gray, gray and alpha, RGB, RGBA), anything that NumPy reads as such, or an object
+            with RGBA bytes ``data``, ``width`` and ``height``. Integers are levels. False and
+            True become 0 and 255. Floats are clipped to [0, 1], multiplied by 255 and rounded;
+            NaN becomes 0.
+        num_channels: of the result, from 1 to 4.
 
     Raises:
-        ShapeError: it has another rank, or too many channels.
-        DTypeError: its dtype is none of an image (int64, complex64, ...).
-        ArgumentError: ``num_channels``, or as many bytes as do not fit width and height.
+        ShapeError: the rank or the number of channels is wrong.
+        DTypeError: images cannot have the dtype (int64, complex64, ...).
+        ArgumentError: ``num_channels`` is out of range, or the number of bytes does not fit
+            width and height.
 
-    Source: tf.browser.fromPixels. In ``run_kernel``, images with a palette are not translated.
+    Source: tf.browser.fromPixels. ``run_kernel`` does not convert images with a palette.
 
     """
     return dispatch(FROM_PIXELS, _readable(pixels), num_channels=num_channels)
 
 
 def _readable(pixels: Any) -> Any:
-    """Return what is no array as one, or as what NumPy can read."""
+    """Return ``pixels`` as an array, or as an object that NumPy can read."""
     if isinstance(pixels, Mapping) and {"data", "width", "height"} <= pixels.keys():
         return _bytes(pixels["data"], pixels["width"], pixels["height"])
     if hasattr(pixels, "mode") and hasattr(pixels, "convert"):  # a Pillow image
@@ -117,8 +118,8 @@ def _bytes(data: Any, width: int, height: int) -> Any:
     flat = data.reshape(-1) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     if flat.dtype != np.uint8 or flat.size != width * height * 4:
         raise ArgumentError(
-            f"from_pixels: {width} by {height} pixels need {width * height * 4} bytes, red, "
-            f"green, blue and alpha of each, got {flat.size} of {flat.dtype}"
+            f"from_pixels: {width} by {height} pixels need {width * height * 4} bytes, four per "
+            f"pixel, got {flat.size} of {flat.dtype}"
         )
     return flat.reshape(height, width, 4)
 
@@ -130,7 +131,7 @@ def _drawn(image: TensorType) -> TensorType:
 
 
 def _options(value: Any, _known: InputTypes) -> float:
-    """Return tfjs's DrawOptions as what they say of the picture: its alpha."""
+    """Return the alpha in tfjs's DrawOptions."""
     if value is None:
         return 1.0
     options = value.get("image_options", {}) if isinstance(value, Mapping) else None
@@ -164,13 +165,13 @@ def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
 
     Args:
         image: [height, width] or [height, width, 1] (gray), [height, width, 3] (RGB) or
-            [height, width, 4] (RGBA). Integers are levels from 0 to 255, floats from 0 to 1
-            are multiplied by 255 and rounded, halves upwards; NaN is 0.
-        alpha: of an image that has no alpha channel, from 0 to 1.
+            [height, width, 4] (RGBA). Integers are levels from 0 to 255. Floats from 0 to 1
+            are multiplied by 255 and rounded, halves upwards; NaN becomes 0.
+        alpha: for images without an alpha channel, from 0 to 1.
 
     Raises:
-        ShapeError: it is no such image.
-        ArgumentError: a level out of range.
+        ShapeError: the shape is not that of an image.
+        ArgumentError: a level is out of range.
 
     Source: tf.browser.toPixels.
 
@@ -197,7 +198,7 @@ def _check_range(image: Tensor, caller: str) -> None:
     if bool(any_(outside)):
         values = image.numpy()
         raise ArgumentError(
-            f"{caller}: levels of {image.dtype} must lie in [0, {most}], but they reach from "
+            f"{caller}: levels of {image.dtype} must lie in [0, {most}], got "
             f"{np.nanmin(values)} to {np.nanmax(values)}"
         )
 
@@ -207,7 +208,7 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
 
     Args:
         image: as for ``to_pixels``.
-        alpha: of an image that has no alpha channel, from 0 to 1.
+        alpha: for images without an alpha channel, from 0 to 1.
 
     Raises:
         ImportError: Pillow is not installed.

@@ -1,4 +1,4 @@
-"""Images of another size: bilinear and nearest-neighbour, and the transposes of both."""
+"""Resizing images, bilinear and nearest-neighbour, and the transposes of both."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """Between which two pixels of an axis each new pixel lies, and how far from the lower one."""
+    """The two old pixels of an axis around each new pixel, and its distance to the lower one."""
 
     lower: NDArray[np.int32]
     upper: NDArray[np.int32]
     fraction: NDArray[np.float64]
 
     def shares(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-        """Return all pairs of an old pixel and a new one it counts in, and how much it counts."""
+        """Return all pairs of an old and a new pixel with a weight, and these weights."""
         counted = np.arange(self.lower.size, dtype=np.int32)
         old = np.concatenate([self.lower, self.upper])
         share = np.concatenate([1 - self.fraction, self.fraction])
@@ -49,9 +49,9 @@ class Taps:
 def bilinear_taps(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> Taps | None:
-    """Return where ``new`` pixels lie on an axis of ``old``; None where they are the old ones.
+    """Return the taps of ``new`` pixels on an axis of ``old``; None if they are the old ones.
 
-    Outside, the nearest pixel stands for all that is missing.
+    Places outside use the nearest pixel.
     """
     if old == new:
         return None
@@ -67,7 +67,7 @@ def bilinear_taps(
 def nearest_pixels(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.int32]:
-    """Return for each of ``new`` pixels which of ``old`` it shows."""
+    """Return for each of ``new`` pixels the number of the ``old`` one."""
     at = _positions(old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
     pixel = np.floor(at)
     if align_corners:
@@ -78,7 +78,7 @@ def nearest_pixels(
 def _positions(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.float64]:
-    """Return each new pixel's place on the old axis; of its centre, counted from the edge."""
+    """Return each new pixel's place on the old axis."""
     places = np.arange(new, dtype=np.float64)
     if half_pixel_centers:
         places += 0.5
@@ -93,7 +93,7 @@ def size_attribute() -> Attribute:
     def canonical(value: Any, _known: InputTypes) -> Pair:
         pair = shapes.as_shape(value, "size")
         if len(pair) != 2:
-            raise ArgumentError(f"must be two sizes, (height, width), got {value!r}")
+            raise ArgumentError(f"must be a pair of sizes, (height, width), got {value!r}")
         return pair[0], pair[1]
 
     return Attribute(canonical, form="pair of ints >= 0, (height, width)")
@@ -118,7 +118,7 @@ _OPTIONS = {
 
 def _size_of_dy(known: InputTypes) -> Pair:
     shape: Shape = known["dy"].shape
-    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # other ranks are refused later
+    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # infer rejects other ranks
 
 
 _GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute(), _size_of_dy)}
@@ -130,7 +130,7 @@ def _resized(images: TensorType, *, size: Pair) -> TensorType:
     batch, height, width, channels = images.shape
     out = TensorType(images.dtype, (batch, *size, channels))
     if out.size and not height * width:
-        raise ShapeError(f"images of {height} by {width} pixels cannot be resized")
+        raise ShapeError(f"images must not be empty, got {height} by {width} pixels")
     return out
 
 
@@ -182,17 +182,17 @@ def resize_bilinear(
     align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
-    """Return images of another size, each new pixel a mean of the four old ones around it.
+    """Return images resized by bilinear interpolation.
 
     New pixel ``i`` of ``new`` lies at ``i * old / new`` on an axis of ``old`` pixels.
 
     Args:
         images: [batch, height, width, channels], or one image [height, width, channels].
         size: the new (height, width).
-        align_corners: the centres of the corner pixels stay where they are: pixel ``i`` lies
-            at ``i * (old - 1) / (new - 1)``.
-        half_pixel_centers: pixels are squares and their centres are what is interpolated:
-            pixel ``i`` lies at ``(i + 0.5) * old / new - 0.5``. Not with ``align_corners``.
+        align_corners: whether the centres of the corner pixels stay: pixel ``i`` lies at
+            ``i * (old - 1) / (new - 1)``.
+        half_pixel_centers: whether to interpolate between pixel centres: pixel ``i`` lies at
+            ``(i + 0.5) * old / new - 0.5``. Not with ``align_corners``.
 
     Returns:
         A tensor of the images' dtype, float32 for integers and booleans. An axis that keeps
@@ -200,7 +200,7 @@ def resize_bilinear(
 
     Raises:
         ShapeError: the rank is neither 3 nor 4, or there are no pixels.
-        ArgumentError: ``size`` is not two sizes; both options at once.
+        ArgumentError: ``size`` is not a pair, or both options are set.
 
     """
     return _resize(
@@ -215,23 +215,23 @@ def resize_nearest_neighbor(
     align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
-    """Return images of another size, each new pixel one of the old ones.
+    """Return images resized by nearest-neighbour interpolation.
 
-    New pixel ``i`` of ``new`` shows old pixel ``floor(i * old / new)`` of ``old``.
+    New pixel ``i`` of ``new`` is old pixel ``floor(i * old / new)`` of ``old``.
 
     Args:
         images: [batch, height, width, channels], or one image [height, width, channels].
         size: the new (height, width).
-        align_corners: it shows ``i * (old - 1) / (new - 1)``, rounded, halves upwards.
-        half_pixel_centers: it shows ``floor((i + 0.5) * old / new)``, the pixel under its
-            centre. Not with ``align_corners``.
+        align_corners: whether it is ``i * (old - 1) / (new - 1)``, with halves rounded upwards.
+        half_pixel_centers: whether it is ``floor((i + 0.5) * old / new)``, the pixel under the
+            new centre. Not with ``align_corners``.
 
     Returns:
         A tensor of the images' dtype. (TensorFlow's ResizeNearestNeighbor.)
 
     Raises:
         ShapeError: the rank is neither 3 nor 4, or there are no pixels.
-        ArgumentError: ``size`` is not two sizes; both options at once.
+        ArgumentError: ``size`` is not a pair, or both options are set.
 
     """
     return _resize(

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap, the one with the best score."""
+"""Non-maximum suppression: the best boxes among overlapping ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _number(value: Any, _known: InputTypes) -> float:
 
 def _check(boxes: TensorType, scores: TensorType) -> None:
     if boxes.rank != 2 or boxes.shape[1] != 4:
-        raise ShapeError("boxes must have shape [boxes, 4]: y1, x1, y2, x2 of each")
+        raise ShapeError("boxes must have shape [boxes, 4], with y1, x1, y2, x2 of each box")
     if scores.shape != boxes.shape[:1]:
         raise ShapeError(f"scores must have shape {list(boxes.shape[:1])}")
 
@@ -108,27 +108,26 @@ def non_max_suppression(
     iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"),
 ) -> Tensor:
-    """Return the indices of boxes that overlap no better one, best score first.
+    """Return the indices of boxes that do not overlap a better one, best score first.
 
-    Boxes are taken in the order of their scores, the lower index first among equals. One is
-    left out where it overlaps a box that was taken: where the area of their intersection over
-    that of their union is ``iou_threshold`` or more.
+    Boxes are selected in the order of their scores, and of their indices among equals. A box is
+    skipped if its intersection over union with a selected box is ``iou_threshold`` or more.
 
     Args:
-        boxes: [boxes, 4], two opposite corners of each: y1, x1, y2, x2. One without an area
-            overlaps nothing.
+        boxes: [boxes, 4], two opposite corners of each: y1, x1, y2, x2. A box without area
+            does not overlap any other.
         scores: [boxes].
-        max_output_size: how many boxes are taken at most.
+        max_output_size: maximum number of boxes.
         iou_threshold: from 0 to 1.
-        score_threshold: boxes whose score is not larger are left out.
+        score_threshold: only boxes with a larger score are selected.
 
     Returns:
-        int32 indices, as many as there are. It runs on the host where a device has no kernel
-        of its own. (TensorFlow's NonMaxSuppressionV3.)
+        int32 indices. It runs on the host if the device has no kernel. (TensorFlow's
+        NonMaxSuppressionV3.)
 
     Raises:
-        ShapeError: ``boxes`` is not [boxes, 4], or there is not one score for each.
-        ArgumentError: a threshold or size out of range.
+        ShapeError: ``boxes`` is not [boxes, 4], or ``scores`` is not [boxes].
+        ArgumentError: a threshold or size is out of range.
 
     """
     return dispatch(
@@ -149,15 +148,15 @@ def non_max_suppression_padded(
     score_threshold: float = float("-inf"),
     pad_to_max_output_size: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
 ) -> tuple[Tensor, Tensor]:
-    """Return what ``non_max_suppression`` does, filled up with zeros, and how many are valid.
+    """Return ``non_max_suppression``, padded with zeros, and the number of valid indices.
 
     Args:
-        boxes: [boxes, 4], as for ``non_max_suppression``, and so the next four.
+        boxes: [boxes, 4], as for ``non_max_suppression``.
         scores: [boxes].
-        max_output_size: how many boxes are taken at most.
+        max_output_size: maximum number of boxes.
         iou_threshold: from 0 to 1.
-        score_threshold: boxes whose score is not larger are left out.
-        pad_to_max_output_size: whether there shall be ``max_output_size`` indices.
+        score_threshold: only boxes with a larger score are selected.
+        pad_to_max_output_size: whether to return exactly ``max_output_size`` indices.
 
     Returns:
         The indices and their number, an int32 scalar. (TensorFlow's NonMaxSuppressionV4.)
@@ -186,22 +185,22 @@ def non_max_suppression_with_score(
     score_threshold: float = float("-inf"),
     soft_nms_sigma: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the indices of boxes that overlap no better one, and their scores.
+    """Return the indices of boxes that do not overlap a better one, and their scores.
 
-    With ``soft_nms_sigma`` above 0, each box that is taken also lowers the scores of those it
-    overlaps by less than the threshold, by ``exp(-iou**2 / (2 sigma))``, and their order with
-    them (Bodla et al., Soft-NMS, 2017).
+    With ``soft_nms_sigma`` above 0, each selected box also multiplies the scores of boxes that
+    overlap it by less than the threshold by ``exp(-iou**2 / (2 sigma))``, which changes their
+    order (Bodla et al., Soft-NMS, 2017).
 
     Args:
-        boxes: [boxes, 4], as for ``non_max_suppression``, and so the next four.
+        boxes: [boxes, 4], as for ``non_max_suppression``.
         scores: [boxes].
-        max_output_size: how many boxes are taken at most.
+        max_output_size: maximum number of boxes.
         iou_threshold: from 0 to 1.
-        score_threshold: boxes whose score, lowered or not, is not larger are left out.
+        score_threshold: only boxes whose (lowered) score is larger are selected.
         soft_nms_sigma: from 0 to 1.
 
     Returns:
-        int32 indices, and scores in the scores' dtype, which are differentiable in the scores.
+        int32 indices, and scores in the dtype of ``scores``, which are differentiable in them.
         (TensorFlow's NonMaxSuppressionV5.)
 
     Raises:

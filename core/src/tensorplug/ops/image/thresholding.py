@@ -1,4 +1,4 @@
-"""Colours to gray and back, and images of two levels."""
+"""Grayscale conversion and thresholding."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _LEVELS: Final = 256
 
 
 def grayscale_to_rgb(image: Any) -> Tensor:
-    """Return gray images with their one channel three times.
+    """Return gray images with their channel repeated three times.
 
     Args:
         image: [..., 1], of rank 2 or more.
 
     Raises:
-        ShapeError: the rank is below 2, or the last axis has not length 1.
+        ShapeError: the rank is below 2, or the last axis does not have length 1.
 
     Source: tf.image.grayscaleToRGB.
 
@@ -52,10 +52,10 @@ def rgb_to_grayscale(image: Any) -> Tensor:
         image: [..., 3], of rank 2 or more.
 
     Returns:
-        [..., 1] in the image's dtype; computed in float32 and truncated for integers.
+        [..., 1] in the image's dtype. Integers are computed in float32 and truncated.
 
     Raises:
-        ShapeError: the rank is below 2, or the last axis has not length 3.
+        ShapeError: the rank is below 2, or the last axis does not have length 3.
         DTypeError: the image holds complex numbers or strings.
 
     Source: tf.image.rgbToGrayscale.
@@ -69,7 +69,8 @@ def rgb_to_grayscale(image: Any) -> Tensor:
 def _check_channels(image: Tensor, count: int, caller: str) -> None:
     if image.ndim < 2 or image.shape[-1] != count:
         raise ShapeError(
-            f"{caller}: image must have rank 2 or more and {count} channels last, got {image.type}"
+            f"{caller}: image must have rank 2 or more and a last axis of length {count}, got "
+            f"{image.type}"
         )
 
 
@@ -84,15 +85,15 @@ def threshold(
     inverted: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     thresh_value: float = 0.5,
 ) -> Tensor:
-    """Return 255 where an image is brighter than a threshold, else 0.
+    """Return 255 for pixels brighter than a threshold, else 0.
 
     Args:
-        image: [height, width, channels] with levels from 0 to 255; three channels are RGB and
-            made gray first.
-        method: "binary": the threshold is ``255 * thresh_value``; "otsu": the level that
-            separates dark from bright with the largest variance between the two (N. Otsu,
-            1979), the lowest of several.
-        inverted: 255 where it is not brighter.
+        image: [height, width, channels] with levels from 0 to 255. RGB is converted to gray
+            first.
+        method: "binary": the threshold is ``255 * thresh_value``; "otsu": the level
+            with the largest variance between dark and bright pixels (N. Otsu, 1979), the
+            lowest one if several have it.
+        inverted: whether to swap 255 and 0.
         thresh_value: from 0 to 1, for "binary".
 
     Returns:
@@ -100,8 +101,8 @@ def threshold(
 
     Raises:
         ShapeError: the rank is not 3.
-        DTypeError: the image holds no real numbers.
-        ArgumentError: an unknown method, a threshold that is not a number from 0 to 1.
+        DTypeError: the image does not hold real numbers.
+        ArgumentError: the method is unknown, or the threshold is not a number from 0 to 1.
 
     Source: tf.image.threshold.
 
@@ -133,7 +134,7 @@ def _check_options(method: object, inverted: object, thresh_value: object) -> No
 
 
 def _otsu(gray: Tensor) -> Tensor:
-    """Return the level that divides the histogram best; -1 where nothing divides it."""
+    """Return the level that divides the histogram best, or -1 if no level divides it."""
     levels = reshape(astype(round_(gray), dt.int32), (-1,))
     counts = astype(
         bincount(levels, size=_LEVELS), gray.dtype if gray.dtype is dt.float64 else dt.float32

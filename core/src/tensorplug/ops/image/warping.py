@@ -1,4 +1,4 @@
-"""Images turned, mirrored and projected."""
+"""Rotated, mirrored and projected images."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FLIP_LEFT_RIGHT = KernelSpec("FlipLeftRight", ("image",), _flipped, accepts=dt.F
 
 
 def flip_left_right(image: Any) -> Tensor:
-    """Return images with left and right exchanged.
+    """Return images mirrored from left to right.
 
     Args:
         image: [batch, height, width, channels], of any dtype.
@@ -72,19 +72,19 @@ def _number(value: Any, _known: InputTypes) -> float:
 def _center(value: Any, known: InputTypes) -> tuple[float, float]:
     if isinstance(value, list | tuple):
         if len(value) != 2:
-            raise ArgumentError(f"must be a number or two of them, (x, y), got {value!r}")
+            raise ArgumentError(f"must be a number or a pair (x, y), got {value!r}")
         return _number(value[0], known), _number(value[1], known)
     both = _number(value, known)
     return both, both
 
 
 def _fill(value: Any, known: InputTypes) -> tuple[float, ...]:
-    """Return one number for each channel."""
+    """Return one number per channel."""
     image: TensorType = known["image"]
     levels = value if isinstance(value, list | tuple) else (value,)
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, int | float):
-            raise ArgumentError(f"must be a number or one for each channel, got {value!r}")
+            raise ArgumentError(f"must be a number, or one per channel, got {value!r}")
         dt.check_number(level, image.dtype)
     channels = image.shape[-1] if image.rank else 0
     if not isinstance(value, list | tuple):
@@ -92,7 +92,7 @@ def _fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     if len(value) == 3 and channels <= 4:  # red, green and blue; alpha is opaque
         return (*value, 255)[:channels]
     if len(value) != channels:
-        raise ArgumentError(f"has {len(value)} numbers for {channels} channels")
+        raise ArgumentError(f"must have {channels} numbers, one per channel, got {len(value)}")
     return tuple(value)
 
 
@@ -117,9 +117,9 @@ ROTATE_WITH_OFFSET = KernelSpec(
 def rotation_sources(
     height: int, width: int, radians: float, center: tuple[float, float]
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Return for each place of a rotated image which pixel is there, and whether there is one.
+    """Return the source pixel of each place of a rotated image, and whether it exists.
 
-    Pixels are numbered row by row; where there is none, the number is 0.
+    Pixels are numbered in row-major order; the number is 0 for pixels that do not exist.
     """
     center_x, center_y = center[0] * width, center[1] * height
     x = np.arange(width)[None, :] - center_x
@@ -141,21 +141,19 @@ def _rounded(at: NDArray[np.float64]) -> NDArray[np.float64]:
 def rotate_with_offset(
     image: Any, radians: float, fill_value: Any = 0, center: Any = 0.5
 ) -> Tensor:
-    """Return images turned counterclockwise by ``radians``.
-
-    Each pixel is the nearest one of the original, without interpolation.
+    """Return images rotated counterclockwise by ``radians``, with nearest-neighbour sampling.
 
     Args:
         image: [batch, height, width, channels], of any real dtype.
         radians: the angle.
-        fill_value: where there is nothing: a number, one for each channel, or (red, green,
+        fill_value: for places outside the image: a number, one per channel, or (red, green,
             blue) with an alpha channel of 255.
-        center: what stays where it is, as parts of the image's size: one number for both axes,
-            or (x, y).
+        center: the centre of rotation, as a fraction of the image's size: one number for both
+            axes, or (x, y).
 
     Raises:
         ShapeError: the rank is not 4.
-        ArgumentError: a ``fill_value`` that does not fit the channels.
+        ArgumentError: ``fill_value`` does not fit the channels.
 
     """
     return dispatch(
@@ -178,17 +176,17 @@ def _transformed(image: TensorType, transforms: TensorType, *, output_shape: Pai
     _check_rank(image)
     batch, _, _, channels = image.shape
     if transforms.rank != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
-        several = f" or [{batch}, 8]" if batch != 1 else ""
-        raise ShapeError(f"transforms must have shape [1, 8]{several}")
+        other = f" or [{batch}, 8]" if batch != 1 else ""
+        raise ShapeError(f"transforms must have shape [1, 8]{other}")
     out = TensorType(image.dtype, (batch, *output_shape, channels))
     if out.size and not image.size:
-        raise ShapeError(f"there is nothing to transform in {image}")
+        raise ShapeError(f"image must not be empty, got {image}")
     return out
 
 
 def _size_of_image(known: InputTypes) -> Pair:
     shape: Shape = known["image"].shape
-    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # other ranks are refused later
+    return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # infer rejects other ranks
 
 
 TRANSFORM = KernelSpec(
@@ -218,7 +216,7 @@ def transform(
     fill_value: float = 0,
     output_shape: Any = None,
 ) -> Tensor:
-    """Return images seen through projective transforms.
+    """Return images after projective transforms.
 
     The pixel at (x, y) of the result is read at
     ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`` of the image, with
@@ -228,14 +226,14 @@ def transform(
         image: [batch, height, width, channels], of any real dtype.
         transforms: [batch, 8], or [1, 8] for all images: a0, a1, a2, b0, b1, b2, c0, c1.
         interpolation: "nearest" (halves upwards) or "bilinear". Integers are truncated.
-        fill_mode: what is beyond the edges: "constant": ``fill_value``; "reflect"
+        fill_mode: values beyond the edges: "constant": ``fill_value``; "reflect"
             (dcba|abcd|dcba); "wrap" (abcd|abcd|abcd); "nearest" (aaaa|abcd|dddd).
-        fill_value: for "constant", and for what is infinitely far away.
+        fill_value: for "constant", and for places at infinity.
         output_shape: (height, width) of the result; by default the image's.
 
     Returns:
         [batch, *output_shape, channels] in the image's dtype. It is differentiable in the
-        image, and in the transforms where the interpolation is bilinear. (TensorFlow's
+        image, and in the transforms if the interpolation is bilinear. (TensorFlow's
         ImageProjectiveTransformV3.)
 
     Raises:

@@ -1,6 +1,6 @@
-"""Factorizations of matrices, and what is computed by them; leading axes are a batch.
+"""Factorizations of matrices, and functions based on them. Leading axes are a batch.
 
-Which of several valid results comes (signs of vectors, phases) is the device's choice. Kernels
+Where several results are valid (signs or phases of vectors), the device decides. Kernels
 have TensorFlow's names; the source of the functions is the array API standard 2025.12.
 """
 
@@ -39,14 +39,14 @@ __all__ = [
 
 def _matrices(x: TensorType) -> tuple[shapes.Shape, int, int]:
     if x.rank < 2:
-        raise ShapeError(f"needs matrices, that is rank 2 or more, got {x}")
+        raise ShapeError(f"the operand must have at least rank 2, got {x}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
 def _square(x: TensorType) -> tuple[shapes.Shape, int]:
     batch, rows, columns = _matrices(x)
     if rows != columns:
-        raise ShapeError(f"needs square matrices, got {rows} rows and {columns} columns")
+        raise ShapeError(f"the matrices must be square, got {rows} rows and {columns} columns")
     return batch, rows
 
 
@@ -68,7 +68,7 @@ def _solution(matrix: TensorType, rhs: TensorType) -> TensorType:
     batch, size = _square(matrix)
     others, rows, columns = _matrices(rhs)
     if rows != size:
-        raise ShapeError(f"the matrices have {size} rows, but the right-hand sides {rows}")
+        raise ShapeError(f"the matrices have {size} rows, but the right-hand sides have {rows}")
     return TensorType(rhs.dtype, (*shapes.broadcast(batch, others), size, columns))
 
 
@@ -216,11 +216,11 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
             Integers become float32.
         upper: return the conjugate transpose instead.
 
-    The gradient is that with respect to a Hermitian matrix, and Hermitian itself.
+    The gradient is with respect to a Hermitian matrix, and Hermitian itself.
 
     Raises:
-        ShapeError: no square matrices.
-        LinAlgError: one that is not positive definite.
+        ShapeError: x does not hold square matrices.
+        LinAlgError: a matrix is not positive definite.
 
     """
     lower = dispatch(CHOLESKY, x)
@@ -236,10 +236,10 @@ def adjoint(x: Tensor) -> Tensor:
 def det(x: Any, /) -> Tensor:
     """Return the determinants of the matrices [..., n, n]; 1 for n = 0.
 
-    Integers become float32. The gradient needs the inverse, which a singular matrix has not.
+    Integers become float32. The gradient needs the inverse, so it fails for singular matrices.
 
     Raises:
-        ShapeError: no square matrices.
+        ShapeError: x does not hold square matrices.
 
     """
     return dispatch(MATRIX_DETERMINANT, x)
@@ -248,11 +248,11 @@ def det(x: Any, /) -> Tensor:
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return sign and logarithm of the absolute value of determinants: ``sign * exp(logabsdet)``.
 
-    It neither overflows nor vanishes where ``det`` does. A singular matrix has 0 and -inf. The
-    sign of a complex matrix is a number of modulus 1.
+    It does not overflow or underflow where ``det`` does. A singular matrix gives 0 and -inf. The
+    sign of a complex matrix has modulus 1.
 
     Raises:
-        ShapeError: no square matrices.
+        ShapeError: x does not hold square matrices.
 
     """
     sign, logarithm = dispatch_multiple(LOG_MATRIX_DETERMINANT, x)
@@ -263,8 +263,8 @@ def inv(x: Any, /) -> Tensor:
     """Return the inverses of the matrices [..., n, n]. Integers become float32.
 
     Raises:
-        ShapeError: no square matrices.
-        LinAlgError: a singular one.
+        ShapeError: x does not hold square matrices.
+        LinAlgError: a matrix is singular.
 
     """
     return dispatch(MATRIX_INVERSE, x)
@@ -275,14 +275,14 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     Args:
         x: integers become float32.
-        rtol: singular values up to ``rtol`` times the largest count as 0: a number, or one for
-            each matrix. By default ``max(m, n) * eps`` of the dtype.
+        rtol: singular values up to ``rtol`` times the largest count as 0: a number, or one per
+            matrix. By default ``max(m, n) * eps`` of the dtype.
 
-    The gradient holds where the rank does not change.
+    The gradient is valid where the rank is constant.
 
     Raises:
-        ShapeError: no matrices.
-        LinAlgError: no convergence, as with a NaN.
+        ShapeError: the rank is below 2.
+        LinAlgError: the algorithm does not converge, as with NaN.
 
     """
     tensor = as_tensor(x, what="pinv: x")
@@ -293,15 +293,15 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 
 def solve(x1: Any, x2: Any, /) -> Tensor:
-    """Return the x of ``x1 @ x = x2``.
+    """Return the solution x of ``x1 @ x = x2``.
 
     Args:
         x1: [..., n, n]; integers become float32.
         x2: a vector [n], or [..., n, k]; leading axes broadcast with those of ``x1``.
 
     Raises:
-        ShapeError: no square matrices, or sizes that do not fit.
-        LinAlgError: a singular matrix.
+        ShapeError: x1 does not hold square matrices, or the sizes do not fit.
+        LinAlgError: a matrix is singular.
 
     """
     rhs = as_tensor(x2, what="solve: x2")
@@ -318,12 +318,12 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
         mode: "reduced": Q is [..., m, k] and R [..., k, n] with k = min(m, n); "complete": Q is
             [..., m, m] and R [..., m, n]. (tfjs: ``fullMatrices``.)
 
-    The gradient needs as many rows as Q has columns or more, hence "reduced" where m > n, and
-    leading columns that are independent.
+    The gradient needs at least as many rows as Q has columns, hence "reduced" if m > n, and
+    linearly independent leading columns.
 
     Raises:
-        ShapeError: no matrices.
-        ArgumentError: another mode.
+        ShapeError: the rank is below 2.
+        ArgumentError: an unknown mode.
 
     """
     if mode not in ("reduced", "complete"):
@@ -337,16 +337,16 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Args:
         x: [..., m, n].
-        full_matrices: U is [..., m, m] and Vh [..., n, n]; else [..., m, k] and [..., k, n]
-            with k = min(m, n).
+        full_matrices: whether U is [..., m, m] and Vh [..., n, n]; else they are [..., m, k] and
+            [..., k, n] with k = min(m, n).
 
-    S are the singular values [..., k], largest first. Gradients of U and Vh are those for
-    distinct singular values; for full matrices that are not square there is none. Complex vectors
-    have any phase, here and in ``eigh`` and ``eig``: differentiate what does not depend on it.
+    S has the singular values [..., k], largest first. Gradients of U and Vh need distinct
+    singular values; full matrices that are not square have none. The phases of complex vectors
+    are arbitrary, here and in ``eigh`` and ``eig``, and losses must not depend on them.
 
     Raises:
-        ShapeError: no matrices.
-        LinAlgError: no convergence, as with a NaN.
+        ShapeError: the rank is below 2.
+        LinAlgError: the algorithm does not converge, as with NaN.
 
     """
     s, u, vh = dispatch_multiple(SVD, x, full_matrices=full_matrices)
@@ -362,12 +362,12 @@ def eigh(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
 
     ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
-    first, the eigenvectors orthonormal columns. The gradient is that with respect to a Hermitian
-    matrix; of eigenvectors, for distinct eigenvalues.
+    first, the eigenvectors orthonormal columns. The gradient is with respect to a Hermitian
+    matrix; for eigenvectors it needs distinct eigenvalues.
 
     Raises:
-        ShapeError: no square matrices.
-        LinAlgError: no convergence, as with a NaN.
+        ShapeError: x does not hold square matrices.
+        LinAlgError: the algorithm does not converge, as with NaN.
 
     """
     e, v = dispatch_multiple(SELF_ADJOINT_EIG, x)
@@ -382,11 +382,11 @@ def eigvalsh(x: Any, /) -> Tensor:
 def eig(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
 
-    Both are complex, in no particular order. Gradients are those for distinct eigenvalues.
+    Both are complex, in no particular order. Gradients need distinct eigenvalues.
 
     Raises:
-        ShapeError: no square matrices.
-        LinAlgError: no convergence, or a NaN or an infinity.
+        ShapeError: x does not hold square matrices.
+        LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
     """
     e, v = dispatch_multiple(EIG, x)

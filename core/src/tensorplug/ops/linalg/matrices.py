@@ -1,4 +1,4 @@
-"""Functions of matrices composed of other ops: parts, powers, ranks, bases."""
+"""Functions of matrices composed of other ops."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ __all__ = [
 def _matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
     if tensor.ndim < 2:
-        raise ShapeError(f"{caller} needs rank 2 or more, got {tensor.type}")
+        raise ShapeError(f"{caller}: x must have at least rank 2, got {tensor.type}")
     if square and tensor.shape[-2] != tensor.shape[-1]:
-        raise ShapeError(f"{caller} needs square matrices, got {tensor.type}")
+        raise ShapeError(f"{caller}: the matrices must be square, got {tensor.type}")
     return tensor
 
 
@@ -49,17 +49,20 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: an axis of another length.
+        ShapeError: the axis does not have length 3.
 
     """
     a, b = as_tensor(x1, what="cross: x1"), as_tensor(x2, what="cross: x2")
     for vectors in (a, b):
         at = shapes.normalize_axis(axis, vectors.ndim, f"cross of {vectors.type}: axis")
         if vectors.shape[at] != 3:
-            raise ShapeError(f"cross needs 3 elements along axis {axis}, got {vectors.type}")
+            raise ShapeError(
+                f"cross: the operands must have length 3 along axis {axis}, got {vectors.type}"
+            )
     if axis >= 0 and a.ndim != b.ndim:
         raise ShapeError(
-            f"cross of {a.type} and {b.type}: where ranks differ, count the axis from the end"
+            f"cross of {a.type} and {b.type}: if the ranks differ, axis must be negative, got "
+            f"{axis}"
         )
     after = roll(a, -1, axis=axis) * roll(b, -2, axis=axis)
     return after - roll(a, -2, axis=axis) * roll(b, -1, axis=axis)
@@ -76,18 +79,18 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     """
     a, b = as_tensor(x1, what="outer: x1"), as_tensor(x2, what="outer: x2")
     if a.ndim != 1 or b.ndim != 1:
-        raise ShapeError(f"outer needs two vectors, got {a.type} and {b.type}")
+        raise ShapeError(f"outer: the operands must be vectors, got {a.type} and {b.type}")
     return expand_dims(a, axis=1) * b
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals [..., k] of the matrices [..., m, n].
 
-    ``offset`` moves to a diagonal above (positive) or below; beyond the matrix it is empty.
+    ``offset`` selects a diagonal above (positive) or below; beyond the matrix it is empty.
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: no matrices.
+        ShapeError: the rank is below 2.
 
     """
     tensor = _matrices(x, "diagonal")
@@ -102,26 +105,26 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """Return the sums of the diagonals of the matrices [..., m, n], as ``sum`` adds.
+    """Return the sums of the diagonals of the matrices [..., m, n], in the dtype of ``sum``.
 
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: no matrices.
+        ShapeError: the rank is below 2.
 
     """
     return reduction.sum(diagonal(_matrices(x, "trace"), offset=offset), axis=-1, dtype=dtype)
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:
-    """Return the matrices [..., m, m] multiplied ``n`` times by themselves.
+    """Return the matrices [..., m, m] to the power ``n``.
 
-    ``n`` 0 gives identity matrices; with a negative one the inverses are multiplied. Source: the
+    Power 0 gives identity matrices; a negative power multiplies the inverses. Source: the
     array API standard 2025.12.
 
     Raises:
-        ShapeError: no square matrices.
-        LinAlgError: a singular one, for negative ``n``.
+        ShapeError: x does not hold square matrices.
+        LinAlgError: a matrix is singular and ``n`` negative.
 
     """
     base = _matrices(x, "matrix_power", square=True)
@@ -144,17 +147,17 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """Return how many singular values of each matrix are not negligible, in int32.
+    """Return the number of singular values of each matrix that are not negligible, in int32.
 
     Args:
         x: [..., m, n].
-        rtol: those up to ``rtol`` times the largest are: a number, or one for each matrix. By
-            default ``max(m, n) * eps`` of the dtype.
+        rtol: singular values up to ``rtol`` times the largest are negligible: a number, or one
+            per matrix. By default ``max(m, n) * eps`` of the dtype.
 
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: no matrices.
+        ShapeError: the rank is below 2.
 
     """
     tensor = _matrices(x, "matrix_rank")
@@ -173,14 +176,14 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 
 def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
-    """Return the matrices [..., m, n] with zeros outside of a band around the diagonal.
+    """Return the matrices [..., m, n] with zeros outside a band around the diagonal.
 
     ``out[i, j] = a[i, j] if i - j <= num_lower and j - i <= num_upper else 0``; a negative number
     keeps the whole triangle. (TensorFlow.js's bandPart.)
 
     Raises:
-        ShapeError: no matrices.
-        ArgumentError: more lower diagonals than rows, or more upper ones than columns.
+        ShapeError: the rank is below 2.
+        ArgumentError: ``num_lower`` exceeds the rows, or ``num_upper`` the columns.
 
     """
     tensor = _matrices(a, "band_part")
@@ -202,17 +205,17 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
 
 
 def gram_schmidt(xs: Any) -> Any:
-    """Return orthonormal vectors that span what ``xs`` span, by the modified Gram-Schmidt process.
+    """Return an orthonormal basis of the span of ``xs``, by the modified Gram-Schmidt process.
 
     Args:
-        xs: a list of vectors of one length, or a matrix whose rows are vectors; they must be
-            independent, and no more than they have elements.
+        xs: a list of vectors of the same length, or a matrix of row vectors. They must be
+            linearly independent.
 
     Returns:
         A list or a matrix, as ``xs``. (TensorFlow.js's gramSchmidt.)
 
     Raises:
-        ShapeError: no vectors, vectors of several lengths, or too many.
+        ShapeError: there are no vectors, different lengths, or too many vectors.
 
     """
     listed = isinstance(xs, list | tuple)
@@ -221,11 +224,11 @@ def gram_schmidt(xs: Any) -> Any:
     else:
         matrix = as_tensor(xs, what="gram_schmidt: xs")
         if matrix.ndim != 2:
-            raise ShapeError(f"gram_schmidt needs vectors or a matrix, got {matrix.type}")
+            raise ShapeError(f"gram_schmidt: xs must be vectors or a matrix, got {matrix.type}")
         vectors = [getitem(matrix, row) for row in range(matrix.shape[0])]
     if not vectors or any(x.ndim != 1 or x.shape != vectors[0].shape for x in vectors):
         types = ", ".join(str(x.type) for x in vectors) or "none"
-        raise ShapeError(f"gram_schmidt needs vectors of one length, got {types}")
+        raise ShapeError(f"gram_schmidt: xs must be vectors of the same length, got {types}")
     if len(vectors) > vectors[0].shape[0]:
         raise ShapeError(
             f"gram_schmidt: {len(vectors)} vectors of {vectors[0].shape[0]} elements cannot be "

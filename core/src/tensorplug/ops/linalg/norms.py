@@ -28,14 +28,14 @@ def _floating(x: Any, caller: str) -> Tensor:
 
 
 def _rooted(total: Tensor, power: float) -> Tensor:
-    """Return ``total ** (1 / power)`` with gradient 0 where the total is 0."""
+    """Return ``total ** (1 / power)``, with gradient 0 for totals of 0."""
     zero = equal(total, 0)
     safe = where(zero, 1.0, total)
     return where(zero, 0.0, sqrt(safe) if power == 2 else safe ** (1 / power))
 
 
 def _squares(x: Tensor) -> Tensor:
-    """Return ``|x|**2``, whose second derivative, unlike that of ``|x|``, is right at 0 too."""
+    """Return ``|x|**2`` without ``|x|``, whose second derivative is wrong at 0."""
     return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
 
@@ -45,15 +45,15 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     Args:
         x: integers and booleans become float32. The norm of complex numbers is real.
         axis: an axis, several, or None for all elements.
-        keepdims: keep those axes with length 1.
-        ord: any number; 0 counts the elements that are not 0, ``inf`` gives the largest |x|,
+        keepdims: whether to keep these axes with length 1.
+        ord: any number; 0 counts nonzero elements, ``inf`` gives the largest |x|,
             ``-inf`` the smallest.
 
-    The gradient at a vector of zeros is 0, and so is that of an element that is 0 where ``ord`` is
-    below 1. Source: the array API standard 2025.12.
+    The gradient at a vector of zeros is 0. If ``ord`` is below 1, so is that of elements that are
+    0. Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: an axis that is not there; an empty one for ``inf`` and ``-inf``.
+        ShapeError: an axis is out of range, or empty for ``inf`` or ``-inf``.
         ArgumentError: ``ord`` is not a number.
 
     """
@@ -85,7 +85,7 @@ def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tenso
 
 
 def _steep_powers(sizes: Tensor, order: float) -> Tensor:
-    """Return ``sizes**order`` for an order below 1, with gradient 0 where a size is 0."""
+    """Return ``sizes**order`` for an order below 1, with gradient 0 for sizes of 0."""
     nothing = equal(sizes, 0)
     there = where(nothing, 1, sizes) ** order
     return where(nothing, 0 if order > 0 else math.inf, there)
@@ -96,7 +96,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
     Args:
         x: [..., m, n]; integers and booleans become float32.
-        keepdims: keep the two axes with length 1.
+        keepdims: whether to keep the two axes with length 1.
         ord: "fro": the root of the sum of squares; "nuc": the sum of the singular values; 2 and
             -2: the largest and the smallest of them; 1 and -1: the largest and the smallest sum
             of |x| over a column; ``inf`` and ``-inf``: over a row.
@@ -104,13 +104,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: no matrices, or empty ones where there is no largest.
-        ArgumentError: another ``ord``.
+        ShapeError: the rank is below 2, or the matrices are empty and the norm is a maximum.
+        ArgumentError: an unknown ``ord``.
 
     """
     tensor = _floating(x, "matrix_norm")
     if tensor.ndim < 2:
-        raise ShapeError(f"matrix_norm needs rank 2 or more, got {tensor.type}")
+        raise ShapeError(f"matrix_norm: x must have at least rank 2, got {tensor.type}")
     if ord in ("fro", None):
         return _vector_norm(tensor, (-2, -1), 2.0, keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
@@ -135,18 +135,18 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
     """Return the norm of a vector or a matrix, as TensorFlow.js has it.
 
     Args:
-        x: a tensor; without ``axis`` all its elements are one vector.
+        x: a tensor; without ``axis`` all its elements form one vector.
         ord: for a vector "euclidean" or any number, see ``vector_norm``; for a matrix
             "euclidean" or "fro", 1, -1, ``inf`` or ``-inf``: the largest and smallest sums over
             columns and rows.
-        axis: an axis with vectors, or two axes with matrices.
-        keepdims: keep the axes with length 1.
+        axis: one axis for vectors, or two axes for matrices.
+        keepdims: whether to keep the axes with length 1.
 
     The gradient at a vector of zeros is 0.
 
     Raises:
-        ArgumentError: another ``ord``, or more than two axes.
-        ShapeError: an axis that is not there.
+        ArgumentError: an unknown ``ord``, or more than two axes.
+        ShapeError: an axis is out of range.
 
     """
     tensor = _floating(x, "norm")

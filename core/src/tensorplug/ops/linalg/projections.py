@@ -1,4 +1,4 @@
-"""Where projective transforms read an image, in primitive ops."""
+"""Sampling places of projective transforms, in primitive ops."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ BY_OPS = fill_modes.Arithmetic(floor, where)
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Places [batch or 1, height, width] before the fill mode, and what they come from.
+    """Places [batch or 1, height, width] before the fill mode is applied.
 
-    Places that are not finite are 0, and not ``finite``. ``columns`` [1, 1, width], ``rows``
-    [1, height, 1]: of the result; ``scale``: what the places were divided by.
+    Places that are not finite are replaced by 0, and ``finite`` is False. ``columns``
+    [1, 1, width] and ``rows`` [1, height, 1] are those of the result; ``scale`` is the divisor.
     """
 
     y: Tensor
@@ -38,7 +38,7 @@ class Projection:
 
 
 def project(transforms: Tensor, size: Pair) -> Projection:
-    """Return where the pixels of a result of ``size`` are read."""
+    """Return the places at which the pixels of a result of ``size`` are read."""
     count = transforms.shape[0]
     wide = astype(transforms, dt.float32) if transforms.dtype is dt.float16 else transforms
     a0, a1, a2, b0, b1, b2, c0, c1 = (
@@ -56,7 +56,7 @@ def project(transforms: Tensor, size: Pair) -> Projection:
 def samples_of(
     image: Shape, found: Projection, interpolation: str, fill_mode: str
 ) -> list[pixel_sampling.Sample]:
-    """Return what the results' values are made of."""
+    """Return the samples of the result's values."""
     y, x = _mapped(image, found, fill_mode)
     if interpolation == "nearest":
         rows, columns = pixel_sampling.nearest(y), pixel_sampling.nearest(x)
@@ -69,9 +69,9 @@ def samples_of(
 def sloped_samples_of(
     image: Shape, found: Projection, fill_mode: str
 ) -> list[pixel_sampling.Sample]:
-    """Return what the slopes of the results' values are made of, with bilinear interpolation.
+    """Return the samples of the slopes of the result's values, for bilinear interpolation.
 
-    Beyond the last pixel lies the fill value if the mode is "constant", else nothing.
+    Beyond the last pixel is the fill value if the mode is "constant", else no sample.
     """
     if fill_mode == "constant":
         return samples_of(image, found, "bilinear", fill_mode)

@@ -27,8 +27,8 @@ __all__ = [
     "step",
 ]
 
-# Of "Self-Normalizing Neural Networks" (Klambauer et al., 2017): with them mean 0 and variance 1
-# are a fixed point.
+# From "Self-Normalizing Neural Networks" (Klambauer et al., 2017). They make mean 0 and variance 1
+# a fixed point.
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
@@ -146,7 +146,7 @@ def leaky_relu(x: Any, /, alpha: float = 0.2) -> Tensor:
 def prelu(x: Any, alpha: Any, /) -> Tensor:
     """Return ``x`` where it is positive, else ``alpha * x``, for a tensor ``alpha``.
 
-    Both broadcast, and both have gradients: at x = 0 that of x is ``alpha``, that of alpha 0.
+    Both operands broadcast and have gradients; at x = 0 they are ``alpha`` for x and 0 for alpha.
     Integers become floats first.
 
     Source: parametric rectified linear units (He et al., 2015).
@@ -156,7 +156,7 @@ def prelu(x: Any, alpha: Any, /) -> Tensor:
 
 @chained
 def softplus(x: Any, /) -> Tensor:
-    """Return ``log(1 + e**x)`` elementwise, without overflow or loss of digits on either side.
+    """Return ``log(1 + e**x)`` elementwise, without overflow or loss of accuracy.
 
     Integers become floats first. Its gradient is ``sigmoid(x)``.
     """
@@ -173,10 +173,10 @@ def log_sigmoid(x: Any, /) -> Tensor:
 def step(x: Any, /, alpha: float = 0.0) -> Tensor:
     """Return 1 where ``x`` is positive, else ``alpha``, in the dtype of ``x``; NaN stays NaN.
 
-    It is constant on both sides of 0, and its gradient is none.
+    It stops gradients, because it is constant on both sides of 0.
 
     Raises:
-        DTypeError: x is of integers and alpha is a fraction.
+        DTypeError: x has integers and alpha is a fraction.
 
     """
     return dispatch(STEP, x, alpha=alpha)
@@ -184,7 +184,7 @@ def step(x: Any, /, alpha: float = 0.0) -> Tensor:
 
 @chained
 def sigmoid(x: Any, /) -> Tensor:
-    """Return ``1 / (1 + e**-x)`` elementwise, without overflow on either side."""
+    """Return ``1 / (1 + e**-x)`` elementwise, without overflow."""
     return dispatch_unary(SIGMOID, x)
 
 
@@ -196,5 +196,5 @@ def softmax(x: Any, /, *, axis: int = -1) -> Tensor:
 
 @chained
 def log_softmax(x: Any, /, *, axis: int = -1) -> Tensor:
-    """Return the logarithm of ``softmax(x)`` along ``axis``, without taking a log of 0."""
+    """Return the logarithm of ``softmax(x)`` along ``axis``, without computing log(0)."""
     return dispatch(LOG_SOFTMAX, x, axis=axis)

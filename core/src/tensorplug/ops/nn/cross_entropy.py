@@ -1,6 +1,6 @@
-"""Cross-entropy of scores with a distribution, and what softmax passes back.
+"""Kernels of softmax cross-entropy and of the gradients of softmax.
 
-The kernels take the last axis as the classes. ``tensorplug.losses`` has the public function.
+The classes are the last axis. ``tensorplug.losses`` has the public function.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from tensorplug.errors import ShapeError
 
 def _classified(labels: TensorType, logits: TensorType) -> TensorType:
     if labels.shape != logits.shape:
-        raise ShapeError("labels and logits must have one shape")
+        raise ShapeError("labels and logits must have the same shape")
     if not logits.rank:
-        raise ShapeError("labels and logits must have classes, as their last axis")
+        raise ShapeError("labels and logits must have at least rank 1")
     return TensorType(logits.dtype, logits.shape[:-1])
 
 
 def _pulled(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorType:
     losses = _classified(labels, logits)
     if dy.shape != losses.shape:
-        raise ShapeError("dy must have the shape of logits without its last axis")
+        raise ShapeError("dy must have the shape of logits without the last axis")
     return logits
 
 
@@ -41,7 +41,7 @@ SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     accepts=dt.FLOATING,
     promote=("dy", "labels", "logits"),
 )
-SOFTMAX_GRAD = KernelSpec(  # y is what Softmax gave
+SOFTMAX_GRAD = KernelSpec(  # y is the output of Softmax
     "SoftmaxGrad",
     ("dy", "y"),
     inference.of_one_shape("dy", "y"),

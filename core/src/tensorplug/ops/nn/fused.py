@@ -31,7 +31,7 @@ __all__ = [
 
 Pair = tuple[int, int]
 
-_WHOLE = ("linear", "relu", "relu6")  # activations that integers have
+_WHOLE = ("linear", "relu", "relu6")  # activations for integers
 _ACTIVATIONS = (*_WHOLE, "elu", "prelu", "leakyrelu", "sigmoid")
 _SLOPE = 0.2  # TensorFlow.js's default
 
@@ -68,19 +68,19 @@ def _checked(
     activation: str,
     data_format: str | None = None,
 ) -> TensorType:
-    """Return ``out`` if everything fits it."""
+    """Return ``out`` after checking the other operands."""
     for what, operand in (("bias", bias), ("prelu_activation_weights", weights)):
         if operand is None:
             continue
         shape = aligned(operand.shape, out.rank, data_format)
         behind = zip(reversed(shape), reversed(out.shape), strict=False)
         if len(shape) > out.rank or any(own not in (1, length) for own, length in behind):
-            raise ShapeError(f"{what} does not broadcast to the result, {list(out.shape)}")
+            raise ShapeError(f"{what} must broadcast to the result's shape, {list(out.shape)}")
     if activation == "prelu" and weights is None:
-        raise ArgumentError("activation 'prelu' needs prelu_activation_weights")
+        raise ArgumentError("activation 'prelu' requires prelu_activation_weights")
     complex_ = out.dtype in dt.COMPLEX and activation != "linear"
     if complex_ or (out.dtype not in dt.INEXACT and activation not in _WHOLE):
-        raise DTypeError(f"activation {activation!r} is not for {out.dtype}")
+        raise DTypeError(f"activation {activation!r} does not support {out.dtype}")
     return out
 
 
@@ -169,9 +169,9 @@ def fused_conv2d(
         filter: as for ``conv2d``.
         strides: as for ``conv2d``.
         pad: as for ``conv2d``.
-        bias: one number per out channel, or what broadcasts to the result; None for none.
+        bias: one number per out channel, or a tensor that broadcasts to the result, or None.
         activation: "linear" (none), "relu", "relu6", "elu", "prelu", "leakyrelu" or "sigmoid".
-        prelu_activation_weights: slopes below 0 for "prelu", with a shape as of ``bias``.
+        prelu_activation_weights: slopes below 0 for "prelu", with a shape like that of ``bias``.
         leakyrelu_alpha: slope below 0 for "leakyrelu".
         data_format: as for ``conv2d``.
         dilations: as for ``conv2d``.
@@ -180,9 +180,9 @@ def fused_conv2d(
     The gradient of "relu6" is 0 from 6 on.
 
     Raises:
-        ArgumentError: an unknown activation, or "prelu" without its weights.
+        ArgumentError: the activation is unknown, or "prelu" has no weights.
         ShapeError: ranks, channels or window do not fit, or bias or weights do not broadcast.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.per_image(
@@ -222,8 +222,8 @@ def fused_depthwise_conv2d(
 ) -> Tensor:
     """Return ``activation(depthwise_conv2d(x, filter) + bias)``.
 
-    Arguments and errors are those of ``fused_conv2d``, the filter that of ``depthwise_conv2d``:
-    [height, width, channels, multiplier].
+    Arguments and errors are those of ``fused_conv2d``, but the filter is that of
+    ``depthwise_conv2d``: [height, width, channels, multiplier].
     """
     return correlation.per_image(
         "fused_depthwise_conv2d",
@@ -265,16 +265,16 @@ def fused_matmul(
         b: [..., inner, columns], or [..., columns, inner] with ``transpose_b``.
         transpose_a: whether to transpose the last two axes of ``a`` first.
         transpose_b: whether to transpose the last two axes of ``b`` first.
-        bias: what broadcasts to the result, such as one number per column; None for none.
-        activation: as for ``fused_conv2d``; integers have "linear", "relu" and "relu6", complex
-            numbers "linear".
+        bias: a tensor that broadcasts to the result, such as one number per column, or None.
+        activation: as for ``fused_conv2d``. Integers support "linear", "relu" and "relu6",
+            complex numbers "linear".
         prelu_activation_weights: slopes below 0 for "prelu"; they broadcast to the result.
         leakyrelu_alpha: slope below 0 for "leakyrelu".
 
     Raises:
-        ArgumentError: an unknown activation, or "prelu" without its weights.
-        ShapeError: rank below 2, inner sizes that differ, or shapes that do not broadcast.
-        DTypeError: an activation that the dtype does not have.
+        ArgumentError: the activation is unknown, or "prelu" has no weights.
+        ShapeError: a rank is below 2, inner sizes differ, or shapes do not broadcast.
+        DTypeError: the dtype does not support the activation.
 
     """
     return dispatch(

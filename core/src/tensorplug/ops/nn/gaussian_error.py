@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["gelu"]
 
 REACH: Final = 40.0
-"""Beyond it the unit is 0 or x in every dtype; cutting off there keeps infinity from meeting 0."""
+"""Beyond it the result is 0 or x in every dtype. The cut-off avoids infinity times 0."""
 
 CUBIC: Final = 0.044715
-"""Of the approximation by a hyperbolic tangent, as its authors give it."""
+"""The cubic coefficient of the tanh approximation, from the paper."""
 
 _ATTRIBUTES = {"approximate": attributes.flag(default=False)}
 
@@ -46,9 +46,9 @@ GELU_GRAD = KernelSpec(
 def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
     """Return ``x`` times the probability that a standard normal variable is below ``x``.
 
-    That is ``x / 2 * (1 + erf(x / sqrt(2)))``. ``approximate``: with the hyperbolic tangent
-    instead, ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``. Integers become
-    floats first. At minus infinity it is 0.
+    It is ``x / 2 * (1 + erf(x / sqrt(2)))``. With ``approximate`` it is
+    ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``. Integers become floats first.
+    At minus infinity it is 0.
 
     Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
     """

@@ -30,7 +30,7 @@ def _normalized(
 def _pulled(dy: TensorType, x: TensorType, *, epsilon: dt.Scalar) -> TensorType:
     dt.check_number(epsilon, x.dtype)
     if dy.shape != x.shape:
-        raise ShapeError("dy and x must have one shape")
+        raise ShapeError("dy and x must have the same shape")
     return x
 
 
@@ -66,21 +66,20 @@ def layer_norm(
 ) -> Tensor:
     """Return ``(x - m) / sqrt(v + epsilon) * scale + offset``.
 
-    m and v are mean and variance of ``x`` along ``axis``, as ``moments`` gives them: the variance
-    is the mean squared distance from the mean.
+    m and v are the mean and variance of ``x`` along ``axis``, as in ``moments``.
 
     Args:
         x: of any rank, the features usually last.
         offset: broadcasts to the shape of x; None for 0.
         scale: likewise; None for 1.
-        axis: an int, several, or None for all; what one example consists of.
-        epsilon: what keeps the root away from 0.
+        axis: the axes of one example: an int, several, or None for all.
+        epsilon: keeps the square root above 0.
 
     x, offset and scale are differentiable. Integers become floats first.
 
     Raises:
         ShapeError: scale or offset does not broadcast to the shape of x.
-        OutOfRangeError: x has no such axis.
+        OutOfRangeError: an axis is out of range.
 
     Source: layer normalization (Ba, Kiros and Hinton, 2016).
 

@@ -1,4 +1,4 @@
-"""Normalization: by the statistics of a batch, and by the responses of neighbouring channels."""
+"""Batch normalization, local response normalization, moments."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _RESPONSE = {
 
 def _response(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scalar) -> TensorType:
     if not x.rank:
-        raise ShapeError("x must have channels, as its last axis")
+        raise ShapeError("x must have at least rank 1")
     for number in (bias, alpha, beta):
         dt.check_number(number, x.dtype)
     return x
@@ -79,7 +79,7 @@ def _response_grad(
     beta: dt.Scalar,
 ) -> TensorType:
     if not x.shape == y.shape == dy.shape:
-        raise ShapeError("x, y and dy must have one shape")
+        raise ShapeError("x, y and dy must have the same shape")
     return _response(x, bias=bias, alpha=alpha, beta=beta)
 
 
@@ -103,15 +103,15 @@ LRN_GRAD = KernelSpec(
 
 
 def neighbours_norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
-    """Return ``bias + alpha * sum of neighbours' squares``, by a power of which LRN divides."""
+    """Return ``bias + alpha * sum of neighbours' squares``, the base of LRN's divisor."""
     return neighbours_sum(x * x, radius) * alpha + bias
 
 
 def neighbours_sum(x: Tensor, radius: int) -> Tensor:
-    """Return the sum of each channel and the ``radius`` on either side that exist.
+    """Return for each channel the sum over channels at most ``radius`` away.
 
-    Sums of 1, 2, 4 ... channels are made from one another, so a wide window takes few steps.
-    Rules and decompositions use it; it is its own transpose.
+    It doubles sums of 1, 2, 4 ... channels, so wide windows take few steps. It is its own
+    transpose. Gradients and decompositions use it.
     """
     channels = x.shape[-1]
     reach = min(radius, channels - 1)
@@ -119,7 +119,7 @@ def neighbours_sum(x: Tensor, radius: int) -> Tensor:
         return x
     begin = (0,) * (x.ndim - 1)
     run = movement.pad(x, [(0, 0)] * (x.ndim - 1) + [(reach, reach)])
-    width, done, total = 1, 0, None  # width of the runs, and what of the window is summed
+    width, done, total = 1, 0, None  # width of the runs, and the part of the window that is summed
     while True:
         if (2 * reach + 1) & width:
             part = movement.slice(run, (*begin, done), (*x.shape[:-1], channels))
@@ -146,16 +146,16 @@ def batch_norm(
 
     Args:
         x: of any rank; channels usually come last.
-        mean: broadcasts to the shape of x; one number per channel, as ``moments`` gives.
+        mean: broadcasts to the shape of x, such as one number per channel.
         variance: likewise.
         offset: likewise; None for 0.
         scale: likewise; None for 1.
-        variance_epsilon: what keeps the root away from 0.
+        variance_epsilon: keeps the square root above 0.
 
     All five are differentiable. Integers become floats first.
 
     Raises:
-        ShapeError: one of the others does not broadcast to the shape of x.
+        ShapeError: another operand does not broadcast to the shape of x.
 
     Source: batch normalization (Ioffe and Szegedy, 2015), with given statistics.
 
@@ -175,12 +175,12 @@ def local_response_normalization(
 ) -> Tensor:
     """Return ``x * (bias + alpha * s) ** -beta``, s the sum of squares of neighbouring channels.
 
-    Channels are the last axis; neighbours of a channel are itself and those at most
-    ``depth_radius`` away that exist. ``alpha`` is not divided by their number. Integers become
-    floats first.
+    Channels are the last axis. The neighbours of a channel are the channels at most
+    ``depth_radius`` away, itself included. ``alpha`` is not divided by their number. Integers
+    become floats first.
 
     Raises:
-        ShapeError: x is a number.
+        ShapeError: x has rank 0.
 
     Source: "ImageNet classification with deep convolutional neural networks" (Krizhevsky et
     al., 2012), section 3.3.
@@ -199,9 +199,8 @@ class Moments(NamedTuple):
 def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
     """Return the mean of ``x`` along ``axis``, and its variance: the mean squared distance.
 
-    ``axis`` is None for all axes, an int, or several. The variance is that of the elements
-    themselves: their squared distances are divided by their number. Integers become floats
-    first; without elements both are NaN.
+    ``axis`` is None for all axes, an int, or several. The variance divides by the number of
+    elements. Integers become floats first. Without elements both are NaN.
 
     Raises:
         DTypeError: x is complex.
@@ -209,9 +208,9 @@ def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
     """
     tensor = as_tensor(x, what="moments: x")
     if tensor.dtype in dt.COMPLEX:
-        raise DTypeError(f"moments: x must be real, got {tensor.type}")
+        raise DTypeError(f"moments: x must hold real numbers, got {tensor.type}")
     if tensor.dtype in dt.BOOL:
-        raise DTypeError(f"moments: x must be of numbers, got {tensor.type}")
+        raise DTypeError(f"moments: x must hold numbers, got {tensor.type}")
     centre = mean_of(tensor, axis=axis, keepdims=True)
     variance = mean_of(squared_difference(tensor, centre), axis=axis, keepdims=keepdims)
     mean = centre if keepdims else movement.reshape(centre, variance.shape)
@@ -221,15 +220,15 @@ def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
 def moving_average(
     v: Any, x: Any, decay: Any, step: Any = None, *, zero_debias: bool = True
 ) -> Tensor:
-    """Return ``v + (x - v) * (1 - decay)``: the exponential moving average v, one step on.
+    """Return ``v + (x - v) * (1 - decay)``: the exponential moving average v after one step.
 
     Args:
         v: the average so far.
         x: the new value, of the shape of v.
-        decay: what remains of the average in one step, a number or tensor in [0, 1).
-        step: the number of this step, counted from 1; needed with ``zero_debias``.
-        zero_debias: divide the change by ``1 - decay ** step``, which makes up for an average
-            that began with 0.
+        decay: the factor of the average in one step, a number or tensor in [0, 1).
+        step: the number of this step, counted from 1; required with ``zero_debias``.
+        zero_debias: whether to divide the change by ``1 - decay ** step``, which corrects an
+            average that began at 0.
 
     Raises:
         ArgumentError: ``step`` is missing.
@@ -241,12 +240,12 @@ def moving_average(
     average, value = as_tensor(v, what="moving_average: v"), as_tensor(x, what="moving_average: x")
     if average.shape != value.shape:
         raise ShapeError(
-            f"moving_average: v and x must have one shape, got {list(average.shape)} and "
+            f"moving_average: v and x must have the same shape, got {list(average.shape)} and "
             f"{list(value.shape)}"
         )
     change: Tensor = (value - average) * (1.0 - decay)
     if zero_debias:
         if step is None:
-            raise ArgumentError("moving_average: step is needed with zero_debias")
+            raise ArgumentError("moving_average: zero_debias requires step")
         change = change / (1.0 - decay**step)
     return average + change

@@ -25,15 +25,15 @@ __all__ = ["basic_lstm_cell", "multi_rnn_cell"]
 def basic_lstm_cell(
     forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any
 ) -> list[Tensor]:
-    """Return the next state and output ``[c, h]`` of a cell with long short-term memory.
+    """Return the next state and output ``[c, h]`` of a long short-term memory cell.
 
-    With ``i, j, f, o`` the four quarters of ``concat([data, h]) @ lstm_kernel + lstm_bias``::
+    ``i, j, f, o`` are the four quarters of ``concat([data, h]) @ lstm_kernel + lstm_bias``::
 
         c = sigmoid(i) * tanh(j) + c * sigmoid(forget_bias + f)
         h = tanh(c) * sigmoid(o)
 
     Args:
-        forget_bias: added to the forget gate; 1 keeps the state at first.
+        forget_bias: added to the forget gate. 1 keeps the state at the start of training.
         lstm_kernel: [inputs + units, 4 * units].
         lstm_bias: [4 * units].
         data: [batch, inputs].
@@ -41,7 +41,7 @@ def basic_lstm_cell(
         h: the last output, [batch, units].
 
     Raises:
-        ShapeError: these shapes do not fit together.
+        ShapeError: the shapes do not fit.
 
     Source: recurrent neural network regularization (Zaremba et al., 2014).
 
@@ -52,7 +52,7 @@ def basic_lstm_cell(
         for name, value in arguments.items()
     }
     _check_cell(**{name: tensor.shape for name, tensor in tensors.items()})
-    forget = forget_bias  # a Python number stays one, and takes the dtype of the gates
+    forget = forget_bias  # a Python number takes the dtype of the gates
     if not host_values.is_scalar(forget_bias):
         forget = as_tensor(forget_bias, what="basic_lstm_cell: forget_bias")
     kernel, bias, data, state, output = tensors.values()
@@ -89,19 +89,19 @@ def _check_cell(
 def multi_rnn_cell(
     lstm_cells: Sequence[Cell], data: Any, c: Sequence[Any], h: Sequence[Any]
 ) -> list[list[Tensor]]:
-    """Return the next states and outputs ``[cs, hs]`` of cells one above the other.
+    """Return the next states and outputs ``[cs, hs]`` of a stack of cells.
 
-    Each cell is called as ``cell(data, c, h)`` and returns its new ``[c, h]``; that h is the
-    data of the next one.
+    Each cell is called as ``cell(data, c, h)`` and returns its new ``[c, h]``. Its h is the data
+    of the next cell.
 
     Args:
-        lstm_cells: functions, such as ``basic_lstm_cell`` with its first three arguments given.
-        data: [batch, inputs], of the first cell.
-        c: the state of each cell.
-        h: the last output of each cell.
+        lstm_cells: functions, such as ``basic_lstm_cell`` with its first three arguments bound.
+        data: [batch, inputs], for the first cell.
+        c: the states of the cells.
+        h: the last outputs of the cells.
 
     Raises:
-        ArgumentError: there are not as many states and outputs as cells.
+        ArgumentError: the numbers of states, outputs and cells differ.
 
     """
     if not len(lstm_cells) == len(c) == len(h):

@@ -18,16 +18,17 @@ __all__ = ["dropout"]
 
 
 def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
-    """Return ``x`` with elements set to 0 at random, and the others divided by ``1 - rate``.
+    """Return ``x`` with random elements set to 0, and the others divided by ``1 - rate``.
 
-    So the expectation of every element stays what it was.
+    This preserves the expectation of every element.
 
     Args:
         key: a key of ``tensorplug.random``; the same key drops the same elements.
-        x: of a floating dtype.
-        rate: the probability with which an element is dropped, in [0, 1).
-        noise_shape: which elements are dropped together: a shape that broadcasts to that of x,
-            such as ``(batch, 1, 1, channels)``; None in it stands for the size that x has there.
+        x: a floating tensor.
+        rate: the probability of dropping an element, in [0, 1).
+        noise_shape: a shape that broadcasts to that of x; elements along broadcast axes are
+            dropped together, as with ``(batch, 1, 1, channels)``. None in it stands for the
+            size of x.
 
     Raises:
         ArgumentError: ``rate`` is out of range, or ``key`` is not a key.
@@ -44,7 +45,7 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     checked = as_key(key, "dropout")
     tensor = as_tensor(x, what="dropout: x")
     if tensor.dtype not in dt.INEXACT:
-        raise DTypeError(f"dropout: x must be of a floating dtype, got {tensor.type}")
+        raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {rate!r}")
     shape = _noise_shape(tensor.shape, noise_shape)
@@ -60,10 +61,10 @@ def _noise_shape(x: Shape, noise_shape: Any) -> Shape:
     listed = list(noise_shape) if isinstance(noise_shape, list | tuple) else [noise_shape]
     offset = len(x) - len(listed)
     if offset < 0:
-        raise ShapeError(f"dropout: noise_shape {listed} does not broadcast to {list(x)}")
+        raise ShapeError(f"dropout: noise_shape must broadcast to {list(x)}, got {listed}")
     shape = shapes.as_shape(
         [x[offset + at] if size is None else size for at, size in enumerate(listed)]
     )
     if shapes.broadcast(x, shape) != x:
-        raise ShapeError(f"dropout: noise_shape {listed} does not broadcast to {list(x)}")
+        raise ShapeError(f"dropout: noise_shape must broadcast to {list(x)}, got {listed}")
     return shape

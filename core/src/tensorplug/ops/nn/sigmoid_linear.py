@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["silu"]
 
 REACH: Final = 1000.0
-"""Beyond it the unit is 0 or x in every dtype; cutting off there keeps infinity from meeting 0."""
+"""Beyond it the result is 0 or x in every dtype. The cut-off avoids infinity times 0."""
 
 SILU = KernelSpec("Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
 
@@ -33,7 +33,7 @@ SILU_GRAD = KernelSpec(
 def silu(x: Any, /) -> Tensor:
     """Return ``x * sigmoid(x)`` elementwise, also called swish; integers become floats first.
 
-    At minus infinity it is 0, and so is its slope; at infinity the slope is 1.
+    At minus infinity it and its derivative are 0; at infinity its derivative is 1.
 
     Raises:
         DTypeError: complex numbers or strings.

@@ -1,9 +1,9 @@
-"""How random words become exponential and normal variates: the steps and their constants.
+"""Exponential and normal variates from random words: the steps and their constants.
 
 Every step is an addition, a subtraction, a multiplication or, once, a square root and a division
-of floats of one precision, in one order, which the kernels of all backends and the decomposition
-keep. So the same words give the same bits wherever these operations round as IEEE 754 says, and
-no library's logarithm or cosine has a say in them.
+of floats of one precision. The kernels of all backends and the decomposition keep their order. So
+the same words give the same bits wherever these operations follow IEEE 754; no library's
+logarithm or cosine is involved.
 
 The exponential variate is ``-ln u``. From 32 bits of one word (53 of two) comes an odd integer m
 below 2**32 (2**53), and u = m / 2**32: the middle of one of 2**31 cells of (0, 1). With
@@ -11,23 +11,23 @@ u = (1 + f) / 2**e and 1 + f in [``LOW``, 2 * ``LOW``)::
 
     -ln u = e ln 2 - f + f**2 / 2 - f**3 P(f)
 
-f is exact as a sum of two floats, the first two powers are formed without rounding error, and
-what is rounded is a few hundredths of the result. The result is a sum of two floats, of which the
-second holds what rounding took from the first.
+f is exact as a sum of two floats, the first two powers have no rounding error, and only a few
+hundredths of the result are rounded. The result is a sum of two floats; the second is the
+rounding error of the first.
 
 A pair of normal variates is ``r cos a`` and ``r sin a`` with r = sqrt(-2 ln u) and a uniform
-angle (Box and Muller, 1958). The angle is drawn by octants: three bits say whether sine and
-cosine change places and which signs they get, and the other bits, an odd integer m below 2**29
-(2**50), are the angle within the octant, b = pi / 4 * m / 2**29. Then with z = b**2::
+angle (Box and Muller, 1958). The angle is drawn by octants: three bits decide whether sine and
+cosine are swapped, and their signs. The other bits, an odd integer m below 2**29 (2**50), are the
+angle within the octant, b = pi / 4 * m / 2**29. Then with z = b**2::
 
     sin b = b + b z S(z)        cos b = 1 - z / 2 + z**2 C(z)
 
-r, sin b and cos b are sums of two floats too. The variate is rounded twice, when it is multiplied
-and when the small parts are added, and so is never 2 units in the last place from its exact value;
-the most that was measured is 1.4, and 0.65 for the exponential one.
+r, sin b and cos b are sums of two floats too. The variate is rounded twice, in the product
+and in the sum of the small parts, so its error is below 2 units in the last place. The largest
+measured error is 1.4, and 0.65 for exponential variates.
 
-P, S and C are minimax polynomials, fitted for this purpose by the second algorithm of Remez; they
-add less than 0.02 units in the last place.
+P, S and C are minimax polynomials, fitted by the second algorithm of Remez. They add less than
+0.02 units in the last place.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ LOW: Final = 0.70703125  # nearly sqrt(1/2), and 0xB5 / 256
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The constants for one floating dtype; all of them are numbers of that dtype.
+    """The constants for one floating dtype, as numbers of that dtype.
 
     Attributes:
-        dtype: in which the steps are done.
-        bits: of m where it makes an exponential variate.
-        octant_bits: of m where it makes an angle.
-        splitter: ``x * splitter`` serves to split x into two halves of its bits (Veltkamp).
-        ln2: a part of so few bits that its products with e are exact, and the rest.
+        dtype: of the steps.
+        bits: of m for an exponential variate.
+        octant_bits: of m for an angle.
+        splitter: ``x * splitter`` splits the bits of x into two halves (Veltkamp).
+        ln2: a part with so few bits that its products with e are exact, and the rest.
         quarter_pi: likewise, for products with half a float.
         logarithm: coefficients of P, the constant first.
         sine: of S.
@@ -154,23 +154,23 @@ DOUBLE: Final = Precision(
 
 
 def precision(dtype: DType) -> Precision:
-    """Return the precision in which variates of ``dtype`` are made: float16 ones in float32."""
+    """Return the precision for variates of ``dtype``; float16 is computed in float32."""
     return DOUBLE if dtype is dt.float64 else SINGLE
 
 
-# The steps that are the same for NumPy's arrays and for tensors, written once for both.
+# The steps below work on NumPy arrays and on tensors.
 
 Pair = tuple[Any, Any]  # a number as the sum of two floats
 
 
 def exact_sum(a: Any, b: Any) -> Pair:
-    """Return a + b and its rounding error; a is not the smaller one (Dekker)."""
+    """Return a + b and its rounding error, for |a| >= |b| (Dekker)."""
     total = a + b
     return total, b - (total - a)
 
 
 def halved(precision: Precision, x: Any) -> Pair:
-    """Return a number of half as many bits that is nearly x, and what is left (Veltkamp)."""
+    """Return x rounded to half its bits, and the rest (Veltkamp)."""
     big = x * precision.splitter
     high = big - (big - x)
     return high, x - high
@@ -184,7 +184,7 @@ def product(a: Pair, b: Pair) -> Any:
 def minus_log(precision: Precision, e: Any, f: Any, halves: Pair, rest_of_series: Any) -> Pair:
     """Return ``-ln u`` for ``u = (1 + f) / 2**e``.
 
-    ``halves``: of f, with what f as one float has lost; ``rest_of_series``: ``P(f)``.
+    ``halves`` are those of f, and its rounding error; ``rest_of_series`` is ``P(f)``.
     """
     high, low = halves
     curved = low * (high + low * 0.5) - f * f * f * rest_of_series
@@ -196,7 +196,7 @@ def minus_log(precision: Precision, e: Any, f: Any, halves: Pair, rest_of_series
 
 
 def root(precision: Precision, minus_log: Pair, sqrt: Callable[[Any], Any]) -> Pair:
-    """Return ``sqrt(2 * minus_log)``: the root of the first float, and Newton's correction."""
+    """Return ``sqrt(2 * minus_log)``: the root of the first float and a Newton correction."""
     twice, rest = (part + part for part in minus_log)
     nearly = sqrt(twice)
     high, low = halved(precision, nearly)

@@ -1,4 +1,4 @@
-"""Random choices among things. The functions live in ``tensorplug.random``."""
+"""Random choices. The functions live in ``tensorplug.random``."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ __all__ = ["categorical", "choice", "permutation"]
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
     """Return indices (int32) drawn with probabilities ``softmax(logits)`` along ``axis``.
 
-    The largest of ``logits`` plus Gumbel noise is taken, which holds an element for each
-    probability of each draw at once.
+    It takes the largest of ``logits`` plus Gumbel noise, so each draw needs memory for all
+    classes.
 
     Args:
         key: a key.
-        logits: logarithms of probabilities, up to a constant; -inf for what never comes.
-        axis: of ``logits``, along which they belong together.
-        shape: of the result; by default that of ``logits`` without ``axis``, which must broadcast
-            to it: ``(1000, 3)`` draws a thousand times from each of three rows.
+        logits: logarithms of probabilities, up to a constant; -inf for probability 0.
+        axis: the axis of the classes.
+        shape: of the result; the shape of ``logits`` without ``axis`` must broadcast to it, and
+            is the default. ``(1000, 3)`` draws a thousand times from each of three rows.
 
     Raises:
         ArgumentError: ``key`` is not a key.
@@ -60,15 +60,15 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
 
 
 def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
-    """Return ``x`` with its slices along ``axis`` in random order, each order as likely.
+    """Return ``x`` with its slices along ``axis`` in random order; all orders are equally likely.
 
     Args:
         key: a key.
         x: a tensor of at least rank 1; or an integer n for the numbers 0 to n - 1 (int32).
-        axis: whose slices change places.
+        axis: the axis of the slices.
 
     Raises:
-        ArgumentError: ``key`` is not a key, or ``x`` a negative number.
+        ArgumentError: ``key`` is not a key, or ``x`` is a negative number.
         ShapeError: ``axis`` is out of range.
 
     """
@@ -79,7 +79,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
 
 
 def _choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
-    """Return of how many things there is to choose, and the tensor whose slices they are."""
+    """Return the number of choices, and the tensor of the slices, or None for integers."""
     if host_values.is_scalar(a) or isinstance(a, np.generic):
         count = shapes.index(a, f"{caller}: a number")
         if count < 0:
@@ -93,8 +93,8 @@ def _choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
 def _order(key: Tensor, count: int) -> Tensor:
     """Return a random order of ``count`` numbers.
 
-    Words of 32 bits are sorted with their places, twice: a sort keeps the order of equals, and
-    without the second one equal words, of which there are some among 2**16, would show.
+    It sorts places by random words of 32 bits, twice. Sorting is stable, so with a single sort
+    equal words, which are likely from 2**16 words on, would bias the order.
     """
     one, two = (sorting.topk(bits(part, (count,)), count)[1] for part in split(key))
     return indexing.gather(one, two) if count else one
@@ -108,16 +108,16 @@ def choice(
     Args:
         key: a key.
         a: a tensor of at least rank 1; or an integer n for the numbers 0 to n - 1 (int32).
-        shape: how many are chosen; it takes the place of ``axis`` in the shape of the result.
+        shape: of the choices; it replaces ``axis`` in the shape of the result.
         replace: whether a slice may be chosen more than once.
-        p: how likely each is, up to a factor: one number per slice, along one axis; what is not
-            positive never comes. Without ``replace``, they are chosen one after the other, each
-            time among those that are left.
-        axis: of ``a``.
+        p: probabilities of the slices, up to a factor, of rank 1. Those that are not positive
+            count as 0. Without ``replace``, slices are chosen one by one among the remaining
+            ones.
+        axis: the axis of the slices.
 
     Raises:
         ArgumentError: ``key`` is not a key, or there are too few slices to choose from.
-        ShapeError, DTypeError: ``axis`` or ``p`` do not fit ``a``.
+        ShapeError, DTypeError: ``axis`` or ``p`` does not fit ``a``.
 
     """
     checked = as_key(key, "choice")
@@ -150,9 +150,9 @@ def _log_weights(p: Any, count: int) -> Tensor:
     _, chosen, (weight,) = parameters("choice", None, None, p=p)
     if host_values.is_scalar(weight) or weight.shape != (count,):
         shown = weight if host_values.is_scalar(weight) else weight.type
-        raise ShapeError(f"choice: p must hold one number for each of {count}, got {shown}")
+        raise ShapeError(f"choice: p must have shape [{count}], one number per slice, got {shown}")
     weights = elementwise.astype(weight, chosen)
     positive = less(0.0, weights)
-    # Not minus infinity, so that nothing infinite is made on the way.
+    # not minus infinity, to avoid infinite intermediate results
     never = float(np.finfo(chosen.name).min)
     return where(positive, elementwise.log(where(positive, weights, 1.0)), never)

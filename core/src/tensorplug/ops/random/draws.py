@@ -1,4 +1,4 @@
-"""Draws from the distributions that have kernels of their own, and what all draws check.
+"""Draws from distributions that have kernels, and the arguments of all draws.
 
 The functions live in ``tensorplug.random``.
 """
@@ -42,22 +42,22 @@ def uniform(
 
     Args:
         key: a key.
-        shape: of the result; by default what ``low`` and ``high`` broadcast to.
-        dtype: a floating one; by default that of ``low`` and ``high`` where they are floating
+        shape: of the result; by default the broadcast shape of ``low`` and ``high``.
+        dtype: a floating one; by default that of ``low`` and ``high`` if they are floating
             tensors, else float32.
         low: a number or a tensor that broadcasts to ``shape``.
-        high: likewise. Where it is not above ``low``, ``low`` is what comes out.
+        high: likewise. If it is not above ``low``, the result is ``low``.
 
     Returns:
-        ``low + u * (high - low)``, u in [0, 1) in steps of 2**-24 (2**-53 for float64, 2**-11 for
-        float16); ``low`` where rounding would make it ``high``. It is differentiable in ``low``
-        and ``high``. u is the same to the last bit on all backends, and so is the result on those
-        that add and multiply as IEEE 754 says.
+        ``low + u * (high - low)`` for u in [0, 1) in steps of 2**-24 (2**-53 for float64, 2**-11
+        for float16). If it rounds to ``high``, it is ``low``. It is differentiable in ``low`` and
+        ``high``. u has the same bits on all backends, and so has the result if sums and products
+        follow IEEE 754.
 
     Raises:
         ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
             order, or they or their difference are not finite.
-        ShapeError, DTypeError: as said above.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
     """
     checked = as_key(key, "uniform")
@@ -72,7 +72,7 @@ def uniform(
 
 
 def _check_ends(low: float, high: float, dtype: DType) -> None:
-    with np.errstate(over="ignore"):  # what is too large is infinite, and refused
+    with np.errstate(over="ignore"):  # numbers that are too large become infinite and are rejected
         reach = np.array([low, high, high - low]).astype(dtype.numpy)
     if not low <= high or not np.isfinite(reach).all():
         raise ArgumentError(
@@ -88,20 +88,19 @@ def normal(
 
     Args:
         key: a key.
-        shape: of the result; by default what ``loc`` and ``scale`` broadcast to.
-        dtype: a floating one; by default that of ``loc`` and ``scale`` where they are floating
+        shape: of the result; by default the broadcast shape of ``loc`` and ``scale``.
+        dtype: a floating one; by default that of ``loc`` and ``scale`` if they are floating
             tensors, else float32.
         loc: a number or a tensor that broadcasts to ``shape``.
         scale: likewise.
 
     Returns:
-        ``loc + z * scale``, differentiable in both. Every z is within 2 units in the last place
-        of what its random bits stand for, and the same to the last bit on all backends that add,
-        multiply, divide and take square roots as IEEE 754 says. ``|z|`` is at most 6.7 (8.6 for
-        float64), and never 0.
+        ``loc + z * scale``, differentiable in both. Every z is accurate to 2 units in the last
+        place, and has the same bits on all backends whose sums, products, quotients and square
+        roots follow IEEE 754. ``|z|`` is at most 6.7 (8.6 for float64), and never 0.
 
     Raises:
-        ArgumentError, ShapeError, DTypeError: as said above.
+        ArgumentError, ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
     """
     checked = as_key(key, "normal")
@@ -129,19 +128,19 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         key: a key.
         low: an integer, or an integer tensor that broadcasts to ``shape``.
         high: likewise.
-        shape: of the result; by default what ``low`` and ``high`` broadcast to.
-        dtype: an integer one; by default that of ``low`` and ``high`` where they are tensors,
-            else int32.
+        shape: of the result; by default the broadcast shape of ``low`` and ``high``.
+        dtype: an integer one; by default that of ``low`` and ``high`` if they are tensors, else
+            int32.
 
     Returns:
-        The same integers on every backend, and, between Python's numbers, in every dtype. No
-        integer's probability is off by more than 2**-32 of itself. Tensors are not read: where
-        ``high`` is not above ``low``, the result is any number of the dtype.
+        The same integers on every backend and, for Python's numbers, in every dtype. The relative
+        error of each probability is at most 2**-32. Tensors are not read: if ``high`` is not
+        above ``low``, the result is any number of the dtype.
 
     Raises:
         ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
             order, or do not fit ``dtype``.
-        ShapeError, DTypeError: shapes that do not broadcast, something that is not an integer.
+        ShapeError, DTypeError: the shapes do not broadcast, or an argument is not an integer.
 
     """
     checked = as_key(key, "integers")
@@ -177,12 +176,12 @@ def _integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
         return dt.promote(tensor.dtype for tensor in tensors) if tensors else dt.default_int
     chosen = dt.of(dtype, "integers")
     if chosen not in dt.INTEGER:
-        raise DTypeError(f"integers: dtype must be an integer's, got {chosen}")
+        raise DTypeError(f"integers: dtype must be an integer dtype, got {chosen}")
     return chosen
 
 
 def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
-    """Return how many integers there are: in 64 bits only where 32 will not do."""
+    """Return the number of integers, in 64 bits only if 32 do not suffice."""
     if not low < high:
         raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
     limits = np.iinfo(dtype.name)
@@ -205,7 +204,7 @@ def _wrapped(number: int, dtype: DType) -> Tensor:
     return as_tensor(np.array(number % (1 << 8 * dtype.itemsize), dtype.numpy))
 
 
-# What the arguments of all draws have in common -------------------------------------------
+# Arguments of all draws --------------------------------------------------------------------
 
 
 def parameters(
@@ -214,15 +213,15 @@ def parameters(
     """Return the shape and dtype of a draw, and its parameters: numbers, or tensors.
 
     Args:
-        caller: asks; it begins every message.
-        shape: of the result; None for what the parameters broadcast to.
+        caller: the function's name, for messages.
+        shape: of the result; None for the broadcast shape of the parameters.
         dtype: a floating one; None for that of the floating tensors among the parameters, or
             the default.
-        widen: whether the tensors get the dtype in which that one is computed with, or it.
+        widen: whether the tensors get the dtype for longer formulas, instead of ``dtype``.
         named: the parameters by name.
 
     Raises:
-        ArgumentError, ShapeError, DTypeError: what is wrong, and where.
+        ArgumentError, ShapeError, DTypeError: an argument is wrong.
 
     """
     values = [_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
@@ -237,7 +236,7 @@ def parameters(
 
 
 def widened(dtype: DType) -> DType:
-    """Return the dtype in which longer formulas are computed: float32 for float16."""
+    """Return the dtype for longer formulas: float32 for float16."""
     return dt.float32 if dtype is dt.float16 else dtype
 
 
@@ -267,8 +266,8 @@ def fitting(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
     """Return the shape of a draw whose parameters have the shapes ``parameters``.
 
     Raises:
-        ShapeError: they do not broadcast to ``shape``, or to one another where it is None.
-        ArgumentError: ``shape`` is none.
+        ShapeError: they do not broadcast to ``shape``, or to each other if it is None.
+        ArgumentError: ``shape`` is not a shape.
 
     """
     sizes = None if shape is None else shapes.as_shape(shape, f"{caller}: shape")
@@ -285,11 +284,11 @@ def fitting(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
 
 
 def placed(x: Tensor, loc: Any, scale: Any) -> Tensor:
-    """Return ``loc + x * scale``, without computing what changes nothing."""
+    """Return ``loc + x * scale`` without needless operations."""
     scaled = x if is_number(scale, 1) else x * scale
     return scaled if is_number(loc, 0) else loc + scaled
 
 
 def is_number(value: Any, number: float) -> bool:
-    """Return whether a parameter is that Python number, so that nothing need be computed."""
+    """Return whether a parameter is that Python number."""
     return host_values.is_scalar(value) and value == number

@@ -1,9 +1,9 @@
 """Random numbers from explicit keys: the kernel specs, the keys, and bits.
 
-A key is a tensor ``uint32[4]``: two words choose one of the maps of Philox4x32-10, two are the
-upper half of its counter. The lower half numbers the blocks of a draw, and a block is four words.
-So element j of a draw depends on the key and on j and on nothing else: not on the shape, the
-order of calls, threads or the device (docs/adr/0008). The functions live in ``tensorplug.random``.
+A key is a tensor ``uint32[4]``: two words are the key of Philox4x32-10, two the upper half of its
+counter. The lower half numbers the blocks of a draw; a block has four words. So element j of a
+draw depends only on the key and on j, not on the shape, the order of calls, threads or the device
+(docs/adr/0008). The functions live in ``tensorplug.random``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["bits", "fold_in", "key", "split"]
 
 KEY: Final = TensorType(dt.uint32, (4,))
-# No draw has 2**63 blocks, so what keys are made of starts there: SPLIT for the keys of `split`,
-# FOLD for those of `fold_in`.
+# Draws have fewer than 2**63 blocks, so the blocks from there on make keys: from SPLIT on those of
+# `split`, from FOLD on those of `fold_in`.
 SPLIT: Final = 1 << 63
 FOLD: Final = SPLIT | (1 << 62)
 _LARGEST: Final = (1 << 64) - 1
@@ -76,7 +76,7 @@ def _integers(key: TensorType, span: TensorType, *, shape: Shape) -> TensorType:
 
 
 def _seed(value: Any, _types: InputTypes) -> int:
-    """Return an integer as it is; of a fraction, such as TensorFlow.js's own seeds, the bits."""
+    """Return an integer, or the bits of a fraction, such as a seed of TensorFlow.js."""
     if isinstance(value, float | np.floating):
         exact = float(value)
         value = int(exact) if exact.is_integer() else int(np.float64(exact).view(np.uint64))
@@ -85,7 +85,7 @@ def _seed(value: Any, _types: InputTypes) -> int:
 
 def _samples(logits: TensorType, *, num_samples: int) -> TensorType:
     if logits.rank not in (1, 2) or not logits.shape[-1]:
-        raise ShapeError("logits must have rank 1 or 2, and at least one outcome")
+        raise ShapeError("logits must have rank 1 or 2, and a nonempty last axis")
     return TensorType(dt.default_int, (*logits.shape[:-1], num_samples))
 
 
@@ -94,23 +94,23 @@ _WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0, "int
 _REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float, "DType, a floating one")}
 _ACCEPTS: Final = {"key": frozenset({dt.uint32})}
 
-# Element j is word j % 4 of block j // 4; words are counted through below.
+# Element j is word j % 4 of block j // 4. Below, words are numbered through all blocks.
 RANDOM_BITS = KernelSpec("RandomBits", ("key",), _bits, attributes=_WHERE, accepts=_ACCEPTS)
 
 # In [0, 1). float32: the upper 24 bits of word j, over 2**24. float16: the upper 11 bits, over
-# 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1 the second is
-# the upper half, here and below.
+# 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1, the second
+# is the upper half, here and below.
 RANDOM_UNIFORM = KernelSpec(
     "RandomUniform", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
-# `ops.box_muller` says how. Element j is made of word j; for float64, of the words 2j and 2j + 1.
-# float16 is float32, rounded.
+# See `ops.box_muller`. Element j is made of word j; for float64, of the words 2j and 2j + 1.
+# float16 is rounded float32.
 RANDOM_EXPONENTIAL = KernelSpec(
     "RandomExponential", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
-# `ops.box_muller` says how. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
+# See `ops.box_muller`. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
 # word 2i and the angle from word 2i + 1; for float64, of the two halves of block i.
 RANDOM_NORMAL = KernelSpec(
     "RandomNormal", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
@@ -129,8 +129,8 @@ RANDOM_INTEGERS = KernelSpec(
 
 
 # Element [b, j] is the least i with p[b, 0] + ... + p[b, i] > u[b, j] * (the sum of all p[b]),
-# with p the logits if `normalized`, else their softmax. u is what RandomUniform draws with the key
-# of the seed, in float64 for logits in that, else in float32.
+# with p the logits if `normalized`, else their softmax. u is a draw of RandomUniform with the key
+# of the seed, in float64 for float64 logits, else in float32.
 MULTINOMIAL = KernelSpec(
     "Multinomial",
     ("logits",),
@@ -150,18 +150,18 @@ MULTINOMIAL = KernelSpec(
 
 
 def key(seed: Any, /) -> Tensor:
-    """Return the key that ``seed`` names.
+    """Return the key of ``seed``.
 
     Args:
-        seed: an integer in [0, 2**64), or an integer tensor of rank 0 (a negative one counts as
-            its two's complement).
+        seed: an integer in [0, 2**64), or an integer tensor of rank 0 (negative numbers count as
+            their two's complement).
 
     Returns:
-        A tensor ``uint32[4]``, to be used once: for one draw, or for ``split`` or ``fold_in``.
+        A tensor ``uint32[4]``. Use it once: for one draw, or for ``split`` or ``fold_in``.
 
     Raises:
         ArgumentError: ``seed`` is not an integer, or is out of range.
-        DTypeError, ShapeError: it is another kind of tensor.
+        DTypeError, ShapeError: it is a tensor of another dtype or rank.
 
     """
     return _placed(seed, "key: seed", 0)
@@ -170,8 +170,8 @@ def key(seed: Any, /) -> Tensor:
 def split(key: Any, /, num: int = 2) -> Tensor:
     """Return ``num`` new keys, as the rows of a tensor ``uint32[num,4]``.
 
-    They have nothing in common with one another, nor with what is drawn from ``key``:
-    ``a, b = split(key)``. The first rows do not depend on ``num``.
+    They are independent of each other and of draws from ``key``: ``a, b = split(key)``. The first
+    rows do not depend on ``num``.
 
     Raises:
         ArgumentError: ``num`` is not an integer, or is negative; ``key`` is not a key.
@@ -184,21 +184,21 @@ def split(key: Any, /, num: int = 2) -> Tensor:
 
 
 def fold_in(key: Any, data: Any, /) -> Tensor:
-    """Return a new key made of ``key`` and a number, such as that of a step or of a layer.
+    """Return a new key made of ``key`` and a number, such as a step or a layer number.
 
     Args:
         key: a key.
-        data: an integer in [0, 2**64), or an integer tensor of rank 0 (a negative one counts as
-            its two's complement). Different numbers give different keys.
+        data: an integer in [0, 2**64), or an integer tensor of rank 0 (negative numbers count as
+            their two's complement). Different numbers give different keys.
 
     Raises:
         ArgumentError: ``data`` is not an integer, or is out of range; ``key`` is not a key.
-        DTypeError, ShapeError: ``data`` is another kind of tensor.
+        DTypeError, ShapeError: ``data`` is a tensor of another dtype or rank.
 
     """
     parent = as_key(key, "fold_in")
     number = _placed(data, "fold_in: data", 2)
-    # First away from what the key shares with its sisters, then to the place of the number.
+    # First leave the counters that sister keys share, then go to the place of the number.
     inner = dispatch(RANDOM_BITS, parent, shape=KEY.shape, start=FOLD)
     return dispatch(RANDOM_BITS, inner + number, shape=KEY.shape, start=FOLD)
 
@@ -223,21 +223,21 @@ def of_words(words: philox.Block) -> Tensor:
 
 
 def as_key(key: Any, caller: str) -> Tensor:
-    """Return ``key`` as a tensor on the current device; ``caller`` asks for it.
+    """Return ``key`` as a tensor on the current device; ``caller`` is for messages.
 
     Raises:
-        ArgumentError, DTypeError, ShapeError: it is none.
+        ArgumentError, DTypeError, ShapeError: it is not a key.
 
     """
-    how = "a key is made by tensorplug.random.key(seed)"
+    how = "key must come from tensorplug.random.key(seed)"
     if host_values.is_scalar(key) or isinstance(key, np.generic):
         raise ArgumentError(f"{caller}: {how}, got the number {key!r}")
     tensor = as_tensor(key, what=f"{caller}: key")
     if tensor.dtype is not KEY.dtype:
-        raise DTypeError(f"{caller}: {how} and is {KEY}, got {tensor.type}")
+        raise DTypeError(f"{caller}: {how} and be {KEY}, got {tensor.type}")
     if tensor.shape != KEY.shape:
         raise ShapeError(
-            f"{caller}: {how} and is {KEY}, got {tensor.type}; of several, give one row"
+            f"{caller}: {how} and be {KEY}, got {tensor.type}; pass one row of several keys"
         )
     return tensor
 
@@ -246,7 +246,7 @@ def halves(number: int, what: str) -> tuple[int, int]:
     """Return the lower and the upper 32 bits of an integer.
 
     Raises:
-        ArgumentError: when it lies outside [0, 2**64).
+        ArgumentError: it is outside [0, 2**64).
 
     """
     if not 0 <= number <= _LARGEST:
@@ -255,7 +255,7 @@ def halves(number: int, what: str) -> tuple[int, int]:
 
 
 def _placed(value: Any, what: str, at: int) -> Tensor:
-    """Return the 64 bits of an integer as the words ``at`` and ``at`` + 1 of four, others 0."""
+    """Return the 64 bits of an integer as words ``at`` and ``at`` + 1 of four; others are 0."""
     if hasattr(value, "_placement"):
         both = _words_of(value, what)
         rest = creation.zeros((2,), dtype=dt.uint32)
@@ -273,18 +273,18 @@ def _words_of(number: Tensor, what: str) -> Tensor:
     if number.dtype.itemsize == 8:
         upper = astype(elementwise.floor_divide(number, 1 << 32), dt.uint32)
     else:
-        upper = -astype(less(number, 0), dt.uint32)  # the sign, 32 times
+        upper = -astype(less(number, 0), dt.uint32)  # the sign bit, 32 times
     return movement.stack([astype(number, dt.uint32), upper])
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
-    """Return random bits as unsigned integers, each as likely as any other.
+    """Return random bits as uniformly distributed unsigned integers.
 
     Args:
         key: a key.
         shape: of the result.
-        dtype: uint8 and uint16 are the lower bits of what uint32 gives; uint64 takes two words
-            for each element, the lower half first.
+        dtype: uint32; uint8 and uint16, which are its lower bits; or uint64, two words per
+            element, the lower half first.
 
     Raises:
         ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` no shape, ``dtype``
@@ -294,7 +294,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
     """
     wanted = dt.of(dtype, "bits")
     if wanted not in dt.UNSIGNED:
-        raise DTypeError(f"bits: dtype must be an unsigned integer's, got {wanted}")
+        raise DTypeError(f"bits: dtype must be an unsigned integer dtype, got {wanted}")
     checked, sizes = as_key(key, "bits"), shapes.as_shape(shape, "bits: shape")
     if wanted is not dt.uint64:
         words = dispatch(RANDOM_BITS, checked, shape=sizes)

@@ -34,12 +34,12 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
 
     Args:
         key: a key.
-        p: a number in [0, 1], or a tensor that broadcasts to ``shape``. It counts in steps of
-            2**-24 (2**-53 for a float64 tensor).
+        p: a number in [0, 1], or a tensor that broadcasts to ``shape``. It is rounded to
+            multiples of 2**-24 (2**-53 for a float64 tensor).
         shape: of the result; by default that of ``p``.
 
     Raises:
-        ArgumentError: ``key`` is not a key, ``p`` a number outside [0, 1].
+        ArgumentError: ``key`` is not a key, or ``p`` is a number outside [0, 1].
         ShapeError, DTypeError: ``p`` does not broadcast, or does not hold real numbers.
 
     """
@@ -55,8 +55,8 @@ def gumbel(
 ) -> Tensor:
     """Return numbers drawn from the Gumbel distribution: ``loc - scale * log(x)``, x exponential.
 
-    Arguments and errors are as for ``normal``. The numbers lie in [-3.1, 22.2] for float32, if
-    ``loc`` is 0 and ``scale`` 1.
+    Arguments and errors are as for ``normal``. For float32, ``loc`` 0 and ``scale`` 1 the numbers
+    are in [-3.1, 22.2].
     """
     checked = as_key(key, "gumbel")
     sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
@@ -64,7 +64,7 @@ def gumbel(
     return placed(x, place, width)
 
 
-# How far out one bound may lie: beyond, few floats are left to tell the numbers there apart.
+# The largest magnitude of a bound: beyond, too few floats are left between the bounds.
 _REACH: Final = {dt.float32: 4.0, dt.float64: 7.0}
 
 
@@ -79,16 +79,18 @@ def truncated_normal(
 ) -> Tensor:
     """Return ``loc + z * scale``, z drawn from the standard normal distribution in [lower, upper].
 
-    The distribution function is inverted, so every number costs one uniform one, and the result
-    is differentiable in ``lower``, ``upper``, ``loc`` and ``scale``. float16 is made in float32.
+    It inverts the distribution function, so every number takes one uniform number, and the result
+    is differentiable in ``lower``, ``upper``, ``loc`` and ``scale``. float16 is computed in
+    float32.
 
     Args:
         key: a key.
-        shape: of the result; by default what the other arguments broadcast to.
+        shape: of the result; by default the broadcast shape of the other arguments.
         dtype: a floating one; by default that of floating tensors among the arguments, else
             float32.
         lower: the smallest z, a number or a tensor that broadcasts to ``shape``.
-        upper: the largest z, likewise. Bounds are in deviations: TensorFlow cuts at -2 and 2.
+        upper: the largest z, likewise. Bounds are in standard deviations; TensorFlow's are -2 and
+            2.
         loc: a number or a tensor.
         scale: a number or a tensor.
 
@@ -96,7 +98,7 @@ def truncated_normal(
         ArgumentError: ``key`` is not a key; numbers of which ``lower`` is not below ``upper``, or
             so far out that the numbers between them cannot be told apart (from 4 on; in float64
             from 7 on).
-        ShapeError, DTypeError: as said above.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
     """
     caller = "truncated_normal"
@@ -116,7 +118,7 @@ def truncated_normal(
 
 
 def _erf(bound: Any, factor: float) -> Any:
-    """Return ``erf(bound * factor)`` of a number or of a tensor."""
+    """Return ``erf(bound * factor)`` for a number or a tensor."""
     return erf(bound * factor) if host_values.is_scalar(bound) else elementwise.erf(bound * factor)
 
 
@@ -132,7 +134,7 @@ def _check_bounds(lower: Any, upper: Any, dtype: DType) -> None:
     ):
         raise ArgumentError(
             f"truncated_normal: {dtype} has too few numbers between {lower!r} and {upper!r}; "
-            f"lower may be up to {reach} and upper down to {-reach}, for float64 up to 7.0"
+            f"lower must be at most {reach} and upper at least {-reach} (7.0 for float64)"
         )
 
 
@@ -170,7 +172,7 @@ def _inverse_erf(x: Tensor) -> Tensor:
     y = x * where(tail, _polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central)
     if x.dtype is not dt.float64:
         return y
-    # One step of Halley's makes seven digits twenty.
+    # One step of Halley's method extends seven digits to twenty.
     slope = elementwise.exp(-y * y) * (2.0 / sqrt(pi))
     off = (elementwise.erf(y) - x) / slope
     return y - off / (1.0 + y * off)
@@ -189,25 +191,25 @@ def gamma(
     """Return numbers drawn from the gamma distribution of mean ``concentration * scale``.
 
     Marsaglia and Tsang's method ("A simple method for generating gamma variables", ACM TOMS 26,
-    2000): candidates are drawn for all elements, round by round, until each has one that is
-    accepted. So the device is waited for after every round; four or five are the rule. float16
-    is made in float32.
+    2000): candidates are drawn for all elements, round by round, until each has an accepted
+    one. The host waits for the device after every round; four or five rounds are typical.
+    float16 is computed in float32.
 
     Args:
         key: a key.
-        concentration: a positive number, or a tensor that broadcasts to ``shape``; NaN comes out
-            where it is not positive and finite.
-        shape: of the result; by default what ``concentration`` and ``scale`` broadcast to.
-        dtype: a floating one; by default that of ``concentration`` and ``scale`` where they are
+        concentration: a positive number, or a tensor that broadcasts to ``shape``. The result
+            is NaN where it is not positive and finite.
+        shape: of the result; by default the broadcast shape of ``concentration`` and ``scale``.
+        dtype: a floating one; by default that of ``concentration`` and ``scale`` if they are
             floating tensors, else float32.
         scale: a number or a tensor that broadcasts to ``shape``.
 
     Returns:
-        The numbers, differentiable in ``scale``; in ``concentration`` they count as constants.
+        The numbers, differentiable in ``scale``, but not in ``concentration``.
 
     Raises:
-        ArgumentError: ``key`` is not a key; ``concentration`` is a number, but not a positive one.
-        ShapeError, DTypeError: as said above.
+        ArgumentError: ``key`` is not a key, or ``concentration`` is a number that is not positive.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
     """
     checked = as_key(key, "gamma")
@@ -238,7 +240,7 @@ def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
         result = where(taken, candidates, result)
         open_ = comparison.logical_and(open_, comparison.logical_not(accepted))
         number += 1
-    # Below 1, a number of concentration a + 1 times the a-th root of a uniform one.
+    # For a below 1: a number of concentration a + 1 times the a-th root of a uniform number.
     power = elementwise.exp(-exponential(boost, shape, a.dtype) / a)
     return where(small, result * power, result)
 
@@ -254,6 +256,6 @@ def _candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor
     log_v = elementwise.log(where(positive, v, 1.0))
     square = x * x
     exactly = less(square * -0.5 - d * (1.0 - v + log_v), minus_log_u)
-    # Implied by the above, but safe from its cancellation where d is large.
+    # Implied by the condition above, but safe from its cancellation for large d.
     simply = less(elementwise.exp(-minus_log_u), 1.0 - square * square * 0.0331)
     return d * v, comparison.logical_and(positive, comparison.logical_or(simply, exactly))

@@ -1,1 +1,1 @@
-"""Windows that slide: convolution, pooling, morphology."""
+"""Sliding windows: convolution, pooling, morphology."""

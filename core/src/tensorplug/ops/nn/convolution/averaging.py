@@ -1,4 +1,4 @@
-"""Averages over windows: sums of taps, and how many elements a window has."""
+"""Averages over windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def added(parts: list[Tensor]) -> Tensor:
-    """Return the sum of tensors of one shape, added in pairs, so that errors stay small."""
+    """Return the sum of tensors of the same shape, added in pairs to keep errors small."""
     while len(parts) > 1:
         pairs = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, parts[-1]] if len(parts) % 2 else pairs
@@ -21,7 +21,7 @@ def added(parts: list[Tensor]) -> Tensor:
 
 
 def counts(window: Window) -> list[int]:
-    """Return for each position how many taps lie on elements, not on padding."""
+    """Return for each position the number of taps that are not on padding."""
     return [
         sum(
             0 <= at * window.stride + tap * window.dilation - window.before < window.size
@@ -32,10 +32,7 @@ def counts(window: Window) -> list[int]:
 
 
 def divided_by_counts(x: Tensor, windows: Windows) -> Tensor:
-    """Return ``x``, [batch, positions, channels], divided by the elements in each window.
-
-    Their number is the product of the counts along the axes.
-    """
+    """Return ``x``, [batch, positions, channels], divided by each window's number of elements."""
     whole = 1
     number: Tensor | None = None
     for axis, window in enumerate(windows, start=1):

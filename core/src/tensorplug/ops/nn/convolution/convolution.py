@@ -1,7 +1,7 @@
 """Convolution in two dimensions and its two transposes, which are its gradients.
 
-Filters are [height, width, in channels, out channels]. Like everywhere in this field the
-"convolution" is a cross-correlation: filters are not flipped. (TensorFlow's Conv2D family.)
+Filters are [height, width, in channels, out channels]. As usual in deep learning,
+"convolution" means cross-correlation: filters are not flipped. (TensorFlow's Conv2D family.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONV2D_BACKPROP_FILTER = FAMILY.backprop_filter
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window, Window]:
-    """Return the windows of height and width for the attributes of any of the three kernels."""
+    """Return the windows of height and width, from the attributes of any of the three kernels."""
     height, width = correlation.windows_of(x, filter, attributes)
     return height, width
 
@@ -67,15 +67,15 @@ def conv2d(
             ``data_format="NCHW"``; the batch axis may be missing.
         filter: [height, width, in channels, out channels].
         strides: steps between positions, (height, width) or one int.
-        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
-            (before, after) pair per dimension of x, the batch included.
+        pad: "valid" (no padding), "same" (ceil(n / stride) positions), an int for every side, or
+            one (before, after) pair per dimension of x, the batch included.
         data_format: "NHWC" or "NCHW", of x and of the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.per_image(
@@ -120,9 +120,9 @@ def conv1d(
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
 
     Raises:
-        ArgumentError: a data format or padding that is none.
+        ArgumentError: the data format or the padding is unknown.
         ShapeError: ranks, channels or window do not fit.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     if data_format not in ("NWC", "NCW"):
@@ -146,7 +146,7 @@ def conv1d(
 
 
 def _flat_padding(pad: Any, height: int) -> Any:
-    """Return a padding of one axis as that of two, the first of which, ``height``, has none."""
+    """Return a padding of the width as one of height and width, without padding the height."""
     if isinstance(pad, str):
         return pad
     if isinstance(pad, list | tuple):
@@ -168,14 +168,15 @@ def conv2d_transpose(
     dilations: int | Pair = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the transpose of ``conv2d``: every element spreads over the window it stands for.
+    """Return the transpose of ``conv2d``: every element is spread over its window.
 
-    It is the gradient of the convolution that makes ``x`` from ``output_shape``, and no inverse.
+    It is the gradient of the convolution from ``output_shape`` to the shape of ``x``, not its
+    inverse.
 
     Args:
         x: [batch, height, width, in channels]; the batch axis may be missing, in
             ``output_shape`` too.
-        filter: [height, width, out channels, in channels]: as of that convolution.
+        filter: [height, width, out channels, in channels], as in that convolution.
         output_shape: of the result, [batch, height, width, out channels].
         strides: steps between the elements of x, (height, width) or one int.
         pad: of that convolution: "valid", "same", an int or pairs.
@@ -184,8 +185,8 @@ def conv2d_transpose(
         dim_rounding_mode: of that convolution.
 
     Raises:
-        ShapeError: that convolution would not give the shape of x.
-        DTypeError: operands that are not floating.
+        ShapeError: that convolution does not give the shape of x.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.transposed(

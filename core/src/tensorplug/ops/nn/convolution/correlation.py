@@ -1,7 +1,7 @@
-"""What the convolutions share: where their windows lie, and how their kernels are declared.
+"""Geometry and kernel specs of all convolutions.
 
-A convolution has three kernels, each linear in both of its inputs: the convolution itself and
-its transposes in x and in the filter, which are its gradients. They take the same attributes.
+A convolution has three kernels, each linear in both inputs: the convolution itself and its
+transposes in x and in the filter, which are its gradients. They take the same attributes.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _NAMES = ("strides", "data_format", "dilations", "dim_rounding_mode", "pad")
 
 
 def _operands(known: InputTypes) -> tuple[Shape, Shape]:
-    """Return the shape of x and the taps; a gradient kernel has one of the two as attribute."""
+    """Return the shape of x and the taps; gradient kernels have one of them as an attribute."""
     x = known["x"].shape if "x" in known else known["input_shape"]
     filter = known["filter"].shape if "filter" in known else known["filter_shape"]
     return x, filter[:-2]
 
 
 def options(axes: int, *formats: str) -> dict[str, Attribute]:
-    """Return the attributes that say how the window moves over ``axes`` spatial axes."""
+    """Return the attributes of a window that moves over ``axes`` spatial axes."""
     return {
         "strides": axes_attribute(axes),
         "data_format": kinds.choice(*formats, default=formats[0]),
@@ -56,7 +56,7 @@ def options(axes: int, *formats: str) -> dict[str, Attribute]:
 
 
 def window_attributes(attributes: Attributes) -> dict[str, Any]:
-    """Return those attributes of a kernel that say how the window moves."""
+    """Return the values of the window's attributes."""
     return {name: attributes[name] for name in _NAMES}
 
 
@@ -73,7 +73,7 @@ def geometry(
     """Return the windows of a convolution of shapes ``x`` and ``filter``.
 
     Raises:
-        ShapeError: when ranks or channels do not fit.
+        ShapeError: ranks or channels do not fit.
 
     """
     rank = len(data_format)
@@ -81,23 +81,25 @@ def geometry(
         raise ShapeError(f"x and filter must have rank {rank}, got {list(x)} and {list(filter)}")
     channels, spatial = x[channel_axis(data_format)], spatial_axes(data_format)
     if channels != filter[-2]:
-        raise ShapeError(f"x has {channels} channels, but the filter takes {filter[-2]}")
+        raise ShapeError(f"x has {channels} channels, but the filter has {filter[-2]}")
     sizes = tuple(x[axis] for axis in spatial)
     return windows(sizes, filter[:-2], strides, dilations, pad, dim_rounding_mode, spatial)
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
-    """Return ``geometry`` for the attributes of any of the kernels."""
+    """Return ``geometry`` from the attributes of any of the kernels."""
     return geometry(x, filter, **window_attributes(attributes))
 
 
 class Family(NamedTuple):
-    """The three kernels of one convolution."""
+    """The specs of a convolution's three kernels."""
 
     forward: KernelSpec
     backprop_input: KernelSpec
     backprop_filter: KernelSpec
-    output_shape: Callable[[Shape, Shape, Attributes], Shape]  # of x's and the filter's
+    output_shape: Callable[
+        [Shape, Shape, Attributes], Shape
+    ]  # takes the shapes of x and of the filter
 
 
 def family(
@@ -105,7 +107,7 @@ def family(
     attributes: Mapping[str, Attribute],
     outputs: Callable[[Shape], int],
 ) -> Family:
-    """Return the kernels called ``names``; ``outputs`` gives a filter's output channels."""
+    """Return the specs called ``names``; ``outputs`` counts a filter's output channels."""
 
     def output_shape(x: Shape, filter: Shape, attributes: Attributes) -> Shape:
         sizes = tuple(window.out for window in windows_of(x, filter, attributes))
@@ -136,7 +138,7 @@ def family(
             name,
             inputs,
             infer,
-            attributes={**more, **attributes},  # pad needs those that come before it
+            attributes={**more, **attributes},  # pad needs the attributes before it
             accepts=dt.FLOATING,
             promote=inputs,
         )
@@ -150,7 +152,7 @@ def family(
 
 
 def per_image(what: str, x: Any, rank: int, convolve: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return ``convolve(x)``; x without its batch axis is one image, and so is the result then."""
+    """Return ``convolve(x)``. If x is an image without a batch axis, so is the result."""
     tensor = as_tensor(x, what=f"{what}: x")
     if tensor.ndim != rank - 1:
         return convolve(tensor)
@@ -165,7 +167,7 @@ def transposed(
     output_shape: Any,
     **attributes: Any,
 ) -> Tensor:
-    """Return the transposed convolution by kernel ``spec``; without batch if x has none."""
+    """Return the transposed convolution by kernel ``spec``, without a batch axis if x has none."""
     shape = shapes.as_shape(output_shape, f"{what}: output_shape")
     rank = len(spec.attributes["data_format"].default)
 

@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel is convolved by itself, and its two transposes.
+"""Depthwise convolution, which convolves each channel separately, and its two transposes.
 
 Filters are [height, width, in channels, multiplier]; output channel ``c * multiplier + m`` is
 channel c convolved with ``filter[:, :, c, m]``. (TensorFlow's DepthwiseConv2dNative family.)
@@ -47,7 +47,7 @@ def depthwise_conv2d(
     dilations: int | Pair = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the 2-D convolution of every channel of ``x`` with filters of its own.
+    """Return the 2-D convolution of each channel of ``x`` with its own filters.
 
     ``out[n, p, q, c*m + k] = sum(x[n, p*s + i*d, q*s + j*d, c] * filter[i, j, c, k])`` over the
     taps i, j, for strides s, dilations d and m filters per channel; padding counts as 0.
@@ -57,15 +57,15 @@ def depthwise_conv2d(
             ``data_format="NCHW"``; the batch axis may be missing.
         filter: [height, width, channels, multiplier].
         strides: steps between positions, (height, width) or one int.
-        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
-            (before, after) pair per dimension of x, the batch included.
+        pad: "valid" (no padding), "same" (ceil(n / stride) positions), an int for every side, or
+            one (before, after) pair per dimension of x, the batch included.
         data_format: "NHWC" or "NCHW", of x and of the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.per_image(
@@ -96,7 +96,7 @@ def separable_conv2d(
     dilation: int | Pair = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return a depthwise convolution of ``x`` followed by a convolution of 1 by 1 taps.
+    """Return a depthwise convolution of ``x`` followed by a 1 by 1 convolution.
 
     Args:
         x: [batch, height, width, channels], or [batch, channels, height, width] for
@@ -110,7 +110,7 @@ def separable_conv2d(
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     what = "separable_conv2d"

@@ -1,4 +1,4 @@
-"""Pooling over one to three axes, by windows whose taps may lie apart."""
+"""Pooling over one to three axes, with dilated windows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pool_geometry(
     dim_rounding_mode: str | None = "floor",
     **_rest: object,
 ) -> Windows:
-    """Return the windows of kernel Pool, which takes one to three spatial axes."""
+    """Return the windows of kernel Pool, which has one to three spatial axes."""
     return geometry(
         input,
         filter_size=window_shape,
@@ -51,7 +51,7 @@ def pool_geometry(
 
 
 def _spatial(kind: Any, form: str, default: Any = REQUIRED) -> Attribute:
-    """Return an attribute whose canonical form depends on how many spatial axes there are."""
+    """Return an attribute whose canonical form depends on the number of spatial axes."""
 
     def canonical(value: Any, known: InputTypes) -> Any:
         axes = known["input"].rank - 2
@@ -113,22 +113,22 @@ def pool(
     strides: Any = None,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the largest element or the average under each window, whose taps may lie apart.
+    """Return the largest element or the average under each window, which may be dilated.
 
     Args:
-        input: [batch, one to three spatial axes, channels]; batch may be left out.
-        window_shape: taps along each spatial axis. One int stands for all; then x without batch
-            is an image.
+        input: [batch, one to three spatial axes, channels]; the batch axis may be missing.
+        window_shape: number of taps along each spatial axis. One int stands for all; an input
+            without batch is then an image.
         pooling_type: "avg" or "max".
-        pad: "same", "valid", an int, or one (before, after) pair per dimension. Padding is never
-            the largest, and not counted in an average.
-        dilations: distance between taps, along each axis or one int; None is 1.
+        pad: "same", "valid", an int, or one (before, after) pair per dimension. Padding is
+            never the largest element and does not count in averages.
+        dilations: distance between taps along each axis, or one int; None stands for 1.
         strides: steps between positions, likewise.
         dim_rounding_mode: as for ``max_pool``.
 
     Raises:
-        ArgumentError: ``pooling_type`` is something else.
-        ShapeError: input has another rank, or the window does not fit.
+        ArgumentError: an unknown ``pooling_type``.
+        ShapeError: the rank is wrong, or the window does not fit.
 
     """
     tensor = as_tensor(input, what="pool: input")

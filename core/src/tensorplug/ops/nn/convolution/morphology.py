@@ -1,4 +1,4 @@
-"""Grayscale morphological dilation and the two kernels that are its gradients.
+"""Grayscale morphological dilation and its two gradient kernels.
 
 ``out[n, p, q, c] = max(x[n, p*s + i*d, q*s + j*d, c] + filter[i, j, c])`` over the taps i, j that
 lie on the image. (TensorFlow's Dilation2D family.)
@@ -34,13 +34,13 @@ def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
     """Return the windows of height and width.
 
     Raises:
-        ShapeError: when ranks or channels do not fit, or no position does.
+        ShapeError: ranks or channels do not fit, or the window does not fit.
 
     """
     if len(x) != 4 or len(filter) != 3:
         raise ShapeError(f"x must have rank 4 and filter rank 3, got {list(x)} and {list(filter)}")
     if x[3] != filter[2]:
-        raise ShapeError(f"x has {x[3]} channels, but the filter takes {filter[2]}")
+        raise ShapeError(f"x has {x[3]} channels, but the filter has {filter[2]}")
     strides, dilations = attributes["strides"], attributes["dilations"]
     return windows(x[1:3], filter[:2], strides, dilations, attributes["pad"], "floor", (1, 2))
 
@@ -116,26 +116,26 @@ def dilation2d(
     dilations: int | Pair = 1,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """Return the grayscale dilation of ``x`` by ``filter``: the largest ``x + filter`` per window.
+    """Return the grayscale dilation of ``x`` by ``filter``: the maximum of ``x + filter``.
 
     ``out[n, p, q, c] = max(x[n, p*s + i*d, q*s + j*d, c] + filter[i, j, c])`` over the taps i, j
-    that lie on the image, for strides s and dilations d: padding never wins, NaN always does.
-    Where no tap lies on the image it is -inf, and the lowest number of an integer dtype.
+    that lie on the image, for strides s and dilations d: padding is ignored, NaN wins.
+    If no tap lies on the image, it is -inf, or the lowest integer of the dtype.
 
     Args:
         x: [batch, height, width, channels], or [batch, channels, height, width] for
             ``data_format="NCHW"``; the batch axis may be missing.
         filter: [height, width, channels].
         strides: steps between positions, (height, width) or one int.
-        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
-            (before, after) pair per dimension of an NHWC image, the batch included.
+        pad: "valid" (no padding), "same" (ceil(n / stride) positions), an int for every side, or
+            one (before, after) pair per dimension of an NHWC image, the batch included.
         dilations: distance between taps, (height, width) or one int.
         data_format: "NHWC" or "NCHW", of x and of the result.
 
-    Its gradient goes to the first largest sum of each window, in row-major order.
+    The gradient flows to the first largest sum of each window, in row-major order.
 
     Raises:
-        ArgumentError: a data format that is none.
+        ArgumentError: an unknown data format.
         ShapeError: ranks, channels or window do not fit.
 
     """

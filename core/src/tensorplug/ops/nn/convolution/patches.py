@@ -1,8 +1,7 @@
-"""Windows as lists of taps: what convolution and pooling look like in primitive ops.
+"""Windows as lists of taps, for convolution and pooling in primitive ops.
 
-For tensors with one or more spatial axes between batch and channels (NHWC, NDHWC). Tap (i, j) of
-a window is the tensor [batch, out height, out width, channels] of the elements that lie under it
-at every position.
+Tensors have their channels last (NHWC, NDHWC). Tap (i, j) of a window is the tensor
+[batch, out height, out width, channels] of the elements under it at all positions.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lowest(dtype: DType) -> Scalar:
-    """Return the value of ``dtype`` that loses against every other in a maximum."""
+    """Return the smallest value of ``dtype``."""
     if dtype in dt.FLOATING:
         return float("-inf")
     bits = 8 * dtype.itemsize
@@ -34,7 +33,7 @@ def lowest(dtype: DType) -> Scalar:
 
 
 def places(windows: Windows) -> product[tuple[int, ...]]:
-    """Return where the taps of the window stand, in row-major order: (0, 0), (0, 1), ..."""
+    """Return the indices of the window's taps in row-major order: (0, 0), (0, 1), ..."""
     return product(*(range(window.filter) for window in windows))
 
 
@@ -47,7 +46,7 @@ def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
 
 
 def untap(parts: list[Tensor], windows: Windows) -> Tensor:
-    """Return the sum of the taps put back in their places: the transpose of ``taps``."""
+    """Return the sum of the taps at their places: the transpose of ``taps``."""
     total = None
     for part, place in zip(parts, places(windows), strict=True):
         spread = part
@@ -77,17 +76,17 @@ def restored(x: Tensor, data_format: str) -> Tensor:
 
 
 def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
-    """Return for each tap whether it is the first, in row-major order, that is the maximum.
+    """Return for each tap whether it is the first maximum in row-major order.
 
-    A NaN is a maximum; padding is none.
+    NaN is a maximum; padding never is.
     """
     return _first(taps(x, windows, 0), _inside(x.shape, windows), out)
 
 
 def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
-    """Return the largest ``tap + filter[tap]`` of each window, and for each tap where it is that.
+    """Return the largest ``tap + filter[tap]`` of each window, and whether it is at each tap.
 
-    Of several the first in row-major order is; a NaN is a maximum; padding is none.
+    Among equals it is at the first in row-major order. NaN is a maximum; padding never is.
     """
     inside = _inside(x.shape, windows)
     least = lowest(x.dtype)
@@ -105,7 +104,7 @@ def _inside(shape: Shape, windows: Windows) -> list[Tensor]:
 
 
 def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[Tensor]:
-    """Return for each candidate whether it is the first inside that is ``out``, or a NaN."""
+    """Return for each candidate whether it is the first inside that equals ``out`` or is NaN."""
     taken = None
     chosen = []
     for candidate, real in zip(candidates, inside, strict=True):
@@ -128,12 +127,12 @@ def _positions(window: Window, tap: int) -> slice:
 
 
 def _reach(window: Window) -> int:
-    """Return how far apart a tap's first and last positions are, both counted."""
+    """Return the length of the range from a tap's first to its last position."""
     return (window.out - 1) * window.stride + 1 if window.out else 0
 
 
 def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
-    """Return ``part`` with its positions along ``axis`` put where tap ``tap`` saw them."""
+    """Return ``part`` with its positions along ``axis`` moved to the places of tap ``tap``."""
     shape = list(part.shape)
     if window.stride > 1:
         # Interleave with zeros: a new axis of length 1 is padded to the stride and merged.
@@ -147,7 +146,7 @@ def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
     begin, size = [0] * part.ndim, list(part.shape)
     size[axis] = reach
     pads = [(0, 0)] * part.ndim
-    # Without positions there is nothing to place, and a tap may lie outside an empty axis.
+    # Without positions, a tap may lie outside an empty axis.
     first = tap * window.dilation if reach else 0
     pads[axis] = (first, length - first - reach)
     return movement.pad(movement.slice(part, begin, size), pads)

@@ -1,7 +1,7 @@
-"""Pooling: the largest element or the average of every window, over two axes or three.
+"""Pooling: the largest element or the average of each window, over two or three axes.
 
-TensorFlow's kernels. Channels come last but where a data format says otherwise. Padding is not
-there: it is never the largest, and averages are divided by the number of elements that are.
+The kernels are TensorFlow's. Channels come last unless a data format says otherwise. Padding is
+ignored: it is never the largest element, and averages divide by the number of real elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def geometry(
     """Return the windows of a pooling over shape ``x``, one per spatial axis.
 
     Raises:
-        ShapeError: when the rank is not that of the data format, or a window does not fit.
+        ShapeError: the rank is not that of the data format, or a window does not fit.
 
     """
     if len(x) != len(data_format):
@@ -169,7 +169,7 @@ MAX_POOL_WITH_ARGMAX = KernelSpec(
 
 
 def over_batch(caller: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
-    """Dispatch ``spec``; an ``x`` without batch gets one of 1, which the result leaves out."""
+    """Dispatch ``spec``. An ``x`` without a batch axis gets one, which the result lacks."""
     tensor = as_tensor(x, what=f"{caller}: {spec.input_names[0]}")
     if tensor.ndim != rank - 1:
         return dispatch(spec, tensor, **options)
@@ -186,21 +186,21 @@ def max_pool(
     *,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the largest element under each window; padding never wins, NaN always does.
+    """Return the largest element under each window. Padding is ignored; NaN wins.
 
     Args:
         x: [batch, height, width, channels], or one image without batch.
-        filter_size: of the window, (height, width) or one int.
+        filter_size: size of the window, (height, width) or one int.
         strides: steps between positions, (height, width) or one int.
         pad: as for ``conv2d``.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``:
             "floor" (None too), "round" or "ceil".
 
-    Under a window of nothing but padding it is the smallest number of the dtype, -inf for
-    floats. Its gradient goes to the first largest element of each window, in row-major order.
+    A window of padding only gives the smallest number of the dtype, -inf for floats. The gradient
+    flows to the first largest element of each window, in row-major order.
 
     Raises:
-        ShapeError: x has another rank, or the window does not fit.
+        ShapeError: the rank is wrong, or the window does not fit.
 
     """
     return over_batch(
@@ -224,10 +224,10 @@ def avg_pool(
     *,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the average of the elements under each window; padding is not counted.
+    """Return the average of the elements under each window. Padding does not count.
 
-    Arguments and errors are those of ``max_pool``. Integers become floats first. Under a window
-    of nothing but padding the average is NaN.
+    Arguments and errors are those of ``max_pool``. Integers become floats first. A window of
+    padding only gives NaN.
     """
     return over_batch(
         "avg_pool",
@@ -253,18 +253,18 @@ def max_pool3d(
     """Return the largest element under each window that slides over depth, height and width.
 
     Args:
-        x: [batch, depth, height, width, channels] or as ``data_format`` says; batch may be left
-            out.
-        filter_size: of the window, (depth, height, width) or one int.
+        x: [batch, depth, height, width, channels], or in the order of ``data_format``; the
+            batch axis may be missing.
+        filter_size: size of the window, (depth, height, width) or one int.
         strides: steps between positions, likewise.
         pad: as for ``conv3d``.
         dim_rounding_mode: as for ``max_pool``.
         data_format: "NDHWC" or "NCDHW".
 
-    Otherwise it is as ``max_pool``.
+    Otherwise it is like ``max_pool``.
 
     Raises:
-        ShapeError: x has another rank, or the window does not fit.
+        ShapeError: the rank is wrong, or the window does not fit.
 
     """
     return over_batch(
@@ -291,7 +291,7 @@ def avg_pool3d(
 ) -> Tensor:
     """Return the average under each window that slides over depth, height and width.
 
-    Arguments and errors are those of ``max_pool3d``; padding is not counted, and integers become
+    Arguments and errors are those of ``max_pool3d``. Padding does not count. Integers become
     floats first.
     """
     return over_batch(
@@ -315,22 +315,21 @@ def max_pool_with_argmax(
     *,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return what ``max_pool`` does, and where in ``x`` it was found (int32).
+    """Return ``max_pool``, and the places of the largest elements in ``x`` (int32).
 
-    A place is ``(row * width + column) * channels + channel``, with ``include_batch_in_index``
-    ``((image * height + row) * width + column) * channels + channel``: the index into x without,
-    or with, its batch axis, flattened. Of several largest it is the first; under a window of
-    nothing but padding -1.
+    A place is ``(row * width + column) * channels + channel``, or with
+    ``include_batch_in_index`` ``((image * height + row) * width + column) * channels + channel``.
+    Among equals it is the first. A window of padding only gives -1.
 
     Args:
         x: [batch, height, width, channels].
-        filter_size: of the window, (height, width) or one int.
+        filter_size: size of the window, (height, width) or one int.
         strides: steps between positions, (height, width) or one int.
         pad: as for ``conv2d``.
         include_batch_in_index: see above.
 
     Raises:
-        ShapeError: x has another rank, or the window does not fit.
+        ShapeError: the rank is wrong, or the window does not fit.
 
     """
     result, indexes = dispatch_multiple(

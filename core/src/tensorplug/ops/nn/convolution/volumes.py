@@ -49,15 +49,15 @@ def conv3d(
             width] for ``data_format="NCDHW"``; the batch axis may be missing.
         filter: [depth, height, width, in channels, out channels].
         strides: steps between positions, (depth, height, width) or one int.
-        pad: "valid" (none), "same" (ceil(n / stride) positions), an int for every side, or one
-            (before, after) pair per dimension of x, the batch included.
+        pad: "valid" (no padding), "same" (ceil(n / stride) positions), an int for every side, or
+            one (before, after) pair per dimension of x, the batch included.
         data_format: "NDHWC" or "NCDHW", of x and of the result.
         dilations: distance between taps, (depth, height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
-        DTypeError: operands that are not floating.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.per_image(
@@ -88,14 +88,15 @@ def conv3d_transpose(
     dilations: int | Triple = 1,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the transpose of ``conv3d``: every element spreads over the window it stands for.
+    """Return the transpose of ``conv3d``: every element is spread over its window.
 
-    It is the gradient of the convolution that makes ``x`` from ``output_shape``, and no inverse.
+    It is the gradient of the convolution from ``output_shape`` to the shape of ``x``, not its
+    inverse.
 
     Args:
         x: [batch, depth, height, width, in channels]; the batch axis may be missing, in
             ``output_shape`` too.
-        filter: [depth, height, width, out channels, in channels]: as of that convolution.
+        filter: [depth, height, width, out channels, in channels], as in that convolution.
         output_shape: of the result, [batch, depth, height, width, out channels].
         strides: steps between the elements of x, (depth, height, width) or one int.
         pad: of that convolution: "valid", "same", an int or pairs.
@@ -104,8 +105,8 @@ def conv3d_transpose(
         dim_rounding_mode: of that convolution.
 
     Raises:
-        ShapeError: that convolution would not give the shape of x.
-        DTypeError: operands that are not floating.
+        ShapeError: that convolution does not give the shape of x.
+        DTypeError: an operand is not floating.
 
     """
     return correlation.transposed(
