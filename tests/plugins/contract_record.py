@@ -126,10 +126,10 @@ def shown_default(value):
 
 
 def kernel_call(spec):
-    """Return the call of a kernel: inputs, then attributes with defaults, then outputs."""
+    """Return the call of a kernel: inputs, attributes with defaults sorted by name, outputs."""
     attributes = [
         name if attribute.default is REQUIRED else f"{name}={attribute.default!r}"
-        for name, attribute in spec.attributes.items()
+        for name, attribute in sorted(spec.attributes.items())  # by name: so they are passed
     ]
     call = ", ".join([*spec.inputs, *(["*", *attributes] if attributes else [])])
     return f"{spec.name}({call}) -> {', '.join(spec.outputs)}"
