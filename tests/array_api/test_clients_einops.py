@@ -105,7 +105,7 @@ def _numeric(x):
     return found
 
 
-def test_whoever_is_not_asked_enables_nothing():
+def test_unknown_tensor_types_are_refused():
     with pytest.raises(RuntimeError, match="Tensor type unknown to einops"):
         einops.rearrange(object(), "a -> a")
 

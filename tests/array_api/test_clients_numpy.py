@@ -68,7 +68,7 @@ def test_as_with_arrays(name, dtype):
     compare(EXTRA[name], dtype, loose=name in LOOSE)
 
 
-def test_what_array_api_compat_sees():
+def test_array_api_compat_recognizes_tensors():
     x = tp.asarray([[1.0, 2.0]])
     assert compat.array_namespace(x, x) is tp
     assert compat.is_array_api_obj(x)

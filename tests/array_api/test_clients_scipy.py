@@ -291,16 +291,16 @@ def test_as_with_arrays(name, dtype):
 
 
 @pytest.mark.parametrize("name", ONTO_HOST)
-def test_what_scipy_takes_to_the_host(name):
+def test_functions_that_scipy_runs_on_the_host(name):
     compare(ONTO_HOST[name], "float64", onto_host=True)
 
 
 @pytest.mark.parametrize("call", BY_VIEWS.values(), ids=BY_VIEWS)
 @pytest.mark.filterwarnings("ignore")
-def test_what_writes_through_a_view(call):
+def test_functions_that_write_through_views(call):
     by_views(call)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_work(call, error, message):
+def test_functions_that_cannot_work(call, error, message):
     refused(call, error, message)

@@ -242,7 +242,7 @@ def test_as_with_arrays(name, dtype):
     compare(TABLE[name], dtype, loose=name in LOOSE)
 
 
-def test_what_writes_through_a_view():
+def test_functions_that_write_through_views():
     """``reg_covar`` is added to the diagonal of a view; so here it is lost."""
     by_views(
         lambda g: (
@@ -254,5 +254,5 @@ def test_what_writes_through_a_view():
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_work(call, error, message):
+def test_functions_that_cannot_work(call, error, message):
     refused(call, error, message)

@@ -33,7 +33,7 @@ def test_views_share_and_inputs_are_not_new(engine):
     assert (p.new_tensors, p.peak_bytes) == (0, 12)
 
 
-def test_what_a_decomposition_returns_is_new_to_it_too(engine):
+def test_results_of_decompositions_are_new_to_debug_mode(engine):
     p = tp.profile(tp.square, floats())
     assert [(kernel.name, kernel.new_bytes) for kernel in p.kernels] == [
         ("Multiply", 12),
@@ -95,7 +95,7 @@ def test_a_piece_is_counted_once_however_many_share_it(engine):
     assert (memory.bytes, memory.peak) == (12, 12)
 
 
-def test_what_lies_under_the_inputs_was_there_before(engine):
+def test_views_of_the_inputs_are_no_allocations(engine):
     memory = Allocations()
     x = floats()
     view = tp.reshape(x, (3, 1))

@@ -140,7 +140,7 @@ def memory(x):
     return x._live().backend.allocation(x._buffer)[0]
 
 
-def test_what_is_a_view():
+def test_views_share_memory():
     x = tp.asarray(X)
     for view in (tp.flip(x), tp.strided_slice(x, [0], [2], [1]), *tp.unstack(x), *tp.split(x, 2),
                  tp.expand_dims(x), tp.reshape(x, (6, 4), copy=False)):  # fmt: skip
@@ -271,7 +271,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_does_not_fit(what):
+def test_refused(what):
     call, error, message = BAD[what]
     with pytest.raises(error) as caught:
         call()

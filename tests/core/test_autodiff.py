@@ -71,7 +71,7 @@ def test_keyword_arguments_are_passed_on() -> None:
 @pytest.mark.parametrize(
     "x", [2.0, np.float32(2.0), tp.asarray(2.0)], ids=lambda x: type(x).__name__
 )
-def test_what_can_become_a_tensor_can_be_differentiated(x: Any) -> None:
+def test_tensor_likes_can_be_differentiated(x: Any) -> None:
     same(tp.grad(lambda x: x**3)(x), 12)
 
 

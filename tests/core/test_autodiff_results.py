@@ -104,7 +104,7 @@ def test_a_constant_result(who: str) -> None:
     same(constant, [1, 2])
 
 
-def test_what_unconnected_may_be() -> None:
+def test_values_of_unconnected() -> None:
     wrong: Any = "zero"
     for call in (
         lambda: tp.grad(tp.exp, unconnected=wrong),

@@ -266,7 +266,9 @@ FUNCTIONS = functions()
 def derived_call(function):
     """Return the call of a function that no table names: X for each argument that it requires."""
     parameters = inspect.signature(function).parameters.values()
-    required = [at for at in parameters if at.default is at.empty and at.kind is not at.KEYWORD_ONLY]
+    required = [
+        at for at in parameters if at.default is at.empty and at.kind is not at.KEYWORD_ONLY
+    ]
     return [X] * len(required), []
 
 
@@ -302,7 +304,7 @@ SLOTS = [(op, at) for op, (tensors, _) in CALLS.items() for at in range(len(tens
 
 @pytest.mark.parametrize("kind", list(BAD_VALUES))
 @pytest.mark.parametrize(("op", "at"), SLOTS)
-def test_what_is_no_tensor(op, at, kind):
+def test_arguments_that_are_no_tensors(op, at, kind):
     bad, error, message = BAD_VALUES[kind]
     tensors, rest = CALLS[op]
     given = [bad if position == at else tensor for position, tensor in enumerate(tensors)]

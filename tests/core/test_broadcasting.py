@@ -87,7 +87,7 @@ def test_triangles_and_identities(k):
     same(tp.eye(3, 4, k=k), np.eye(3, 4, k, dtype="f4"))
 
 
-def test_bands_that_do_not_exist_are_zero_whatever_stands_there():
+def test_a_triangle_outside_the_matrix_is_zero_also_of_nan():
     x = np.full((2, 2), np.nan, "f4")
     same(tp.tril(x, k=-2), np.zeros((2, 2), "f4"))
 
@@ -199,7 +199,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_does_not_fit(what):
+def test_refused(what):
     call, error, message = BAD[what]
     with pytest.raises(error) as caught:
         call()

@@ -214,7 +214,7 @@ def test_plugins_are_left_out_by_their_packages(name, packages, left_out, sites,
     assert {(site.file, site.line) for site in sites} == {expected}
 
 
-def test_where_only_plugins_run_the_innermost_line_of_theirs_is_found(engine, monkeypatch):
+def test_among_plugins_the_innermost_line_is_found(engine, monkeypatch):
     """As in a thread that a plugin has started for an example of its own."""
     engine.devices.source.packages = lambda: ["acme"]
     found = []

@@ -76,7 +76,7 @@ def test_third_order() -> None:
     same(tp.hessian(lambda x: tp.sum(f(x)))(tensor(X)), np.diag(np.exp(X) * (X + 2)))
 
 
-def test_what_f_takes_from_around_it_gets_its_gradient() -> None:
+def test_captured_tensors_get_their_gradient() -> None:
     def f(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
         v = tp.exp(w)  # on the tape, and no argument
         return tp.sum(tp.checkpoint(lambda x: tp.sin(x) * v * w)(x))
@@ -175,7 +175,7 @@ def test_a_result_that_hangs_on_nothing() -> None:
     assert seen[0]._node is None
 
 
-def test_gradients_that_nobody_asks_for_are_not_computed() -> None:
+def test_unrequested_gradients_are_not_computed() -> None:
     ran: list[int] = []
     watched = tp.custom_grad(lambda w: (w * 1.0, lambda dy: ran.append(1) or dy))
 
@@ -217,7 +217,7 @@ def test_a_nested_one_runs_again_for_each_around_it() -> None:
     assert (outer.calls, inner.calls) == (2, 3)
 
 
-def test_what_the_caller_disposes_of_is_kept() -> None:
+def test_tensors_that_the_caller_disposes_of_are_kept() -> None:
     def f(x: tp.Tensor) -> tp.Tensor:
         h = tp.exp(x)
         y = tp.checkpoint(lambda h, c: tp.sin(h) * c)(h, c)
@@ -246,7 +246,7 @@ def test_f_may_dispose_of_its_argument() -> None:
     same(x, X)
 
 
-def test_what_the_caller_changes_afterwards_is_as_it_was() -> None:
+def test_later_changes_of_the_caller_have_no_effect() -> None:
     parts, at = [tensor(X), tensor(2.0)], np.array([0, 2])
     f = tp.checkpoint(lambda x, parts, at: tp.gather(x * parts[0], at) * parts[1])
     _, vjp = tp.vjp(lambda x: f(x, parts, at), tensor(X))
@@ -256,7 +256,7 @@ def test_what_the_caller_changes_afterwards_is_as_it_was() -> None:
     same(vjp([1.0, 1.0])[0], [2 * X[0], 0, 2 * X[2]])
 
 
-def test_what_f_takes_from_around_it_must_be_there() -> None:
+def test_captured_tensors_must_not_be_disposed() -> None:
     c = tensor(2.0)
     _, vjp = tp.vjp(tp.checkpoint(lambda x: x * c), tensor(X))
     c.dispose()

@@ -163,7 +163,7 @@ def _kernel_by_kernel(compiled: Any, *args: Any) -> Any:
 
 
 @on_cpu
-def test_nothing_is_computed_twice():
+def test_no_value_is_computed_twice():
     def f(x):
         return tp.sin(x) * 2 + tp.sin(x) * 2
 
@@ -182,7 +182,7 @@ def test_calls_that_differ_in_an_attribute_are_two():
 
 
 @on_cpu
-def test_nothing_is_computed_for_nothing():
+def test_unused_values_are_not_computed():
     def f(x):
         tp.exp(tp.cos(x))
         return tp.sin(x)
@@ -191,7 +191,7 @@ def test_nothing_is_computed_for_nothing():
 
 
 @on_cpu
-def test_what_depends_on_no_argument_is_computed_once():
+def test_values_that_depend_on_no_argument_are_computed_once():
     def f(x):
         table = tp.exp(tp.arange(3, dtype=tp.float32)) / 2
         assert float(table[0]) == 0.5  # its data is there

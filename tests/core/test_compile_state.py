@@ -275,7 +275,7 @@ def test_a_kernel_of_the_wrong_type_is_an_error():
             compiled(tensor(A))
 
 
-def test_what_an_engine_observes_is_seen():
+def test_observers_of_an_engine_see_its_calls():
     compiled = tp.compile(lambda x: tp.log(x) + 1)
     compiled(tensor(np.abs(A) + 1))
     with tp.debug(nan=True), pytest.raises(tp.errors.NonFiniteError, match="Log"):

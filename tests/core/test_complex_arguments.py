@@ -114,7 +114,7 @@ def test_trees_and_what_is_handed_on() -> None:
     close(found["x"][0], 2 * X * np.abs(Z) ** 2, tp.float64)
 
 
-def test_what_is_not_connected() -> None:
+def test_unconnected_arguments() -> None:
     f = lambda a, _: square(a)  # noqa: E731  # reads as a formula
     close(tp.grad(f, (0, 1), unconnected="zeros")(z, w)[1], np.zeros(5))
     with pytest.raises(NotConnectedError, match=r"argument 1 \(complex128\[5\]\)"):
@@ -169,7 +169,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_has_no_such_derivative_says_so(call: Any, message: str) -> None:
+def test_a_missing_derivative_raises(call: Any, message: str) -> None:
     with pytest.raises(DTypeError, match=message):
         call()
 

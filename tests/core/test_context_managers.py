@@ -87,7 +87,7 @@ def test_a_scope_owns_what_was_brought_from_another_device(engine: Engine) -> No
     engines.expect(x, "float32", (2,), [1, 2])
 
 
-def test_a_backend_closed_meanwhile_does_not_become_the_active_one(engine: Engine) -> None:
+def test_a_closed_backend_does_not_become_the_active_one(engine: Engine) -> None:
     opened = engine.open("other")
     engine.devices.close("other")  # as another thread may do in the middle of set_backend
     with pytest.raises(BackendClosedError, match="'other' was closed"):

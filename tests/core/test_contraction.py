@@ -67,7 +67,7 @@ def test_einsum(equation):
         ("Ba", "Ba->Ba"),
     ],
 )
-def test_what_an_equation_leaves_out(equation, written_out):
+def test_implicit_equations(equation, written_out):
     first = real(2, 3, 3) if "a" in written_out and "." in equation else real(3, 3)
     second = {"...": real(3, 3, salt=1), "j": real(3, salt=1)}.get(
         equation.replace("->", ",").split(",")[1] if "," in equation else "", real(3, 3, salt=1)

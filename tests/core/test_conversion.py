@@ -49,7 +49,7 @@ def test_an_arrays_memory_is_shared(dtype):
     ],
     ids=["steps", "transpose", "broadcast", "empty", "rank 0", "array.array", "memoryview"],
 )
-def test_whatever_lends_its_memory(given):
+def test_sources_that_lend_their_memory(given):
     x = tp.asarray(given, copy=False)
     seen = np.asarray(given)
     expect(x + 1, str(seen.dtype), seen.shape, seen + 1)
@@ -93,7 +93,7 @@ def test_elements_off_their_places_are_not_shared():
         tp.asarray(shifted, copy=False)
 
 
-def test_what_is_no_array_of_numbers_is_refused_all_the_same():
+def test_other_arrays_are_refused():
     with pytest.raises(DTypeError, match="asarray"):
         tp.asarray(np.array([{}]), copy=False)
 
@@ -165,7 +165,7 @@ def test_asarray_leaves_a_tensor_where_it_is(there):
 
 
 @pytest.mark.parametrize("name", [*LIKE, "asarray"])
-def test_of_what_is_gone(there, name):
+def test_disposed_tensors(there, name):
     make = LIKE[name][0] if name in LIKE else tp.asarray
     there.dispose()
     for dtype in (None, "int32"):

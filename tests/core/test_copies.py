@@ -60,7 +60,7 @@ def test_a_copy_stays_on_its_device_and_on_the_tape(duplicate: Callable[[Any], A
     engines.expect(tp.grad(f)({"x": x})["x"], "float32", (2,), [2, 4])
 
 
-def test_what_was_pickled_comes_to_the_active_device(engine: Engine) -> None:
+def test_a_pickle_comes_to_the_active_device(engine: Engine) -> None:
     x = tp.asarray(np.array([1.0, 2.0]))
     data = pickle.dumps(x)
     with tp.use_backend("other"):

@@ -62,7 +62,7 @@ def test_second_derivative_goes_through_backward() -> None:
     same(tp.grad(lambda x: tp.grad(odd_square)(x, dy=5.0 * x))(x), [20, 30])
 
 
-def test_what_f_computed_may_be_saved() -> None:
+def test_values_computed_by_f_may_be_saved() -> None:
     @tp.custom_grad
     def exp(x: tp.Tensor) -> Any:
         y = tp.exp(x)

@@ -189,7 +189,7 @@ HARMLESS: dict[str, Any] = {  # functions of x and of the captured w; the gradie
 
 
 @pytest.mark.parametrize("how", HARMLESS)
-def test_what_is_captured_harmlessly(how: str) -> None:
+def test_harmless_captures(how: str) -> None:
     def f(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
         return tp.sum(capturing(w, HARMLESS[how])(x)) + w
 
@@ -206,7 +206,7 @@ def test_captured_and_passed_as_well() -> None:
     same(tp.grad(tp.grad(f))(tensor(3.0)), 2)
 
 
-def test_what_backward_alone_captures_is_differentiated_in_second_order() -> None:
+def test_captures_of_backward_alone_are_differentiated_in_second_order() -> None:
     def f(x: tp.Tensor, w: tp.Tensor) -> tp.Tensor:
         return tp.custom_grad(lambda x: (x * 1.0, lambda dy: dy * w * w))(x)
 

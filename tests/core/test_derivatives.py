@@ -154,7 +154,7 @@ BAD: list[tuple[str, Any, Any, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize("row", BAD, ids=[row[0] for row in BAD])
-def test_what_does_not_fit_is_named(row: Any) -> None:
+def test_mismatches_are_named(row: Any) -> None:
     _, f, primals, tangents, error, message = row
     with pytest.raises(error, match=message):
         tp.jvp(f, primals, tangents)

@@ -96,7 +96,7 @@ def test_trees_of_arguments_and_results() -> None:
     same(x, 2 * X)
 
 
-def test_what_is_not_connected() -> None:
+def test_unconnected_arguments() -> None:
     with pytest.raises(NotConnectedError, match=r"back to argument 1 \(float32\[3\]\)"):
         tp.jacobian(lambda a, _: a * 2.0, (0, 1))(tensor(X), tensor(X))
     with pytest.raises(NotConnectedError):  # of an empty result as well
@@ -184,7 +184,7 @@ def test_a_tree_gives_a_tree_of_trees() -> None:
     same(found["b"]["b"], 0)
 
 
-def test_of_a_result_that_is_no_scalar() -> None:
+def test_results_that_are_no_scalars() -> None:
     found = tp.hessian(lambda x: x**3)(tensor(X))
     expected = np.zeros((3, 3, 3))
     expected[range(3), range(3), range(3)] = 6 * X

@@ -128,7 +128,7 @@ def test_multiple_outputs_and_long_attributes(engine):
     assert t.calls[1].attributes["shape"] == (1,) * 30
 
 
-def test_what_raises_says_so(engine):
+def test_traces_of_calls_that_raise(engine):
     def decomposed(x):
         tp.exp(x)
         raise DeviceLostError("the device\nis gone")

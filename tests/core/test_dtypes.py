@@ -175,7 +175,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("given", GARBAGE, ids=repr)
-def test_of_what_is_no_dtype_names_it_and_lists_the_dtypes(given):
+def test_a_wrong_dtype_is_named_and_the_dtypes_listed(given):
     with pytest.raises(DTypeError) as caught:
         dt.of(given)
     text = str(caught.value)

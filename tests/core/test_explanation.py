@@ -324,7 +324,7 @@ def test_every_decomposition_of_the_catalogue_can_be_evaluated_abstractly():
         ("Exp", "string", None, [], "no input of Exp accepts string"),
     ],
 )
-def test_what_a_spec_makes_of_a_dtype(engine, kernel, dtype, how, steps, reason):
+def test_promotion_by_a_spec(engine, kernel, dtype, how, steps, reason):
     def select(condition, t, e):
         return np.where(condition, t, e)
 

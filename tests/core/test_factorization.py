@@ -308,7 +308,7 @@ def test_gradients_at_zero_and_at_equal_values_are_finite():
         (lambda x: L.qr(x, mode="complete").R, TALL, "use mode='reduced'"),
     ],
 )
-def test_what_has_no_gradient_says_so(f, x, message):
+def test_missing_gradients_raise(f, x, message):
     with pytest.raises(GradientNotFoundError) as caught:
         tp.grad(lambda x: tp.sum(f(x)))(x)
     assert message in str(caught.value)

@@ -36,7 +36,7 @@ def test_other_spellings(name, hint):
 
 
 @pytest.mark.parametrize("name", ["quux", "__wrapped__"])
-def test_what_nobody_has(name):
+def test_unknown_names(name):
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
         getattr(tp, name)
     assert not hasattr(tp, name)

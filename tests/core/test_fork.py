@@ -103,7 +103,7 @@ def test_the_child_moves_to_another_backend_only_when_told(engine):
     assert in_child(work) == "[2.0]"
 
 
-def test_what_the_parent_never_used_opens_in_the_child(engine):
+def test_a_backend_unused_in_the_parent_opens_in_the_child(engine):
     def work():
         tp.set_backend("unused")
         return (tp.asarray([1.0]) + 1).device

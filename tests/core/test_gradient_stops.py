@@ -67,5 +67,5 @@ RULED = [("NonMaxSuppressionV5", "boxes"), ("Multiply", "a"), ("CopySign", "a"),
 
 
 @pytest.mark.parametrize("key", RULED, ids="-".join)
-def test_what_follows_its_input_is_noticed(key: tuple[str, str]) -> None:
+def test_dependence_on_an_input_is_noticed(key: tuple[str, str]) -> None:
     assert follows(*key)

@@ -83,7 +83,9 @@ BAD = [  # what, call, error, a part of the message
 @pytest.mark.parametrize(
     ("call", "error", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD]
 )
-def test_what_cannot_be_differentiated_is_named(call: Any, error: Any, message: str) -> None:
+def test_arguments_that_cannot_be_differentiated_are_named(
+    call: Any, error: Any, message: str
+) -> None:
     with pytest.raises(error, match=message):
         call()
 

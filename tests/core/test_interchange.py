@@ -212,7 +212,7 @@ def test_text_has_no_dlpack(engine):
         x.__dlpack__()
 
 
-def test_what_is_gone_is_not_exported(engine):
+def test_disposed_tensors_are_not_exported(engine):
     x, y = tp.ones((2,)), tp.ones((2,))
     x.dispose()
     engine.devices.close("sharing")
@@ -243,7 +243,7 @@ def test_an_export_outlives_its_tensor():
 # From another library ---------------------------------------------------------------------
 
 
-def test_what_the_producer_writes_is_seen_unless_copied():
+def test_writes_of_the_producer_are_seen_unless_copied():
     array = np.zeros(2)
     shared, copied, moved = (
         tp.from_dlpack(array),
@@ -265,7 +265,7 @@ def test_the_producer_lives_as_long_as_the_tensor():
     assert gone() is None
 
 
-def test_where_the_tensor_comes_to():
+def test_devices_of_the_tensor():
     array = np.ones(2)
     assert tp.from_dlpack(array).device == "sharing"
     assert tp.from_dlpack(array, device="memory").device == "memory"
@@ -295,7 +295,7 @@ def test_memory_counts_what_is_shared_once():
 
 
 @pytest.mark.parametrize("copy", [None, True, False])
-def test_what_a_producer_is_asked(copy):
+def test_questions_to_a_producer(copy):
     producer = Producer(np.ones(2))
     tp.from_dlpack(producer, copy=copy)
     never = {"copy": False} if copy is False else {}

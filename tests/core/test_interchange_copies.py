@@ -93,7 +93,7 @@ def test_on_the_tape_a_constant_is_pickled():
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_is_shared_stays_shared():
+def test_shared_tensors_stay_shared():
     x, y = tp.asarray([1.0]), tp.asarray([2.0])
     given = {"a": x, "b": [x, (y, x)], "c": y}
     for made in (copy.deepcopy(given), pickle.loads(pickle.dumps(given))):

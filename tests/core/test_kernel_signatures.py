@@ -78,7 +78,7 @@ announced.__signature__ = inspect.signature(right)
 
 
 @pytest.mark.parametrize("function", [wrapping, announced])
-def test_what_a_function_says_of_itself_counts_for_more_than_its_code(function):
+def test_a_declared_signature_overrides_the_code(function):
     assert signatures.check_split(function, "r", ("a", "b"), ("axis",)) == ("axis",)
 
 

@@ -214,7 +214,7 @@ def test_variadic_and_empty(stash):
 
 
 @pytest.mark.usefixtures("leaks")
-def test_what_is_made_in_preparation_is_kept():
+def test_tensors_made_in_preparation_are_kept():
     def prepare(a, b, *, backend):
         kept = backend.make(np.float32([100, 200]))
         return lambda a, b: backend.make(a.array + b.array + kept.array)
@@ -240,7 +240,7 @@ def test_a_kernel_that_raises_says_what_it_said(stash):
 
 @pytest.mark.usefixtures("leaks")
 @pytest.mark.parametrize("turn", [0, 1])
-def test_what_is_no_buffer_is_said_to_be_none(turn, stash):
+def test_a_non_buffer_is_named(turn, stash):
     results = iter([None] * turn + [np.zeros(2, np.float32)])
     tp.register_kernel(SPEC, "memory", kernel_of(lambda *_: next(results), stash))
     for _ in range(turn):
@@ -251,7 +251,7 @@ def test_what_is_no_buffer_is_said_to_be_none(turn, stash):
 
 @pytest.mark.usefixtures("leaks")
 @pytest.mark.parametrize("enabled", [True, False])
-def test_garbage_is_not_collected_meanwhile(enabled, stash):
+def test_no_garbage_is_collected_during_the_timing(enabled, stash):
     """Cycles that hold buffers of earlier calls would look like negative leaks."""
 
     def act(_backend, _stash, *_):

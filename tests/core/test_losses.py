@@ -144,7 +144,7 @@ def test_weighing_alone(how):
     np.testing.assert_allclose(found.numpy(), right, rtol=1e-6)
 
 
-def test_nothing_weighs_anything():
+def test_weights_of_zero():
     for how in ("mean", "sum_by_nonzero_weights"):
         assert np.isnan(tp.losses.compute_weighted_loss([1.0, 2.0], 0.0, reduction=how).item())
     assert tp.losses.compute_weighted_loss([1.0, 2.0], 0.0, reduction="sum").item() == 0

@@ -163,7 +163,7 @@ def test_tidy_passes_arguments_on():
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_comes_from_outside_a_tidy_stays():
+def test_tensors_from_outside_a_tidy_stay():
     x = tp.asarray([1.0])
     assert tp.tidy(lambda: x) is x
     with tp.tidy():
@@ -212,7 +212,7 @@ def test_reassignments_inside():
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_shares_memory_with_something_freed_stays_readable():
+def test_a_view_of_a_freed_tensor_stays_readable():
     x = tp.asarray([1.0, 2.0, 3.0, 4.0])
 
     def work():

@@ -123,7 +123,7 @@ def test_two_devices_and_an_alias(engine):
     assert (tp.memory().tensors, tp.memory().buffers, tp.memory().bytes) == (0, 0, 0)
 
 
-def test_what_a_removed_backend_held(engine):
+def test_buffers_of_a_removed_backend(engine):
     with tp.use_backend("other"):
         x = tp.asarray([1.0, 2.0])
         y = tp.identity(x)
@@ -140,7 +140,7 @@ def test_what_a_removed_backend_held(engine):
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_only_a_tape_holds():
+def test_buffers_held_only_by_a_tape():
     """``x * exp(x)`` saves exp(x), which the user cannot reach, and both factors."""
     x = tp.asarray([1.0, 2.0])
     start = figures()
@@ -187,7 +187,7 @@ def test_a_tape_that_holds_an_argument_which_the_user_dropped():
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_is_saved_of_a_list_is_counted_one_by_one():
+def test_saved_elements_of_a_list_count_one_by_one():
     product = spec_of("Product", ("xs[]",), infer=lambda xs: xs[0])
     tp.register_kernel(product, "memory", lambda xs: np.prod(xs, axis=0, dtype=xs[0].dtype))
     tp.register_gradient(product, "xs", lambda dy, xs: [dy * xs[1], dy * xs[0]])

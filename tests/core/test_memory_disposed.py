@@ -113,7 +113,7 @@ def test_every_use(shape, dtype, use):
 
 
 @pytest.mark.usefixtures("on_the_cpu")
-def test_what_is_left():
+def test_members_of_a_disposed_tensor():
     x = gone((3, 0), "int16")
     assert x.is_disposed
     assert (x.shape, x.dtype, x.ndim, x.size, x.nbytes, len(x)) == ((3, 0), tp.int16, 2, 0, 0, 3)

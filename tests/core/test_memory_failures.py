@@ -205,7 +205,7 @@ PLACES = [
 @pytest.mark.parametrize(
     ("turn", "call", "notes"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES]
 )
-def test_where_it_failed_is_said(turn, call, notes):
+def test_the_notes_name_the_failed_call(turn, call, notes):
     x = tp.asarray([1.0, 2.0])
     before = figures()
     fail_at(turn)

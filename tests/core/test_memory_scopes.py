@@ -67,7 +67,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("function", "message"), REFUSED, ids=[m[:45] for _, m in REFUSED])
-def test_what_only_starts_is_refused(function, message):
+def test_generators_and_coroutines_are_refused(function, message):
     made = []
 
     def work(x):

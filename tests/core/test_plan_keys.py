@@ -74,7 +74,7 @@ def _sizes(engine: Engine) -> int:
     return sum(len(device.plans) + len(device.slow_plans) for device in engine.devices.listed())
 
 
-def test_what_cannot_be_hashed_fills_no_cache(engine: Engine) -> None:
+def test_unhashable_arguments_fill_no_cache(engine: Engine) -> None:
     x = tp.ones((2, 3))
     tp.sum(x, axis=0)
     before = _sizes(engine)
@@ -93,7 +93,7 @@ COLLISIONS: list[tuple[str, Callable[[Any], Any], Any, Any]] = [
 @pytest.mark.parametrize(
     ("call", "good", "bad"), [row[1:] for row in COLLISIONS], ids=[row[0] for row in COLLISIONS]
 )
-def test_what_is_refused_alone_is_refused_after_its_equal(
+def test_equal_keys_of_other_types_are_refused(
     engine: Engine, call: Callable[[Any], Any], good: Any, bad: Any
 ) -> None:
     assert good == bad

@@ -66,7 +66,7 @@ def test_a_kernel_that_returns_something_else(engine, spec, kernel, message, pre
     assert engine.devices.active.plans == {}
 
 
-def test_what_a_kernel_may_ask_for(engine):
+def test_parameters_of_a_kernel(engine):
     seen = []
     options = {"shape": tp.Attribute(lambda value, _known: tuple(value), (1,))}
     spec = KernelSpec("Asks", ("x", "y?"), lambda x, y: x, attributes=options)  # noqa: ARG005

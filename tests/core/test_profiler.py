@@ -166,7 +166,7 @@ def test_a_call_that_raises_is_not_recorded_but_what_it_called_is(clock):
     assert [(kernel.name, kernel.depth) for kernel in p.kernels] == [("Exp", 1), ("Neg", 0)]
 
 
-def test_the_figures_may_be_read_meanwhile(clock):
+def test_the_figures_may_be_read_during_the_profile(clock):
     with tp.profile() as p:
         x = floats()
         assert (p.new_bytes, p.peak_bytes, p.new_tensors, p.uploads) == (12, 12, 1, 1)
@@ -182,7 +182,7 @@ def test_the_figures_may_be_read_meanwhile(clock):
 # Records --------------------------------------------------------------------------------
 
 
-def test_what_a_record_says(clock):
+def test_fields_of_a_record(clock):
     x = floats()
     with tp.profile() as p:
         y = x * 2.0

@@ -38,7 +38,7 @@ def test_truncated_normal_stays_within(lower: float, upper: float, dtype: str) -
     assert len(np.unique(values)) > (100 if dtype != "float16" else 1)
 
 
-def test_nothing_infinite_is_made_on_the_way() -> None:
+def test_no_intermediate_value_is_infinite() -> None:
     with tp.debug():
         random.truncated_normal(key(), (500,), lower=-inf, upper=inf)
         random.gamma(key(), tp.asarray([1e-30, 0.5, 1.0, 1e30]), (500, 4))

@@ -52,6 +52,6 @@ REFUSED = [  # arguments, dtype asked, a part of the message
 
 
 @pytest.mark.parametrize(("given", "asked", "message"), REFUSED, ids=repr)
-def test_what_a_range_cannot_hold(given: tuple[Any, ...], asked: str | None, message: str) -> None:
+def test_numbers_beyond_the_dtype(given: tuple[Any, ...], asked: str | None, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         tp.arange(*given, dtype=asked)

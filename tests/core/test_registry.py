@@ -94,7 +94,7 @@ def test_a_second_one_needs_override(family):
     assert in_force(registry, family) is first
 
 
-def test_what_the_program_registered_stays_on_top_of_a_plugin(family):
+def test_the_programs_kernels_stay_above_a_plugins(family):
     added, make = family[:2]
     registry = Registry([SPEC])
     mine, theirs = make(), make()

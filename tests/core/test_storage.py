@@ -84,7 +84,7 @@ def test_special_values_keep_their_bits(path):
     assert tp.load(path)["x"].numpy().view(np.uint32).tolist() == bits.tolist()
 
 
-def test_what_becomes_a_tensor_may_be_saved(path):
+def test_tensor_likes_may_be_saved(path):
     tp.save({"list": [1, 2], "number": 2.5, "bool": np.array([True])}, path)
     loaded = tp.load(path)
     types = {name: str(x.type) for name, x in loaded.items()}
@@ -120,7 +120,7 @@ def test_files_of_torch_and_for_torch(path):
         assert torch.equal(x, given[name])
 
 
-def test_nothing_is_a_file_too(path):
+def test_an_empty_file(path):
     tp.save({}, path)
     assert tp.load(path) == {}
     assert safetensors.numpy.load_file(path) == {}
@@ -145,7 +145,7 @@ def test_names_choose_and_order(path):
         assert list(tp.load(path)) == [name]
 
 
-def test_where_loaded_tensors_come_to(path):
+def test_devices_of_loaded_tensors(path):
     tp.save({"x": tp.ones((2,))}, path)
     assert tp.load(path)["x"].device == "sharing"
     assert tp.load(path, device="host")["x"].device == "host"
@@ -247,7 +247,7 @@ def test_refused(path, tensors, error, message):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_is_gone_is_not_saved(path):
+def test_disposed_tensors_are_not_saved(path):
     x = tp.ones((2,))
     x.dispose()
     with pytest.raises(DisposedError, match="save: 'x': this tensor"):

@@ -149,7 +149,7 @@ def test_any_byte_may_be_wrong(path):
     assert {FileFormatError, None} <= outcomes
 
 
-def test_what_is_not_asked_for_is_not_read(path):
+def test_names_not_asked_for_are_not_read(path):
     entries = {"x": entry("F32", [1], 0, 4), "y": entry("F32", [1] * 70, 4, 8)}
     path.write_bytes(file_of(entries, bytes(8)))
     assert tp.load(path, names=["x"])["x"].tolist() == [0]

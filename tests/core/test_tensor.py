@@ -286,7 +286,7 @@ def test_methods_of_a_disposed_tensor(use):
         use(x)
 
 
-def test_what_is_left_of_a_disposed_tensor():
+def test_a_disposed_tensor_keeps_its_type():
     x = disposed(2, 3)
     assert (x.shape, x.ndim, x.size, x.nbytes, len(x)) == ((2, 3), 2, 6, 24, 2)
     assert (x.dtype is tp.float32, x.is_disposed) == (True, True)

@@ -62,7 +62,7 @@ def test_cells_take_the_lines_that_they_need(width, expected):
 
 
 @pytest.mark.parametrize("width", [1, 20, 43, 60, 79, 80, 200])
-def test_nothing_is_lost_however_narrow_the_terminal(width):
+def test_narrow_terminals_lose_no_text(width):
     text = table(width)
     given = "".join(cell for row in FINDINGS for cell in row)
     for item in set(given) - set(" \n-"):

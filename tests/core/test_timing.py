@@ -100,7 +100,7 @@ def measuring(clock):
     return opened
 
 
-def test_what_the_device_says_of_its_work(clock, measuring):
+def test_work_that_the_device_reports(clock, measuring):
     x = tp.asarray([1.0])
     timing = tp.time(lambda: tp.square(tp.exp(x)))
     assert (timing.kernel_ms, timing.device_ms) == (25.0, 12.5)

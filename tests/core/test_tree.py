@@ -157,7 +157,7 @@ def _cycles():
 
 
 @pytest.mark.parametrize(("tree", "name"), _cycles(), ids=["list", "dict", "dataclass"])
-def test_what_holds_itself(tree, name):
+def test_trees_that_contain_themselves(tree, name):
     with pytest.raises(ArgumentError, match=f"a {name} contains itself"):
         flatten(tree)
     with pytest.raises(ArgumentError, match="contains itself"):
@@ -165,7 +165,7 @@ def test_what_holds_itself(tree, name):
     assert leaves(tree) == [1]
 
 
-def test_what_stands_in_two_places_holds_not_itself():
+def test_a_subtree_in_two_places_is_no_cycle():
     shared = [1]
     assert flatten([shared, {"a": shared}, None, None])[0] == [1, 1]
     assert flatten([shared, shared])[1]([2, 3]) == [[2], [3]]

@@ -331,7 +331,7 @@ def test_variables_die_without_the_garbage_collector():
         gc.enable()
 
 
-def test_what_a_tensor_has_a_variable_has_for_the_present_contents():
+def test_a_variable_has_all_members_of_a_tensor():
     """Every member of Tensor must read a variable at one moment, not slot by slot."""
     readers = {
         name

@@ -271,7 +271,7 @@ def test_two_engines_may_have_one_name():
 # Assigning inside -----------------------------------------------------------------------
 
 
-def test_what_is_differentiated_cannot_be_assigned_inside():
+def test_a_differentiated_variable_cannot_be_assigned_inside():
     a, b, x, loss = variables()
 
     def clipping():
@@ -289,7 +289,7 @@ def test_what_is_differentiated_cannot_be_assigned_inside():
     assert x.trainable is False
 
 
-def test_what_is_assigned_is_a_constant():
+def test_an_assigned_value_is_a_constant():
     w = tp.Variable([1.0, 2.0], name="w")
     average = tp.Variable([0.0, 0.0], name="average", trainable=False)
 

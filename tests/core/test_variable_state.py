@@ -164,7 +164,7 @@ def test_threads_differentiate_the_same_variables(cpu):
 
 
 @pytest.mark.usefixtures("engine")
-def test_what_is_assigned_during_a_call_comes_after_it():
+def test_assignments_during_a_call_take_effect_after_it():
     v = tp.Variable([2.0, 3.0])
 
     def scale(a, b):
@@ -195,7 +195,7 @@ TWICE = [
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(("what", "call", "power", "times"), TWICE)
-def test_what_is_given_twice_is_read_once(what, call, power, times, monkeypatch):
+def test_an_argument_given_twice_is_read_once(what, call, power, times, monkeypatch):
     v, values = tp.Variable([1.0]), iter(range(2, 100))
     read = tp.Variable._reading
 
