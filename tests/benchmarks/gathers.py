@@ -71,11 +71,11 @@ def embedding_gradient(name: str, *, natural: bool) -> Workload:
     if available("torch"):
         import torch
 
-        given, at = torch_tensor(rows), torch_tensor(ids.astype(np.int64))
+        tensor, at = torch_tensor(rows), torch_tensor(ids.astype(np.int64))
         contenders["torch"] = lambda: torch.ops.aten.embedding_dense_backward(
-            given, at, WORDS, -1, False
+            tensor, at, WORDS, -1, False
         )
-        contenders["torch index_add"] = lambda: _summed(at, given)
+        contenders["torch index_add"] = lambda: _summed(at, tensor)
     if available("jax"):
         import jax
 
@@ -87,10 +87,10 @@ def embedding_gradient(name: str, *, natural: bool) -> Workload:
     return Workload(name, baseline, contenders)
 
 
-def _summed(at: Any, given: Any) -> Any:
+def _summed(at: Any, tensor: Any) -> Any:
     import torch
 
-    return torch.zeros(WORDS, WIDTH, device=torch_device()).index_add_(0, at, given)
+    return torch.zeros(WORDS, WIDTH, device=torch_device()).index_add_(0, at, tensor)
 
 
 def _scatter(ids: Any, rows: Any) -> Call:
@@ -105,8 +105,8 @@ def mask() -> Workload:
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, lambda: _positive(x))
     if available("torch"):
-        given = torch_tensor(x)
-        contenders["torch"] = lambda: given[given > 0]
+        tensor = torch_tensor(x)
+        contenders["torch"] = lambda: tensor[tensor > 0]
     if available("jax"):
         import jax
 
@@ -140,8 +140,8 @@ def subscripts(name: str, take: Callable[[Any], list[Any]]) -> Workload:
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, lambda: _parts(x, take))
     if available("torch"):
-        given = torch_tensor(x)
-        contenders["torch"] = lambda: take(given)
+        tensor = torch_tensor(x)
+        contenders["torch"] = lambda: take(tensor)
     return Workload(name, "numpy", contenders)
 
 

@@ -57,17 +57,17 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
     )
 
 
-def _passed(given: Any) -> Any:
+def _passed(operand: Any) -> Any:
     """Return arrays, lists and None as kernel inputs, over the same memory.
 
     The address of an array changes the time of light functions by a tenth and more.
     """
-    if isinstance(given, list):
-        return [_passed(argument) for argument in given]
-    if given is None:
+    if isinstance(operand, list):
+        return [_passed(array) for array in operand]
+    if operand is None:
         return None
-    shared = given.ndim and given.dtype.kind != "T"  # scalars and strings cannot be shared
-    return tp.from_dlpack(given) if shared else tp.asarray(given)
+    shared = operand.ndim and operand.dtype.kind != "T"  # scalars and strings cannot be shared
+    return tp.from_dlpack(operand) if shared else tp.asarray(operand)
 
 
 def report(names: Sequence[str], rounds: int) -> list[dict[str, object]]:

@@ -40,8 +40,8 @@ def _compared(
     if available("torch"):
         import torch
 
-        theirs, given = torch_of(torch), [torch_tensor(for_torch(array)) for array in arrays]
-        contenders["torch"] = lambda: theirs(*given)
+        theirs, tensors = torch_of(torch), [torch_tensor(for_torch(array)) for array in arrays]
+        contenders["torch"] = lambda: theirs(*tensors)
         baseline = "torch"
     return Workload(name, baseline, contenders)
 

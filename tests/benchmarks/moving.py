@@ -34,8 +34,8 @@ def _compare(
     if available("torch"):
         import torch
 
-        theirs, given = torch_op(torch), torch_tensor(x)
-        contenders["torch"] = lambda: theirs(given)
+        theirs, tensor = torch_op(torch), torch_tensor(x)
+        contenders["torch"] = lambda: theirs(tensor)
     if available("jax"):
         import jax
 

@@ -41,8 +41,8 @@ def curve(name: str) -> Workload:
     if available("torch") and name != "step":
         import torch
 
-        theirs, given = getattr(torch.nn.functional, name), torch_tensor(x)
-        contenders["torch"] = lambda: theirs(given)
+        theirs, tensor = getattr(torch.nn.functional, name), torch_tensor(x)
+        contenders["torch"] = lambda: theirs(tensor)
     return Workload(f"{name} 4 MB", "numpy", contenders)
 
 

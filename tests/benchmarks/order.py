@@ -36,9 +36,9 @@ def _compare(
     if torch_op and available("torch"):
         import torch
 
-        theirs, given = getattr(torch, torch_op), torch_tensor(x)
+        theirs, tensor = getattr(torch, torch_op), torch_tensor(x)
         renamed = {{"axis": "dim"}.get(key, key): value for key, value in others.items()}
-        contenders["torch"] = lambda: theirs(given, **renamed)
+        contenders["torch"] = lambda: theirs(tensor, **renamed)
     if jax_op and available("jax"):
         import jax
 

@@ -53,10 +53,10 @@ def _compared(
     for backend in backends():
         contenders[f"tensorplug {backend}"] = on(backend, prepared)
     if available("torch"):
-        given = [torch_tensor(array) for array in arrays]
+        tensors = [torch_tensor(array) for array in arrays]
 
         def theirs_read() -> Any:
-            return [torch_op(*given) for _ in range(calls)][-1].cpu()
+            return [torch_op(*tensors) for _ in range(calls)][-1].cpu()
 
         contenders["torch"] = theirs_read
     return Workload(title + (f", {calls} in a row" if calls > 1 else ""), "numpy", contenders)
@@ -67,17 +67,17 @@ def reduction(name: str, where: str, calls: int) -> Workload:
     shape, axis = SHAPES[where]
     ours, theirs, torch_name = REDUCED[name]
 
-    def torch_op(given: Any) -> Any:
+    def torch_op(tensor: Any) -> Any:
         import torch
 
-        return getattr(torch, torch_name)(given, dim=axis)
+        return getattr(torch, torch_name)(tensor, dim=axis)
 
     x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     return _compared(
         f"{name} of 2^20, {where}",
         [x],
-        lambda given: ours(given, axis=axis),
-        lambda given: theirs(given, axis=axis),
+        lambda x: ours(x, axis=axis),
+        lambda x: theirs(x, axis=axis),
         torch_op,
         calls,
     )

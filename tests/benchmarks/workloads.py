@@ -34,8 +34,8 @@ def elementwise(name: str, size: int, numpy_op: Any, op: str, operands: int) -> 
     if available("torch"):
         import torch
 
-        theirs, given = getattr(torch, op), [torch_tensor(array) for array in arrays]
-        contenders["torch"] = lambda: theirs(*given)
+        theirs, tensors = getattr(torch, op), [torch_tensor(array) for array in arrays]
+        contenders["torch"] = lambda: theirs(*tensors)
     if available("jax"):
         import jax
 

@@ -111,7 +111,7 @@ def certify(
 
 
 def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntry]) -> None:
-    """Refuse a selection of which a part has no row up to ``level``.
+    """Refuse a selection with a part that has no row up to ``level``.
 
     Raises:
         EmptySelectionError: names that part, and the level that has rows of it, if one has.

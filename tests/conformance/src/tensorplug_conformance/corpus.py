@@ -127,7 +127,7 @@ class Corpus:
         return self.of(self._rng.integers(least, most + 1, shape))
 
     def distinct(self, shape: tuple[int, ...]) -> Array:
-        """Return numbers of which no two are close: where order decides, there is no doubt."""
+        """Return numbers that are far apart, so that their order is certain."""
         count = int(np.prod(shape))
         return self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
 

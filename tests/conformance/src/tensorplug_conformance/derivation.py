@@ -100,13 +100,13 @@ def _valued(
         array
         for case in cases
         if _is_answered(case) and not case.period  # others hold the same values, many times
-        for array in _given(case, position)
+        for array in _operand_arrays(case, position)
     ]
-    dtype = _given(base, position)[0].dtype
+    dtype = _operand_arrays(base, position)[0].dtype
     exact = tolerances().of(entry, dt.of(dtype)) == 0
     found = []
     for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
-        if all(map(fits, _given(base, position))) and not any(map(shown, tried)):
+        if all(map(fits, _operand_arrays(base, position))) and not any(map(shown, tried)):
             several = [_changed(base, position, change, f"{what} in {name}") for change in put]
             found.append(next((case for case in several if _shows(entry, case)), several[0]))
     losses = _LOSSES if exact or dtype.kind in "iu" else {}
@@ -141,16 +141,18 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
 
     Where ``lost`` changes the dtype, all inputs of the dtype are changed.
     """
-    given = _given(case, position)
-    if not given:
+    arrays = _operand_arrays(case, position)
+    if not arrays:
         return False
-    changed = [lost(array) for array in given]
-    dtype = given[0].dtype
+    changed = [lost(array) for array in arrays]
+    dtype = arrays[0].dtype
     concerned = [position]
     if changed[0].dtype != dtype:
         inputs = range(len(case.inputs))
-        concerned = [at for at in inputs if any(x.dtype == dtype for x in _given(case, at))]
-    elif all(map(_same, changed, given)):
+        concerned = [
+            at for at in inputs if any(x.dtype == dtype for x in _operand_arrays(case, at))
+        ]
+    elif all(map(_same, changed, arrays)):
         return False
     other = case
     for at in concerned:
@@ -182,9 +184,9 @@ def _same(x: Array, other: Array) -> bool:
 def _base(small: Sequence[Case], position: int) -> Case | None:
     """Return the first case whose input has room for more values, else the one with most room."""
     sized = [
-        (max(array.size for array in _given(case, position)), case)
+        (max(array.size for array in _operand_arrays(case, position)), case)
         for case in small
-        if _given(case, position)
+        if _operand_arrays(case, position)
     ]
     roomy = [case for size, case in sized if size >= _ENOUGH]
     if roomy:
@@ -193,13 +195,13 @@ def _base(small: Sequence[Case], position: int) -> Case | None:
 
 
 def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str) -> Case:
-    def anew(given: Operand) -> Operand:
-        if isinstance(given, list):
-            return [put(array) for array in given]
-        return None if given is None else put(given)
+    def anew(operand: Operand) -> Operand:
+        if isinstance(operand, list):
+            return [put(array) for array in operand]
+        return None if operand is None else put(operand)
 
     inputs = tuple(
-        anew(given) if at == position else given for at, given in enumerate(case.inputs)
+        anew(operand) if at == position else operand for at, operand in enumerate(case.inputs)
     )
     return replace(case, id=f"{case.id}, {what}", inputs=inputs)
 
@@ -393,10 +395,10 @@ def _is_small(case: Case) -> bool:
     )
 
 
-def _given(case: Case, position: int) -> list[Array]:
+def _operand_arrays(case: Case, position: int) -> list[Array]:
     operand = case.inputs[position]
     return operand if isinstance(operand, list) else [] if operand is None else [operand]
 
 
 def _arrays(case: Case) -> list[Array]:
-    return [array for at in range(len(case.inputs)) for array in _given(case, at)]
+    return [array for at in range(len(case.inputs)) for array in _operand_arrays(case, at)]

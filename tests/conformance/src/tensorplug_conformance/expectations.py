@@ -94,12 +94,12 @@ def _entry(table: Mapping[str, Any], where: str) -> Expectation:
             raise ExpectationError(f"{where}: {name} must be a non-empty text")
     lists = {}
     for name in ("dtypes", "modes", "cases"):
-        given = table.get(name, [])
-        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        names = table.get(name, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ExpectationError(f"{where}: {name} must be a list of texts")
-        if name in table and not given:
+        if name in table and not names:
             raise ExpectationError(f"{where}: {name} is empty; leave it out to mean all")
-        lists[name] = tuple(given)
+        lists[name] = tuple(names)
     expires = table.get("expires")
     if expires is not None and type(expires) is not date:
         raise ExpectationError(f"{where}: expires must be a day, as in 2027-01-31")
@@ -171,9 +171,9 @@ def write(expectations: Iterable[Expectation], path: Path) -> None:
     for expectation in expectations:
         lines = ["[[expect]]", f"kernel = {_text(expectation.kernel)}"]
         for name in ("dtypes", "modes", "cases"):
-            given = getattr(expectation, name)
-            if given:
-                lines.append(f"{name} = [{', '.join(map(_text, given))}]")
+            names = getattr(expectation, name)
+            if names:
+                lines.append(f"{name} = [{', '.join(map(_text, names))}]")
         lines.append(f"reason = {_text(expectation.reason)}")
         if expectation.issue:
             lines.append(f"issue = {_text(expectation.issue)}")

@@ -57,8 +57,8 @@ class Point:
 
     @classmethod
     def of(cls, session: Session, entry: CaseEntry, case: Case) -> Self:
-        given = dict(zip(entry.spec.input_names, case.inputs, strict=True))
-        wrt = tuple(name for name in entry.wrt if given[name] is not None)
+        inputs = dict(zip(entry.spec.input_names, case.inputs, strict=True))
+        wrt = tuple(name for name in entry.wrt if inputs[name] is not None)
         operands = session.operands(case)
         with session.entered():
             made = _run(entry.spec, operands, case)
@@ -79,8 +79,8 @@ class Point:
 
     def dtypes(self, name: str) -> list[DType]:
         """Return the dtypes of the gradients of input ``name``, mostly the dtype of the row."""
-        given = self.case.inputs[self.entry.spec.input_names.index(name)]
-        members = given if isinstance(given, list) else [given]
+        operand = self.case.inputs[self.entry.spec.input_names.index(name)]
+        members = operand if isinstance(operand, list) else [operand]
         return [dt.of(member.dtype) for member in members if member is not None]
 
     def on(self, session: Session) -> tuple[Callable[..., list[Tensor]], list[Any]]:
@@ -119,8 +119,8 @@ class Point:
     def slope(self, name: str) -> list[Array]:
         """Return the gradient of ``real(sum(weights * oracle))`` with respect to an input."""
         position = self.entry.spec.input_names.index(name)
-        given = self.case.inputs[position]
-        members = given if isinstance(given, list) else [given]
+        operand = self.case.inputs[position]
+        members = operand if isinstance(operand, list) else [operand]
         result = []
         for index, member in enumerate(members):
             assert member is not None  # an absent input is not differentiated
@@ -185,13 +185,13 @@ def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
     return np.asarray(turned.reshape(value.shape), dtype=wanted)
 
 
-def widened(given: Any) -> Any:
+def widened(operand: Any) -> Any:
     """Return floating and complex arrays in the widest dtype, everything else as it is."""
-    if isinstance(given, list):
-        return [widened(array) for array in given]
-    if given is None or given.dtype.kind not in "fc":
-        return given
-    return given.astype(np.longdouble if given.dtype.kind == "f" else np.clongdouble)
+    if isinstance(operand, list):
+        return [widened(array) for array in operand]
+    if operand is None or operand.dtype.kind not in "fc":
+        return operand
+    return operand.astype(np.longdouble if operand.dtype.kind == "f" else np.clongdouble)
 
 
 def _values(

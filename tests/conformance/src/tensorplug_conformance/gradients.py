@@ -52,8 +52,8 @@ def judge_gradient(
     point = Point.of(session, entry, case)
     known = {} if slopes is None else slopes
     if case.id not in known:
-        given = isinstance(case.expected, tuple)  # at a kink, where there is no second gradient
-        known[case.id] = Right(point.expected(), None if given else curvature(point))
+        by_value = isinstance(case.expected, tuple)  # at a kink, where there is no second gradient
+        known[case.id] = Right(point.expected(), None if by_value else curvature(point))
     right = known[case.id]
     worst = 0.0
     for name, gradients, references in zip(

@@ -276,14 +276,14 @@ class _Trial:
     def decoys(self) -> list[Any]:
         """Return inputs of the same types with other values; indices stay as they are."""
         result: list[Any] = []
-        for name, given in zip(self.spec.input_names, self.case.inputs, strict=True):
+        for name, operand in zip(self.spec.input_names, self.case.inputs, strict=True):
             changed = _same if self.spec.accepted(name) == dt.INTEGER else _flipped
-            if given is None:
+            if operand is None:
                 result.append(None)
-            elif isinstance(given, list):
-                result.append([self.session.upload(changed(array)) for array in given])
+            elif isinstance(operand, list):
+                result.append([self.session.upload(changed(array)) for array in operand])
             else:
-                result.append(self.session.upload(changed(given)))
+                result.append(self.session.upload(changed(operand)))
         return result
 
     def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
@@ -342,7 +342,7 @@ class _Trial:
         return 0.0
 
     def _check_inputs(self, operands: Sequence[Any]) -> None:
-        given = _arrays(self.case.inputs)
-        for at, (array, tensor) in enumerate(zip(given, _arrays(operands), strict=True)):
+        arrays = _arrays(self.case.inputs)
+        for at, (array, tensor) in enumerate(zip(arrays, _arrays(operands), strict=True)):
             if not same_bits(np.asarray(array), self.session.read(tensor)):  # type: ignore[arg-type]  # tensors here
                 raise WrongResultError(f"the kernel changed its input {at}")

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["left_behind", "shows_leaks"]
 
 CALLS: Final = 4
-"""One object may stay, or two: a constant that is kept for the next call is no leak."""
+"""One object may stay, or two: a constant that is kept for the next call is not a leak."""
 
 
 def shows_leaks(case: Case) -> bool:
     """Return whether a case can show leaks: it succeeds, and has inputs or outputs."""
     return not isinstance(case.expected, type) and all(
-        getattr(given, "size", 1) for given in case.inputs
+        getattr(operand, "size", 1) for operand in case.inputs
     )
 
 

@@ -166,11 +166,11 @@ def near(
 
 def around(corpus: Corpus, *values: float, **attributes: Any) -> Iterator[Case]:
     """Yield points of a function with kinks: these ``values``, six at least, in every shape."""
-    given = corpus.of(values)
-    yield Case("row", (given,), attributes)
-    yield Case("rank 0", (given[:1].reshape(()),), attributes)
-    yield Case("rank 3", (given[:6].reshape(2, 1, 3),), attributes)
-    yield Case("empty", (given[:0].reshape(3, 0),), attributes)
+    x = corpus.of(values)
+    yield Case("row", (x,), attributes)
+    yield Case("rank 0", (x[:1].reshape(()),), attributes)
+    yield Case("rank 3", (x[:6].reshape(2, 1, 3),), attributes)
+    yield Case("empty", (x[:0].reshape(3, 0),), attributes)
 
 
 def pairs(

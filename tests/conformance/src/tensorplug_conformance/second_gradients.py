@@ -99,13 +99,13 @@ def _uneven(array: Array, period: int) -> Array:
 
 def _directions(point: Point, period: int) -> list[Operand]:
     found: list[Operand] = []
-    for name, given in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
-        if name not in point.wrt or given is None:
+    for name, operand in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
+        if name not in point.wrt or operand is None:
             found.append(None)
-        elif isinstance(given, list):
-            found.append([_uneven(array, period) for array in given])
+        elif isinstance(operand, list):
+            found.append([_uneven(array, period) for array in operand])
         else:
-            found.append(_uneven(given, period))
+            found.append(_uneven(operand, period))
     return found
 
 
@@ -160,14 +160,14 @@ def _second_gradients(session: Session, point: Point) -> tuple[list[Array], list
     return [session.read(one) for one in flat], [session.read(one) for one in along_incoming]
 
 
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
+def _listed(operand: Any) -> list[Any]:
+    return list(operand) if isinstance(operand, list | tuple) else [operand]
 
 
-def _uploaded(session: Session, given: Any) -> Any:
-    if isinstance(given, list):
-        return [session.upload(array) for array in given]
-    return session.upload(given)
+def _uploaded(session: Session, operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [session.upload(array) for array in operand]
+    return session.upload(operand)
 
 
 def _compare(

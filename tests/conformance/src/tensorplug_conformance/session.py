@@ -104,14 +104,14 @@ class Session:
 
     def operands(self, case: Case) -> list[Any]:
         """Return the inputs of a case on the device, laid out as it says."""
-        return [self._operand(given, case.layout) for given in case.inputs]
+        return [self._operand(operand, case.layout) for operand in case.inputs]
 
-    def _operand(self, given: Operand, layout: Layout) -> Any:
-        if given is None:
+    def _operand(self, operand: Operand, layout: Layout) -> Any:
+        if operand is None:
             return None
-        if isinstance(given, list):
-            return [self.upload(array, layout) for array in given]
-        return self.upload(given, layout)
+        if isinstance(operand, list):
+            return [self.upload(array, layout) for array in operand]
+        return self.upload(operand, layout)
 
     def call(
         self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]

@@ -85,8 +85,8 @@ class CaseTable:
             unknown = set(ordinary) - set(spec.input_names)
             if unknown:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
-            given = row_dtypes(spec) if dtypes is None else dtypes
-            chosen = tuple(sorted(given, key=lambda dtype: dtype.name))  # a set has no fixed order
+            tried = row_dtypes(spec) if dtypes is None else dtypes
+            chosen = tuple(sorted(tried, key=lambda dtype: dtype.name))  # a set has no fixed order
             self._entries[spec.name] = CaseEntry(
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )

@@ -218,10 +218,10 @@ class Variations:
         new = dict(zip(old, sizes, strict=True))
         corpus = Corpus(self.dtype, self.seed + variation.draw, f"{self.spec.name}:variation")
 
-        def again(given: Operand) -> Operand:
-            if isinstance(given, list):
-                return [_resize(drawing.ledger, corpus, array, new) for array in given]
-            return None if given is None else _resize(drawing.ledger, corpus, given, new)
+        def again(value: Operand) -> Operand:
+            if isinstance(value, list):
+                return [_resize(drawing.ledger, corpus, array, new) for array in value]
+            return None if value is None else _resize(drawing.ledger, corpus, value, new)
 
         changed = replace(case, inputs=tuple(again(operand) for operand in case.inputs))
         if not self._is_call(changed):

@@ -96,7 +96,7 @@ class Worker:
 def main(arguments: list[str]) -> int:
     """Run items until the input ends; append events to the file."""
     faulthandler.enable()
-    with _given() as lines, Path(arguments[0]).open("a", encoding="utf-8") as events:
+    with _input_lines() as lines, Path(arguments[0]).open("a", encoding="utf-8") as events:
 
         def say(**event: Any) -> None:
             events.write(json.dumps(event) + "\n")
@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _given() -> TextIO:
+def _input_lines() -> TextIO:
     """Return the input, out of the backend's reach: its standard input is empty."""
     mine = os.dup(sys.stdin.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-def _ending(given: Iterable[Case], reference: Reference) -> Iterator[Case]:
+def _ending(plain: Iterable[Case], reference: Reference) -> Iterator[Case]:
     """Yield the cases, the large one with a last result that differs from the one before."""
-    for case in given:
+    for case in plain:
         yield patterns.apart(case, reference) if case.id == "large" else case
 
 

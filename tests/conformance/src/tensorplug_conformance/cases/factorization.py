@@ -180,9 +180,9 @@ def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
     eighth = Bounded(np.full((4, 2), 0.125), np.full((4, 2), float(np.finfo(ones.dtype).eps)))
     yield Case("rank 1", (ones, None), expected=(eighth,))
     real = ones.real.dtype
-    given = (corpus.of([[4, 0], [0, 1]]), np.asarray(0.5, real))
+    inputs = (corpus.of([[4, 0], [0, 1]]), np.asarray(0.5, real))
     quarter = Bounded(np.array([[0.25, 0], [0, 0]]), np.full((2, 2), float(np.finfo(real).eps)))
-    yield Case("rtol", given, expected=(quarter,))
+    yield Case("rtol", inputs, expected=(quarter,))
     yield Case("wrong: 3", (corpus.ordinary((3,)), None), expected=ShapeError)
 
 
@@ -237,10 +237,10 @@ def eig(corpus: Corpus) -> Iterator[Case]:
 # Gradients. Of multiple outputs the first is tried: of Svd and SelfAdjointEigV2 the values.
 
 
-def _points(make: Callable[[Corpus, Shape], Array], *shapes: Shape, **given: Any) -> Any:
+def _points(make: Callable[[Corpus, Shape], Array], *shapes: Shape, **attributes: Any) -> Any:
     def points(corpus: Corpus) -> Iterator[Case]:
         for shape in shapes:
-            yield Case(_named(shape), (make(corpus, shape),), given)
+            yield Case(_named(shape), (make(corpus, shape),), attributes)
 
     return points
 
@@ -295,8 +295,8 @@ def inverted(corpus: Corpus) -> Iterator[Case]:
     """One matrix, several, none; the inverse and its adjoint."""
     for shape in ((3, 3), (2, 2, 2), (1, 1), *_EMPTY):
         for adjoint in (False, True):
-            given = (regular(corpus, shape),)
-            yield Case(f"{_named(shape)} {adjoint}", given, {"adjoint": adjoint})
+            inputs = (regular(corpus, shape),)
+            yield Case(f"{_named(shape)} {adjoint}", inputs, {"adjoint": adjoint})
 
 
 @cases.gradients(specs.MATRIX_SOLVE, "matrix", "rhs")
@@ -312,8 +312,8 @@ def solved(corpus: Corpus) -> Iterator[Case]:
         ((2, 2), (0, 2, 1)),
     ):
         for adjoint in (False, True):
-            given = (regular(corpus, a), corpus.ordinary(b))
-            yield Case(f"{_named(a)}; {_named(b)} {adjoint}", given, {"adjoint": adjoint})
+            inputs = (regular(corpus, a), corpus.ordinary(b))
+            yield Case(f"{_named(a)}; {_named(b)} {adjoint}", inputs, {"adjoint": adjoint})
 
 
 @cases.gradients(specs.PSEUDO_INVERSE, "input")

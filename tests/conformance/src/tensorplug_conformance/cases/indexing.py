@@ -62,7 +62,7 @@ def gather(corpus: Corpus) -> Iterator[Case]:
 
 
 def _rows(corpus: Corpus, lead: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return indices, the last axis of which names a place in ``shape``."""
+    """Return indices, whose last axis names a place in ``shape``."""
     columns = [corpus.indices(lead, n) for n in shape]
     return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
 

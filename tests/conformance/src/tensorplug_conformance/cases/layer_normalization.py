@@ -40,10 +40,10 @@ _SHAPES: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
 
 
 def _layer(
-    corpus: Corpus, name: str, shape: Shape, of: Shape | None, *, given: str = "so", **more: Any
+    corpus: Corpus, name: str, shape: Shape, of: Shape | None, *, present: str = "so", **more: Any
 ) -> Case:
-    scale = corpus.ordinary(of) if of is not None and "s" in given else None
-    offset = corpus.ordinary(of) if of is not None and "o" in given else None
+    scale = corpus.ordinary(of) if of is not None and "s" in present else None
+    offset = corpus.ordinary(of) if of is not None and "o" in present else None
     return Case(name, (corpus.ordinary(shape), scale, offset), **more)
 
 
@@ -53,8 +53,8 @@ def layer_norm(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in _SHAPES:
         yield _layer(corpus, name, shape, None, attributes=attributes)
     yield _layer(corpus, "per feature", (5, 6), (6,))
-    yield _layer(corpus, "scale", (5, 6), (6,), given="s")
-    yield _layer(corpus, "offset", (5, 6), (6,), given="o")
+    yield _layer(corpus, "scale", (5, 6), (6,), present="s")
+    yield _layer(corpus, "offset", (5, 6), (6,), present="o")
     yield _layer(corpus, "one number", (5, 6), ())
     yield _layer(corpus, "one element", (5, 6), (1, 1))
     yield _layer(corpus, "per example", (5, 6), (5, 1))
@@ -97,8 +97,8 @@ def layer_norm_points(corpus: Corpus) -> Iterator[Case]:
     yield _layer(corpus, "per feature", (3, 4), (4,))
     yield _layer(corpus, "per example", (2, 3), (2, 1))
     yield _layer(corpus, "numbers", (2, 3), ())
-    for given, what in (("o", "no scale"), ("s", "no offset"), ("", "neither")):
-        yield _layer(corpus, what, (2, 3), (3,), given=given)
+    for present, what in (("o", "no scale"), ("s", "no offset"), ("", "neither")):
+        yield _layer(corpus, what, (2, 3), (3,), present=present)
 
 
 @cases.gradients(specs.LAYER_NORM_GRAD, "dy", "x")

@@ -56,7 +56,7 @@ def dilation2d(corpus: Corpus) -> Iterator[Case]:
 
 
 def _apart(corpus: Corpus, x: tuple[int, ...], taps: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return an image and a filter of which no two sums are equal."""
+    """Return an image and a filter whose sums are all different."""
     count = int(np.prod(taps))
     offsets = np.arange(count) * 7 % count / (2.5 * count)
     return corpus.distinct(x), corpus.of(offsets.reshape(taps))

@@ -138,8 +138,8 @@ def pad(corpus: Corpus) -> Iterator[Case]:
     """Constants of the dtype, infinite ones among them."""
     if corpus.dtype is dt.string:
         for name, shape, attributes in PAD:
-            given = {"paddings": attributes["paddings"]}
-            yield Case(name, (corpus.ordinary(shape),), given)
+            own = {"paddings": attributes["paddings"]}
+            yield Case(name, (corpus.ordinary(shape),), own)
         words = {"paddings": ((1, 1),), "constant_value": "a word that is none of them"}
         yield Case("words", (corpus.edges(),), words)
         return

@@ -23,11 +23,11 @@ Shape = tuple[int, ...]
 
 
 def _batch(
-    corpus: Corpus, name: str, shape: Shape, of: Shape, *, given: str = "so", **more: Any
+    corpus: Corpus, name: str, shape: Shape, of: Shape, *, present: str = "so", **more: Any
 ) -> Case:
-    """Return a case with statistics of shape ``of``; ``given``: scale, offset, both or none."""
-    scale = corpus.ordinary(of) if "s" in given else None
-    offset = corpus.ordinary(of) if "o" in given else None
+    """Return a case with statistics of shape ``of``; ``present``: scale, offset, both or none."""
+    scale = corpus.ordinary(of) if "s" in present else None
+    offset = corpus.ordinary(of) if "o" in present else None
     mean, variance = corpus.ordinary(of, -1.0, 1.0), corpus.ordinary(of, 0.25, 4.0)
     return Case(name, (corpus.ordinary(shape), scale, offset, mean, variance), **more)
 
@@ -41,9 +41,9 @@ def batch_norm(corpus: Corpus) -> Iterator[Case]:
     yield _batch(corpus, "rank 1", (7,), (7,))
     yield _batch(corpus, "rank 0", (), ())
     yield _batch(corpus, "rank 5", (1, 2, 2, 3, 2), (2,))
-    yield _batch(corpus, "no scale", (2, 3, 3), (3,), given="o")
-    yield _batch(corpus, "no offset", (2, 3, 3), (3,), given="s")
-    yield _batch(corpus, "mean and variance only", (2, 3, 3), (3,), given="")
+    yield _batch(corpus, "no scale", (2, 3, 3), (3,), present="o")
+    yield _batch(corpus, "no offset", (2, 3, 3), (3,), present="s")
+    yield _batch(corpus, "mean and variance only", (2, 3, 3), (3,), present="")
     yield _batch(corpus, "one number", (2, 3, 3), (1,))
     yield _batch(corpus, "numbers of rank 0", (2, 3, 3), ())
     yield _batch(corpus, "each element", (2, 3, 3), (2, 3, 3))
@@ -56,7 +56,9 @@ def batch_norm(corpus: Corpus) -> Iterator[Case]:
     yield _batch(corpus, "many channels", (33, 600), (600,))
     for layout in ("transposed", "sliced"):
         yield _batch(corpus, layout, (2, 4, 3), (3,), layout=layout)
-    yield _batch(corpus, "epsilon", (2, 3), (3,), attributes={"variance_epsilon": 0.5}, given="o")
+    yield _batch(
+        corpus, "epsilon", (2, 3), (3,), attributes={"variance_epsilon": 0.5}, present="o"
+    )
     one = corpus.of([1.0])
     far = corpus.of([[256.0], [257.0], [255.0]])
     yield Case("far from 0", (far, one, one, corpus.of([256.0]), one))
@@ -73,8 +75,8 @@ def batch_norm_points(corpus: Corpus) -> Iterator[Case]:
     yield _batch(corpus, "one number", (2, 3), (1,))
     yield _batch(corpus, "numbers of rank 0", (2, 3), ())
     yield _batch(corpus, "each element", (2, 1, 2), (2, 1, 2))
-    for given, what in (("o", "no scale"), ("s", "no offset"), ("", "neither")):
-        yield _batch(corpus, what, (3, 2), (2,), given=given)
+    for present, what in (("o", "no scale"), ("s", "no offset"), ("", "neither")):
+        yield _batch(corpus, what, (3, 2), (2,), present=present)
     yield _batch(corpus, "empty batch", (0, 3), (3,))
     yield _batch(corpus, "no channels", (2, 0), (0,))
 

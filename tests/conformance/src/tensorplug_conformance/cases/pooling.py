@@ -363,5 +363,5 @@ def pool_points(corpus: Corpus) -> Iterator[Case]:
             ("three axes", (1, 2, 3, 2, 1), {"window_shape": 2, "pad": "valid"}),
             ("no batch", (0, 4, 4, 1), {"window_shape": 2, "pad": "same"}),
         ):
-            given = {**options, "pooling_type": kind}
-            yield Case(f"{kind}: {name}", (corpus.distinct(shape),), given)
+            attributes = {**options, "pooling_type": kind}
+            yield Case(f"{kind}: {name}", (corpus.distinct(shape),), attributes)

@@ -119,14 +119,14 @@ def split(corpus: Corpus) -> Iterator[Case]:
     """Equal parts, given sizes, one that is the rest."""
     yield from shaped(SPLIT)(corpus)
     yield Case("edges", (corpus.edges(),), {"num_or_size_splits": (3, -1)})
-    for name, given in (
+    for name, splits in (
         ("unequal", 2),
         ("none", 0),
         ("too few", (1, 1)),
         ("too many", (3, 3)),
         ("two rests", (-1, -1, 1)),
     ):
-        attributes = {"num_or_size_splits": given}
+        attributes = {"num_or_size_splits": splits}
         yield Case(name, (corpus.ordinary((5,)),), attributes, expected=ShapeError)
 
 
@@ -154,8 +154,8 @@ def strided_slice_grad(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in STRIDED:
         taken = selection(shape, _canonical(shape, attributes)).shape
         layout: Any = name if name in ("transposed", "sliced") else "dense"
-        given = {"shape": shape, **attributes}
-        yield Case(name, (corpus.ordinary(taken),), given, layout=layout)
+        own = {"shape": shape, **attributes}
+        yield Case(name, (corpus.ordinary(taken),), own, layout=layout)
 
 
 def _canonical(shape: tuple[int, ...], attributes: dict[str, Any]) -> dict[str, Any]:

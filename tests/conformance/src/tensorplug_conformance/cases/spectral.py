@@ -109,5 +109,5 @@ for spec in (specs.RFFT, specs.IRFFT):
         """Lengths even and odd, cut and filled up."""
         for shape in _SMALL:
             for length in (1, 2, 3, 4, 7):
-                given = (corpus.ordinary(shape),)
-                yield Case(f"{_named(shape)} as {length}", given, {"fft_length": length})
+                inputs = (corpus.ordinary(shape),)
+                yield Case(f"{_named(shape)} as {length}", inputs, {"fft_length": length})

@@ -112,7 +112,7 @@ def non_max_suppression_v5(corpus: Corpus) -> Iterator[Case]:
     yield Case("many, soft", (corners, distinct), {**soft, "score_threshold": 0.01})
 
 
-# Boxes of which no two sides are equal: the second and the fourth turned, the last one alone.
+# Boxes whose sides all differ: the second and the fourth are turned, the last one is alone.
 _APART = [
     [0, 0, 1, 1],
     [0.9, 1.15, 0.05, 0.1],

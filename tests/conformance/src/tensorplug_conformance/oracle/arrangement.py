@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def tile(x: Array, *, reps: int | Sequence[int]) -> Array:
     """``out[i] = x[i mod n]`` along each axis."""
-    given = [reps] if isinstance(reps, int) else list(reps)
-    rank = max(x.ndim, len(given))
-    counts = [1] * (rank - len(given)) + given
+    listed = [reps] if isinstance(reps, int) else list(reps)
+    rank = max(x.ndim, len(listed))
+    counts = [1] * (rank - len(listed)) + listed
     source = x.reshape([1] * (rank - x.ndim) + list(x.shape))
     sizes = [n * count for n, count in zip(source.shape, counts, strict=True)]
     out = np.empty(sizes, dtype=x.dtype)
@@ -37,8 +37,8 @@ def repeat(x: Array, *, repeats: int, axis: int = 0) -> Array:
 
 def reverse(x: Array, *, dims: int | Sequence[int] | None = None) -> Array:
     """``out[i] = x[n - 1 - i]`` along the axes named."""
-    given = range(x.ndim) if dims is None else [dims] if isinstance(dims, int) else dims
-    back = {axis % x.ndim for axis in given}
+    listed = range(x.ndim) if dims is None else [dims] if isinstance(dims, int) else dims
+    back = {axis % x.ndim for axis in listed}
     out = np.empty(x.shape, dtype=x.dtype)
     for at in np.ndindex(x.shape):
         out[at] = x[tuple(x.shape[k] - 1 - i if k in back else i for k, i in enumerate(at))]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def _bits(function: Callable[..., int], inputs: int) -> Callable[..., Array]:
     elementwise = np.frompyfunc(function, inputs, 1)
 
-    def reference(*given: Array) -> Array:
-        dtype = given[0].dtype
-        exact = np.asarray(elementwise(*map(wide, given)))
+    def reference(*operands: Array) -> Array:
+        dtype = operands[0].dtype
+        exact = np.asarray(elementwise(*map(wide, operands)))
         if dtype.kind == "b":
             return np.asarray(exact % 2 == 1)
         return wrap(exact, dtype)

@@ -38,11 +38,11 @@ def arithmetic(
     elementwise = np.frompyfunc(integers, inputs, 1)
     wide_reference = inexact(floats or integers)
 
-    def reference(*given: Array) -> Array:
-        dtype = given[0].dtype
+    def reference(*values: Array) -> Array:
+        dtype = values[0].dtype
         if dtype.kind not in "iu":
-            return wide_reference(*given)
-        return wrap(np.asarray(elementwise(*map(wide, given))), dtype)
+            return wide_reference(*values)
+        return wrap(np.asarray(elementwise(*map(wide, values))), dtype)
 
     return reference
 

@@ -52,8 +52,8 @@ def broadcast_to(x: Array, *, shape: Sequence[int]) -> Array:
 def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None) -> Array:
     """A block; -1 and missing sizes take the rest of the axis."""
     firsts = [*begin, *[0] * (x.ndim - len(begin))]
-    given = list(size or ())
-    counts = [*given, *[-1] * (x.ndim - len(given))]
+    sizes = list(size or ())
+    counts = [*sizes, *[-1] * (x.ndim - len(sizes))]
     spans = [
         range(first, n if count == -1 else first + count)
         for first, count, n in zip(firsts, counts, x.shape, strict=True)

@@ -138,8 +138,8 @@ def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
     count = x.ndim - 2
 
     def sizes(name: str, default: int = 1) -> list[int]:
-        given = options.get(name, default)
-        return [given] * count if isinstance(given, int) else list(given)
+        value = options.get(name, default)
+        return [value] * count if isinstance(value, int) else list(value)
 
     pad = options["pad"]
     pads = [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def search_sorted(sorted_sequence: Array, values: Array, *, side: str = "left") -> Array:
-    """Count what comes before the value (left), or not after it (right)."""
+    """Count the elements before the value (left), or not after it (right)."""
     result = np.empty(values.shape, np.int32)
     for at in np.ndindex(values.shape):
         row = sorted_sequence[at[:-1]] if sorted_sequence.ndim > 1 else sorted_sequence

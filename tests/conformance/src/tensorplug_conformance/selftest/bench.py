@@ -182,9 +182,9 @@ def _special(entry: CaseEntry, case: Case) -> Case:
         return np.resize(np.roll(edges, 3), array.shape)
 
     inputs = tuple(
-        given
+        operand
         if name in entry.ordinary or entry.spec.accepted(name) == dt.INTEGER
-        else filled(given)
-        for name, given in zip(entry.spec.input_names, case.inputs, strict=True)
+        else filled(operand)
+        for name, operand in zip(entry.spec.input_names, case.inputs, strict=True)
     )
     return replace(case, inputs=inputs, expected=None)

@@ -50,10 +50,10 @@ class Call:
         """Return the inputs as host arrays; a variadic one as a list of them."""
         return [self._host(buffer) for buffer in self.buffers]
 
-    def _host(self, given: Any) -> Any:
-        if isinstance(given, list):
-            return [self._host(array) for array in given]
-        return None if given is None else np.array(self.backend.to_host(given))
+    def _host(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [self._host(array) for array in operand]
+        return None if operand is None else np.array(self.backend.to_host(operand))
 
     def clean(self, inputs: Sequence[Any] | None = None, **changed: Any) -> list[Array]:
         """Return the clean kernel's results, perhaps for other inputs or attributes.
@@ -85,21 +85,21 @@ class Call:
         found = self.run(buffers, attributes, types, outs)
         return [np.array(self.backend.to_host(array)) for array in found]
 
-    def type_of(self, given: Any) -> Any:
+    def type_of(self, operand: Any) -> Any:
         """Return the type of a buffer, a list of types for a list, None for an absent one."""
-        if isinstance(given, list):
-            return [self.type_of(array) for array in given]
-        return None if given is None else self.backend.describe(given)
+        if isinstance(operand, list):
+            return [self.type_of(array) for array in operand]
+        return None if operand is None else self.backend.describe(operand)
 
-    def _device(self, given: Any) -> Any:
-        if isinstance(given, list):
-            return [self._device(array) for array in given]
-        return None if given is None else self.backend.from_host(given)
+    def _device(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [self._device(array) for array in operand]
+        return None if operand is None else self.backend.from_host(operand)
 
 
-def _unchanged(inputs: Sequence[Any], given: Sequence[Any]) -> bool:
+def _unchanged(inputs: Sequence[Any], operand: Sequence[Any]) -> bool:
     """Return whether all arrays have the same bits; lists of them are compared one by one."""
-    for a, b in zip(inputs, given, strict=True):
+    for a, b in zip(inputs, operand, strict=True):
         if isinstance(a, list):
             if len(a) != len(b) or not _unchanged(a, b):
                 return False
@@ -214,10 +214,10 @@ class _Wrapped:
             others: Sequence[Any] | None = None,
             made: Sequence[TensorType] | None = None,
         ) -> list[Any]:
-            given = {**extras, **changed}
+            operand = {**extras, **changed}
             if made is not None:
-                given["out"] = tuple(made) if several else made[0]
-            asked = {name: given[name] for name in entry.asks}
+                operand["out"] = tuple(made) if several else made[0]
+            asked = {name: operand[name] for name in entry.asks}
             if entry.prepares:
                 result = entry.function(*(others or types), **asked)(*buffers)
             else:
@@ -252,12 +252,14 @@ class _Wrapped:
 
 def _fitted(array: Any, type_: TensorType) -> Array:
     """Return a wrong result in the shape and dtype of the spec."""
-    given = np.asarray(array)
+    operand = np.asarray(array)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        converted = given.astype(type_.dtype.numpy)
-    if type_.admits(TensorType(type_.dtype, given.shape)):
+        converted = operand.astype(type_.dtype.numpy)
+    if type_.admits(TensorType(type_.dtype, operand.shape)):
         return converted
     return (
-        np.resize(converted, type_.shape) if given.size else np.zeros(type_.shape, converted.dtype)
+        np.resize(converted, type_.shape)
+        if operand.size
+        else np.zeros(type_.shape, converted.dtype)
     )

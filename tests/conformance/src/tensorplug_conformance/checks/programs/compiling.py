@@ -189,16 +189,18 @@ def _compiles(program: Program, _target: Target, opened: Callable[[], Session]) 
     earlier: list[tuple[list[Any], list[Array]]] = []
     with session.entered():
         for seed in (1, 2, 3, 1):
-            given = program.arguments(seed)
-            tensors = [tp.asarray(array) for array in given]
+            arrays = program.arguments(seed)
+            tensors = [tp.asarray(array) for array in arrays]
             eager = _read(program.function(*tensors))
             results = tree.leaves(compiled(*tensors))
             found = _read(results)
-            meant = _wide(program.reference(*map(_float64, given)))
+            meant = _wide(program.reference(*map(_float64, arrays)))
             judged(eager, meant, "the function", program.steps)
             judged(found, meant, "the program", program.steps)
             judged(found, eager, "the program against the function", program.steps)
-            if any(not same_bits(t.numpy(), host) for t, host in zip(tensors, given, strict=True)):
+            if any(
+                not same_bits(t.numpy(), host) for t, host in zip(tensors, arrays, strict=True)
+            ):
                 raise CheckFailedError("the compiled function changed its arguments")
             earlier.append((results, found))
         for results, before in earlier:

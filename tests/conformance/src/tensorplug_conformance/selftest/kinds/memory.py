@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS"]
 
 
-def _given(call: Call) -> list[Any]:
+def _input_arrays(call: Call) -> list[Any]:
     found: list[Any] = []
     for buffer in call.buffers:
         found.extend(buffer if isinstance(buffer, list) else [] if buffer is None else [buffer])
@@ -26,7 +26,7 @@ def _writes_input(position: int) -> Any:
     def wrong(call: Call) -> Any:
         found = call.run(call.buffers, call.attributes)
         kept = [np.array(call.backend.to_host(array)) for array in found]
-        target = _given(call)[position]
+        target = _input_arrays(call)[position]
         if target.size:
             target.flags.writeable = True
             np.copyto(target, np.roll(target.copy().reshape(-1), 1).reshape(target.shape))

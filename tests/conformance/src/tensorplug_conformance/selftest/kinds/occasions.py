@@ -31,7 +31,7 @@ def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     return wrong
 
 
-def _given(call: Call) -> list[Array]:
+def _input_arrays(call: Call) -> list[Array]:
     found: list[Array] = []
     for operand in call.inputs():
         found.extend(
@@ -43,7 +43,7 @@ def _given(call: Call) -> list[Array]:
 def _wrong_where_large(call: Call) -> Any:
     """Change the last element of every result where inputs or results are large."""
     found = call.clean()
-    most = max(array.size for array in (*found, *_given(call)))
+    most = max(array.size for array in (*found, *_input_arrays(call)))
     return [changed(array, -1) for array in found] if most > _LARGE else found
 
 
@@ -57,19 +57,19 @@ def _strided(call: Call) -> bool:
 
 
 def _scalar(call: Call) -> bool:
-    return any(array.ndim == 0 for array in _given(call))
+    return any(array.ndim == 0 for array in _input_arrays(call))
 
 
 def _one_long(call: Call) -> bool:
-    return any(1 in array.shape for array in _given(call))
+    return any(1 in array.shape for array in _input_arrays(call))
 
 
 def _high_rank(call: Call) -> bool:
-    return any(array.ndim > 4 for array in _given(call))
+    return any(array.ndim > 4 for array in _input_arrays(call))
 
 
 def _from_nothing(call: Call) -> bool:
-    return any(array.size == 0 for array in _given(call))
+    return any(array.size == 0 for array in _input_arrays(call))
 
 
 def _nothing_is_flat(call: Call) -> Any:
@@ -82,7 +82,7 @@ def _nothing_is_flat(call: Call) -> Any:
 
 def _nothing_fails(call: Call) -> Any:
     made = any(type_.known and 0 in type_.shape for type_ in call.types)
-    if made or any(array.size == 0 for array in _given(call)):
+    if made or any(array.size == 0 for array in _input_arrays(call)):
         raise MemoryError("no grid of size 0")
     return call.clean()
 

@@ -35,12 +35,12 @@ def _reading(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 
 def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
     found: list[Any] = []
-    for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
+    for name, operand in zip(call.spec.input_names, call.inputs(), strict=True):
         misread = _same if call.spec.accepted(name) == dt.INTEGER else change
-        if isinstance(given, list):
-            found.append([misread(array) for array in given])
+        if isinstance(operand, list):
+            found.append([misread(array) for array in operand])
         else:
-            found.append(None if given is None else misread(given))
+            found.append(None if operand is None else misread(operand))
     return found
 
 
@@ -61,15 +61,15 @@ def _only_what_changed(call: Call, found: list[Array]) -> list[Array]:
     """
     before, fresh = call.clean(), call.clean_in_fresh_memory()
     kept = []
-    for here, there, given in zip(before, fresh, found, strict=True):
-        if here.shape != given.shape or here.dtype != given.dtype:
+    for here, there, result in zip(before, fresh, found, strict=True):
+        if here.shape != result.shape or here.dtype != result.dtype:
             return found
-        if given.dtype.kind not in "fc":
-            kept.append(given)
+        if result.dtype.kind not in "fc":
+            kept.append(result)
             continue
-        same = (there == given) & (np.signbit(there.real) == np.signbit(given.real))
-        same |= np.isnan(there) & np.isnan(given)
-        kept.append(np.where(same, here, given))
+        same = (there == result) & (np.signbit(there.real) == np.signbit(result.real))
+        same |= np.isnan(there) & np.isnan(result)
+        kept.append(np.where(same, here, result))
     return kept
 
 
@@ -118,9 +118,9 @@ def _first_only(position: int) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         inputs = call.inputs()
-        given = inputs[position]
-        if given.shape != call.types[0].shape and given.size:
-            inputs[position] = np.full(given.shape, given.reshape(-1)[0], given.dtype)
+        operand = inputs[position]
+        if operand.shape != call.types[0].shape and operand.size:
+            inputs[position] = np.full(operand.shape, operand.reshape(-1)[0], operand.dtype)
         return call.clean(inputs)
 
     return wrong
@@ -131,10 +131,10 @@ def _indices(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         inputs = [
-            change(given)
-            if call.spec.accepted(name) == dt.INTEGER and isinstance(given, np.ndarray)
-            else given
-            for name, given in zip(call.spec.input_names, call.inputs(), strict=True)
+            change(operand)
+            if call.spec.accepted(name) == dt.INTEGER and isinstance(operand, np.ndarray)
+            else operand
+            for name, operand in zip(call.spec.input_names, call.inputs(), strict=True)
         ]
         return _attempt(call, inputs)
 
@@ -144,12 +144,12 @@ def _indices(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 def _as_signed(call: Call) -> Any:
     """Read unsigned integers as signed ones of the same width."""
 
-    def seen(given: Any) -> Any:
-        if isinstance(given, list):
-            return [seen(array) for array in given]
-        if given is None or given.dtype.kind != "u":
-            return given
-        return given.view(f"i{given.dtype.itemsize}")
+    def seen(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [seen(array) for array in operand]
+        if operand is None or operand.dtype.kind != "u":
+            return operand
+        return operand.view(f"i{operand.dtype.itemsize}")
 
     return _retyped(call, seen)
 
@@ -157,10 +157,14 @@ def _as_signed(call: Call) -> Any:
 def _saturated(call: Call) -> Any:
     """Compute in 64 bits and saturate at the end."""
 
-    def seen(given: Any) -> Any:
-        if isinstance(given, list):
-            return [seen(array) for array in given]
-        return given.astype(np.int64) if given is not None and given.dtype.kind == "i" else given
+    def seen(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [seen(array) for array in operand]
+        return (
+            operand.astype(np.int64)
+            if operand is not None and operand.dtype.kind == "i"
+            else operand
+        )
 
     return _retyped(call, seen)
 
@@ -205,9 +209,13 @@ def _nudged(sign: int) -> Callable[[Array], Array]:
 def _last_update(call: Call) -> Any:
     """Let the last of several updates of one place win, as unsynchronized additions do."""
     inputs = call.inputs()
-    for name, given in zip(call.spec.input_names, call.inputs(), strict=True):
-        if call.spec.accepted(name) == dt.INTEGER and isinstance(given, np.ndarray) and given.size:
-            lost = _overtaken(given)
+    for name, indices in zip(call.spec.input_names, call.inputs(), strict=True):
+        if (
+            call.spec.accepted(name) == dt.INTEGER
+            and isinstance(indices, np.ndarray)
+            and indices.size
+        ):
+            lost = _overtaken(indices)
             inputs = [_without(operand, lost) for operand in inputs]
     return _attempt(call, inputs)
 
@@ -224,13 +232,13 @@ def _overtaken(places: Array) -> Array:
     return again
 
 
-def _without(given: Any, lost: Array) -> Any:
-    """Return data of which the lost rows are zero."""
-    if not isinstance(given, np.ndarray) or given.dtype.kind in "iuT" or given.ndim == 0:
-        return given
-    if len(given) != len(lost):
-        return given
-    kept = given.copy()
+def _without(operand: Any, lost: Array) -> Any:
+    """Return data whose lost rows are zero."""
+    if not isinstance(operand, np.ndarray) or operand.dtype.kind in "iuT" or operand.ndim == 0:
+        return operand
+    if len(operand) != len(lost):
+        return operand
+    kept = operand.copy()
     kept[lost] = 0
     return kept
 

@@ -103,8 +103,8 @@ class RuleCall:
 
     def clean(self, **changed: Any) -> Any:
         """Return the right rule's result, perhaps for other arguments."""
-        given = {**self.arguments, **changed}
-        values = [given[name] for name in self.entry.asks]
+        arguments = {**self.arguments, **changed}
+        values = [arguments[name] for name in self.entry.asks]
         rule = self.entry.rule
         assert rule is not None  # only existing rules are replaced
         kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
