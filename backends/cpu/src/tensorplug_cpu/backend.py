@@ -69,9 +69,9 @@ class CpuBackend:
         """Return the buffer itself."""
         return buffer
 
-    def exclusive(self, buffer: Array) -> ExclusiveArray | None:
-        """Return a copy that one tensor owns; None for text, which NumPy does not lend."""
-        return None if buffer.dtype == dt.string.numpy else ExclusiveArray(buffer)
+    def exclusive(self, buffer: Array) -> ExclusiveArray:
+        """Return a copy that one tensor owns."""
+        return ExclusiveArray(buffer)
 
     def describe(self, buffer: Any) -> TensorType:
         """Return dtype and shape.

@@ -13,41 +13,41 @@ if TYPE_CHECKING:
 __all__ = ["ExclusiveArray"]
 
 
-class Loan:
+class _Memory(np.ndarray):
+    """The type of the array under a loan; it keeps NumPy from leaving the loan out."""
+
+
+class _Loan(np.ndarray):
     """Stands between an array on loan and the memory under it.
 
-    NumPy keeps it alive as the base of that array, and through it of every view, DLPack capsule
-    and memoryview. So the loan lives exactly as long as anybody can see the memory.
+    NumPy makes a view refer to the array under another view, but not across types. So a loan
+    stays the base of the array that is made from it, and through that array of every view, DLPack
+    capsule and memoryview: it lives exactly as long as anything can see the memory.
     """
-
-    __slots__ = ("__array_interface__", "__weakref__", "base")
-
-    def __init__(self, memory: Array) -> None:
-        self.base = memory
-        self.__array_interface__ = memory.__array_interface__
 
 
 class ExclusiveArray:
     """See ``tensorplug.plugin.ExclusiveBuffer``."""
 
-    __slots__ = ("_loans", "_memory")
+    __slots__ = ("_array", "_loans", "_memory")
 
     def __init__(self, array: Array) -> None:
-        self._memory = np.array(array)
-        self._loans: list[ref[Loan]] = []
+        self._array = np.array(array)
+        self._memory = self._array.view(_Memory)
+        self._loans: list[ref[_Loan]] = []
 
     def lend(self) -> Array:
         """Return a new array over the memory."""
-        loan = Loan(self._memory)
+        loan = self._memory.view(_Loan)
         self._loans.append(ref(loan))
-        return np.asarray(loan)
+        return loan.view(np.ndarray)
 
     def overwrite(self, key: tuple[int | slice | None, ...], value: Any) -> bool:
-        """Write ``value`` at ``key`` unless anybody sees the memory beside the newest loan."""
-        *others, newest = self._loans
-        self._loans = [loan for loan in others if loan() is not None]
-        seen = bool(self._loans)
-        self._loans.append(newest)
-        if not seen:
-            self._memory[(*key, ...)] = value
-        return not seen
+        """Write ``value`` at ``key`` unless an older loan than the newest one lives."""
+        loans = self._loans
+        while len(loans) > 1:
+            if loans[0]() is not None:
+                return False
+            del loans[0]
+        self._array[(*key, ...)] = value
+        return True
