@@ -164,9 +164,9 @@ REFUSED = [
     (len, 1.0, TypeError, "len() of a tensor of rank 0"),
     (iter, 1.0, TypeError, "len() of a tensor of rank 0"),
     (hash, 1.0, TypeError, "cannot be hashed"),
-    (lambda x: x.T, [1, 2], ShapeError, "needs rank 2, got int32[2]"),
-    (lambda x: x.T, [[[1]]], ShapeError, "needs rank 2, got int32[1,1,1]"),
-    (lambda x: x.mT, [1], ShapeError, "needs at least rank 2, got int32[1]"),
+    (lambda x: x.T, [1, 2], ShapeError, "must have rank 2, got int32[2]"),
+    (lambda x: x.T, [[[1]]], ShapeError, "must have rank 2, got int32[1,1,1]"),
+    (lambda x: x.mT, [1], ShapeError, "must have at least rank 2, got int32[1]"),
     (float, 1j, TypeError, "complex"),
 ]
 

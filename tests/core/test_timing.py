@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tensorplug as tp
@@ -96,7 +98,8 @@ def measuring(clock):
 
         return end
 
-    current_context().engine.open("memory").backend.measure = measure
+    device = current_context().engine.open("memory")
+    device.capabilities = replace(device.capabilities, measure=measure)
     return opened
 
 
