@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 _SIZE: Final = 1 << 12
+_LARGE: Final = 1 << 18
 _BUFFERS: Final = 5
 
 
@@ -86,6 +88,44 @@ def _shares(_target: Target, opened: Callable[[], Session]) -> None:
         raise CheckFailedError("share_to_host returns other memory than share_from_host was given")
 
 
+def _measures(_target: Target, opened: Callable[[], Session]) -> None:
+    """``measure`` gives the time of the work in between: some, and not more than went by."""
+    session = opened()
+    measure = session.device.capabilities.measure
+    if measure is None:
+        raise NotMeasuredError("the backend does not measure")
+    a = session.upload(np.ones(_LARGE, np.float32))
+    session.call(specs.ADD, [a, a], {})  # what happens at a first call is not the kernel's time
+    session.device.backend.synchronize()
+    begun = time.perf_counter_ns()
+    outer, inner = measure(), measure()
+    session.call(specs.ADD, [a, a], {})
+    short, long = inner(), outer()
+    gone = time.perf_counter_ns() - begun
+    if not 0 < short <= long <= gone:
+        raise CheckFailedError(
+            f"one addition took {short} ns by the inner and {long} ns by the outer measurement, "
+            f"while {gone} ns went by"
+        )
+
+
+def _trims(_target: Target, opened: Callable[[], Session]) -> None:
+    """``trim`` gives back what is held for reuse, once, and nothing that is in use."""
+    session = opened()
+    backend, trim = session.device.backend, session.device.capabilities.trim
+    if trim is None:
+        raise NotMeasuredError("the backend has nothing to trim")
+    array = np.arange(_LARGE, dtype=np.float32)
+    kept, dropped = backend.from_host(array), backend.from_host(array)
+    backend.synchronize()
+    del dropped
+    first, second = trim(), trim()
+    if first < 0 or second != 0:
+        raise CheckFailedError(f"trim gave back {first} bytes, and then {second}")
+    if not same_bits(np.asarray(backend.to_host(kept)), array):
+        raise CheckFailedError("trim freed a buffer that is in use")
+
+
 def _on_device(_target: Target, opened: Callable[[], Session]) -> None:
     """Kernels do not fetch their inputs to the host."""
     session = opened()
@@ -120,5 +160,7 @@ CHECKS: Final = (
     Check(1, "overwrites", _overwrites),
     Check(1, "counts buffers", _counts),
     Check(1, "shares host memory", _shares),
+    Check(1, "measures", _measures),
+    Check(1, "trims", _trims),
     Check(1, "kernels run on the device", _on_device),
 )

@@ -229,6 +229,39 @@ class _SharesOneWay(Delegate):
         return np.array(buffer)
 
 
+class _MeasuresNothing(Delegate):
+    def measure(self) -> Callable[[], int]:
+        return lambda: 0
+
+
+class _MeasuresInMicroseconds(Delegate):
+    def measure(self) -> Callable[[], int]:
+        begun = time.perf_counter_ns()
+        return lambda: 1000 * (time.perf_counter_ns() - begun)
+
+
+class _TrimsForEver(Delegate):
+    def trim(self) -> int:
+        return 4096
+
+
+class _TrimsWhatIsUsed(Delegate):
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.made: list[Any] = []
+
+    def from_host(self, array: Array) -> Any:
+        self.made.append(self.clean.from_host(array))
+        return self.made[-1]
+
+    def trim(self) -> int:
+        freed = sum(buffer.nbytes for buffer in self.made)
+        for buffer in self.made:
+            buffer[...] = 0
+        self.made.clear()
+        return freed
+
+
 @dataclass(frozen=True, slots=True)
 class WrongBackend:
     """``make`` wraps the clean backend; ``check`` of ``level`` must catch it."""
@@ -260,6 +293,10 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("never counts less", _NeverCountsLess, 1, "counts buffers"),
     WrongBackend("shares copies", _SharesCopies, 1, "shares host memory"),
     WrongBackend("shares one way only", _SharesOneWay, 1, "shares host memory"),
+    WrongBackend("measures nothing", _MeasuresNothing, 1, "measures"),
+    WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
+    WrongBackend("trims for ever", _TrimsForEver, 1, "trims"),
+    WrongBackend("trims what is in use", _TrimsWhatIsUsed, 1, "trims"),
 )
 
 
