@@ -1,8 +1,8 @@
 """Points of gradients that the conformance suite does not have: inputs in float64, attributes.
 
 The suite checks gradients at its own points against its oracle. A factorization with results of
-any phase has no oracle; the other points here have a zero, a size or an index that the suite lacks.
-They lie away from kinks by far more than the step of the differences.
+any phase has no oracle; the other points here have a zero, a size or an index that the suite
+lacks. They lie away from kinks by far more than the step of the differences.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ REFUSED = {
     "shapes": (
         lambda: tp.run_kernel("EluGrad", {"dy": [1.0], "y": [1.0, 2.0]}),
         ShapeError,
-        "dy and y must have one shape",
+        "dy and y must have the same shape",
     ),
 }
 

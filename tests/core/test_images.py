@@ -316,7 +316,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "channels of gray": (
         lambda: tp.image.grayscale_to_rgb(np.ones((2, 2))),
         ShapeError,
-        "grayscale_to_rgb: image must have rank 2 or more and a last axis of length 1, got float64[2,2]",
+        "image must have rank 2 or more and a last axis of length 1, got float64[2,2]",
     ),
     "channels of colours": (
         lambda: tp.image.rgb_to_grayscale(np.ones(3)),
