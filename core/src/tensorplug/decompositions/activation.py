@@ -32,7 +32,7 @@ def relu6(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.ELU)
 def elu(x: Tensor) -> Tensor:
-    return where(x > 0, x, _expm1_below_0(x))
+    return where(x > 0, x, _compute_expm1_below_0(x))
 
 
 @decompositions.of(ops.ELU_GRAD)
@@ -42,11 +42,11 @@ def elu_grad(dy: Tensor, y: Tensor) -> Tensor:
 
 @decompositions.of(ops.SELU)
 def selu(x: Tensor) -> Tensor:
-    below = _expm1_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA)
+    below = _compute_expm1_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA)
     return where(x > 0, x * ops.SELU_SCALE, below)
 
 
-def _expm1_below_0(x: Tensor) -> Tensor:
+def _compute_expm1_below_0(x: Tensor) -> Tensor:
     """Return ``e**x - 1`` for x <= 0, accurate near 0 too."""
     low = minimum(x, 0.0)
     return tanh(low * 0.5) * (exp(low) + 1.0)

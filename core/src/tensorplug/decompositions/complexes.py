@@ -36,18 +36,18 @@ def complex(real: Tensor, imag: Tensor, *, out: TensorType) -> Tensor:
     # Each part has one term that is not -0.0; x + -0.0 is x, for zeros too.
     first = -astype(-real, out.dtype)
     size = astype(abs_(imag), out.dtype)
-    second = where(imag < 0, -(size * 1j), size * _imaginary(1.0))
+    second = where(imag < 0, -(size * 1j), size * _make_imaginary(1.0))
     for special, condition in (
         (inf, equal(imag, inf)),
         (-inf, equal(imag, -inf)),
         (nan, isnan(imag)),
     ):
-        second = where(condition, _imaginary(special), second)
-    zero = where(signbit(imag), _imaginary(-0.0), _imaginary(0.0))
+        second = where(condition, _make_imaginary(special), second)
+    zero = where(signbit(imag), _make_imaginary(-0.0), _make_imaginary(0.0))
     return first + where(equal(imag, 0.0), zero, second)
 
 
-def _imaginary(number: float) -> builtins.complex:
+def _make_imaginary(number: float) -> builtins.complex:
     """The number -0.0 + i * ``number``."""
     return builtins.complex(-0.0, number)
 

@@ -25,22 +25,22 @@ def einsum(xs: list[Tensor], *, equation: str) -> Tensor:
     # Partial results in float32 are rounded once instead of at every product.
     wide = [astype(x, dt.float32) for x in xs] if dtype is dt.float16 else xs
     plan = contraction(equation, [x.shape for x in xs])
-    made = [_reduced(x, how) for x, how in zip(wide, plan.reduced, strict=True)]
+    made = [_reduce(x, how) for x, how in zip(wide, plan.reduced, strict=True)]
     for join in plan.joins:
-        made.append(_joined(made[join.left], made[join.right], join))
+        made.append(_join(made[join.left], made[join.right], join))
     last = made[-1] if plan.perm is None else movement.permute_dims(made[-1], plan.perm)
     return astype(last, dtype) if last.dtype is not dtype else movement.identity(last)
 
 
-def _reduced(x: Tensor, how: Reduced) -> Tensor:
+def _reduce(x: Tensor, how: Reduced) -> Tensor:
     if how.shape is not None:
         x = movement.reshape(x, how.shape)
     for first, second in how.diagonals:
-        x = _diagonal(x, first, second)
+        x = _take_diagonal(x, first, second)
     return reduction.sum(x, axis=how.summed) if how.summed else x
 
 
-def _diagonal(x: Tensor, first: int, second: int) -> Tensor:
+def _take_diagonal(x: Tensor, first: int, second: int) -> Tensor:
     """Return the diagonal of axes ``first`` and ``second`` of x, along ``first``.
 
     The n**2 elements and n zeros after them form n rows of n + 1. Each row begins with an
@@ -58,14 +58,14 @@ def _diagonal(x: Tensor, first: int, second: int) -> Tensor:
     return movement.permute_dims(diagonal, order)
 
 
-def _arranged(x: Tensor, how: Arranged) -> Tensor:
+def _arrange(x: Tensor, how: Arranged) -> Tensor:
     if how.perm is not None:
         x = movement.permute_dims(x, how.perm)
     return x if how.shape is None else movement.reshape(x, how.shape)
 
 
-def _joined(left: Tensor, right: Tensor, join: Join) -> Tensor:
-    a, b = _arranged(left, join.arranged_left), _arranged(right, join.arranged_right)
+def _join(left: Tensor, right: Tensor, join: Join) -> Tensor:
+    a, b = _arrange(left, join.arranged_left), _arrange(right, join.arranged_right)
     if not join.matrices:
         return a * b
     product = matmul(

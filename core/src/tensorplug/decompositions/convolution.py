@@ -24,14 +24,14 @@ decompositions = DecompositionTable()
 Attributes = dict[str, Any]
 
 
-def _family(family: Family) -> None:
+def _register_family(family: Family) -> None:
     """Register the decompositions of the kernels of ``family``."""
 
     @decompositions.of(family.forward)
     def forward(x: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str) -> Tensor:
         windows = windows_of(x.shape, filter.shape, attributes)
         image = channels_last(x, data_format)
-        rows = matmul(_columns(image, windows), _matrix(filter))
+        rows = matmul(_stack_columns(image, windows), _flatten_filter(filter))
         shape = (image.shape[0], *(window.out for window in windows), filter.shape[-1])
         return restored(reshape(rows, shape), data_format)
 
@@ -40,7 +40,7 @@ def _family(family: Family) -> None:
         x: Tensor, dy: Tensor, *, attributes: Attributes, data_format: str, filter_shape: Shape
     ) -> Tensor:
         windows = windows_of(x.shape, filter_shape, attributes)
-        columns = _columns(channels_last(x, data_format), windows)
+        columns = _stack_columns(channels_last(x, data_format), windows)
         flat = reshape(channels_last(dy, data_format), (columns.shape[0], filter_shape[-1]))
         return reshape(matmul(columns, flat, transpose_a=True), filter_shape)
 
@@ -52,7 +52,7 @@ def _family(family: Family) -> None:
         last = channels_last(dy, data_format)
         positions, (inner, outer) = last.shape[:-1], filter.shape[-2:]
         flat = reshape(last, (prod(positions), outer))
-        columns = matmul(flat, _matrix(filter), transpose_b=True)
+        columns = matmul(flat, _flatten_filter(filter), transpose_b=True)
         parts = [
             reshape(slice_(columns, (0, at * inner), (-1, inner)), (*positions, inner))
             for at in range(prod(filter.shape[:-2]))
@@ -61,14 +61,14 @@ def _family(family: Family) -> None:
 
 
 for _each in (convolution.FAMILY, volumes.FAMILY):
-    _family(_each)
+    _register_family(_each)
 
 
-def _columns(image: Tensor, windows: Windows) -> Tensor:
+def _stack_columns(image: Tensor, windows: Windows) -> Tensor:
     """Return [positions, taps * channels]: what each position of the window sees."""
     joined = concat(taps(image, windows, 0), axis=-1)
     return reshape(joined, (prod(joined.shape[:-1]), joined.shape[-1]))
 
 
-def _matrix(filter: Tensor) -> Tensor:
+def _flatten_filter(filter: Tensor) -> Tensor:
     return reshape(filter, (prod(filter.shape[:-1]), filter.shape[-1]))

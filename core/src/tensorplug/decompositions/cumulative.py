@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-def _working(x: Tensor, out: TensorType) -> Tensor:
+def _choose_dtype(x: Tensor, out: TensorType) -> Tensor:
     # float16 is rounded once, at the end. Booleans are counted.
     return astype(x, dt.float32 if x.dtype is dt.float16 else out.dtype)
 
 
 @decompositions.of(ops.CUMSUM)
 def cumsum(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
-    wide = _working(x, out)
+    wide = _choose_dtype(x, out)
     total = scan(wide, add, 0, axis=axis, exclusive=exclusive, reverse=reverse)
     return astype(total, out.dtype)
 
 
 @decompositions.of(ops.CUMPROD)
 def cumprod(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
-    wide = _working(x, out)
+    wide = _choose_dtype(x, out)
     total = scan(wide, multiply, 1, axis=axis, exclusive=exclusive, reverse=reverse)
     return astype(total, out.dtype)

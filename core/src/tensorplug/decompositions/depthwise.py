@@ -29,7 +29,9 @@ def depthwise_conv2d(
 ) -> Tensor:
     windows = windows_of(x.shape, filter.shape, attributes)
     image = channels_last(x, data_format)
-    rows = matmul(_columns(image, windows), _matrices(filter))  # [channels, positions, multiplier]
+    rows = matmul(
+        _stack_columns(image, windows), _flatten_filter(filter)
+    )  # [channels, positions, multiplier]
     shape = (image.shape[0], *(window.out for window in windows), prod(filter.shape[2:]))
     return restored(reshape(permute_dims(rows, (1, 0, 2)), shape), data_format)
 
@@ -39,8 +41,8 @@ def backprop_filter(
     x: Tensor, dy: Tensor, *, attributes: Attributes, data_format: str, filter_shape: Shape
 ) -> Tensor:
     windows = windows_of(x.shape, filter_shape, attributes)
-    columns = _columns(channels_last(x, data_format), windows)
-    rows = _by_channel(channels_last(dy, data_format), *filter_shape[2:])
+    columns = _stack_columns(channels_last(x, data_format), windows)
+    rows = _split_channels(channels_last(dy, data_format), *filter_shape[2:])
     product = matmul(columns, rows, transpose_a=True)  # [channels, taps, multiplier]
     return reshape(permute_dims(product, (1, 0, 2)), filter_shape)
 
@@ -52,7 +54,9 @@ def backprop_input(
     windows = windows_of(input_shape, filter.shape, attributes)
     last = channels_last(dy, data_format)
     channels = filter.shape[2]
-    columns = matmul(_by_channel(last, *filter.shape[2:]), _matrices(filter), transpose_b=True)
+    columns = matmul(
+        _split_channels(last, *filter.shape[2:]), _flatten_filter(filter), transpose_b=True
+    )
     by_tap = permute_dims(columns, (2, 1, 0))  # [taps, positions, channels]
     parts = [
         reshape(slice_(by_tap, (at, 0, 0), (1, -1, -1)), (*last.shape[:-1], channels))
@@ -61,20 +65,20 @@ def backprop_input(
     return restored(untap(parts, windows), data_format)
 
 
-def _columns(image: Tensor, windows: Windows) -> Tensor:
+def _stack_columns(image: Tensor, windows: Windows) -> Tensor:
     """Return [channels, positions, taps]: what each position of the window sees."""
     joined = concat([expand_dims(tap, axis=-1) for tap in taps(image, windows, 0)], axis=-1)
     *positions, channels, count = joined.shape
     return permute_dims(reshape(joined, (prod(positions), channels, count)), (1, 0, 2))
 
 
-def _matrices(filter: Tensor) -> Tensor:
+def _flatten_filter(filter: Tensor) -> Tensor:
     """Return [channels, taps, multiplier]."""
     height, width, channels, multiplier = filter.shape
     return permute_dims(reshape(filter, (height * width, channels, multiplier)), (1, 0, 2))
 
 
-def _by_channel(dy: Tensor, channels: int, multiplier: int) -> Tensor:
+def _split_channels(dy: Tensor, channels: int, multiplier: int) -> Tensor:
     """Return [channels, positions, multiplier]."""
     rows = reshape(dy, (prod(dy.shape[:-1]), channels, multiplier))
     return permute_dims(rows, (1, 0, 2))

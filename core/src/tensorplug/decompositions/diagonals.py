@@ -30,30 +30,32 @@ def diag(x: Tensor, *, out: TensorType) -> Tensor:
 
 @decompositions.of(ops.MATRIX_BAND_PART)
 def matrix_band_part(input: Tensor, num_lower: Tensor, num_upper: Tensor) -> Tensor:
-    rows, columns = _places(input)
-    keep = logical_and(_within(rows - columns, num_lower), _within(columns - rows, num_upper))
-    return _kept(input, keep)
+    rows, columns = _number_rows_and_columns(input)
+    keep = logical_and(
+        _compare_within(rows - columns, num_lower), _compare_within(columns - rows, num_upper)
+    )
+    return _keep(input, keep)
 
 
-def _within(distance: Tensor, limit: Tensor) -> Tensor:
+def _compare_within(distance: Tensor, limit: Tensor) -> Tensor:
     most = reshape(limit, ())
     return logical_or(less(most, 0), less_equal(distance, most))
 
 
 @decompositions.of(ops.TRIANGLE)
 def triangle(x: Tensor, *, upper: bool, k: int) -> Tensor:
-    rows, columns = _places(x)
+    rows, columns = _number_rows_and_columns(x)
     # Numbers beyond the matrix are equivalent; this one fits into int32.
     by = max(-x.shape[-2], min(k, x.shape[-1]))
     keep = greater_equal(columns - rows, by) if upper else less_equal(columns - rows, by)
-    return _kept(x, keep)
+    return _keep(x, keep)
 
 
-def _places(x: Tensor) -> tuple[Tensor, Tensor]:
+def _number_rows_and_columns(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the row numbers as a column, and the column numbers."""
     rows, columns = (arange(size, dtype=dt.int32) for size in x.shape[-2:])
     return expand_dims(rows, axis=1), columns
 
 
-def _kept(x: Tensor, keep: Tensor) -> Tensor:
+def _keep(x: Tensor, keep: Tensor) -> Tensor:
     return where(keep, x, full((), False if x.dtype is dt.bool_ else 0, dtype=x.dtype))

@@ -24,7 +24,7 @@ Attributes = dict[str, Any]
 _PLAIN = {"relu": nn.relu, "relu6": nn.relu6, "elu": nn.elu, "sigmoid": nn.sigmoid}
 
 
-def _activated(
+def _activate(
     product: Tensor,
     bias: Tensor | None,
     weights: Tensor | None,
@@ -45,7 +45,7 @@ def _activated(
     return _PLAIN[activation](total)
 
 
-def _fused(spec: KernelSpec, family: Family) -> None:
+def _register_fused(spec: KernelSpec, family: Family) -> None:
     @decompositions.of(spec)
     def convolution(
         x: Tensor,
@@ -56,11 +56,11 @@ def _fused(spec: KernelSpec, family: Family) -> None:
         attributes: Attributes,
     ) -> Tensor:
         product = dispatch(family.forward, x, filter, **window_attributes(attributes))
-        return _activated(product, bias, prelu_activation_weights, attributes)
+        return _activate(product, bias, prelu_activation_weights, attributes)
 
 
-_fused(ops.FUSED_CONV2D, convolution.FAMILY)
-_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
+_register_fused(ops.FUSED_CONV2D, convolution.FAMILY)
+_register_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
 
 
 @decompositions.of(ops.FUSED_MAT_MUL)
@@ -75,4 +75,4 @@ def fused_mat_mul(
     product = matmul(
         a, b, transpose_a=attributes["transpose_a"], transpose_b=attributes["transpose_b"]
     )
-    return _activated(product, bias, prelu_activation_weights, attributes)
+    return _activate(product, bias, prelu_activation_weights, attributes)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-def _flattened(rows: Tensor, shape: Shape) -> Tensor:
+def _flatten_indices(rows: Tensor, shape: Shape) -> Tensor:
     """Return rows of indices, [n, depth], as row-major positions in ``shape``."""
     dtype = dt.int32 if prod(shape) < 1 << 31 else dt.int64
     flat = full((rows.shape[0],), 0, dtype=dtype)
@@ -36,7 +36,7 @@ def _flattened(rows: Tensor, shape: Shape) -> Tensor:
 def gather_nd(params: Tensor, indices: Tensor, *, out: TensorType) -> Tensor:
     depth = indices.shape[-1]
     lead, tail = prod(indices.shape[:-1]), params.shape[depth:]
-    flat = _flattened(reshape(indices, (lead, depth)), params.shape[:depth])
+    flat = _flatten_indices(reshape(indices, (lead, depth)), params.shape[:depth])
     rows = reshape(params, (prod(params.shape[:depth]), prod(tail)))
     return reshape(ops.gather(rows, flat), out.shape)
 
@@ -51,7 +51,7 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
         return identity(tensor)
     # Sort by place, last update first: topk is stable. The first of each run of equal places
     # is the update that remains.
-    flat = _flattened(reshape(indices, (count, depth)), shape[:depth])
+    flat = _flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
     places, order = topk(ops.gather(flat, backwards), count)
     new = places[1:] != places[:-1]

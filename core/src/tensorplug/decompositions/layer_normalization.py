@@ -20,19 +20,19 @@ decompositions = DecompositionTable()
 def layer_norm(
     x: Tensor, scale: Tensor | None, offset: Tensor | None, *, axis: Any, epsilon: float
 ) -> Tensor:
-    result, _ = _normalized(x, axis, epsilon)
+    result, _ = _normalize(x, axis, epsilon)
     result = result if scale is None else result * scale
     return result if offset is None else result + offset
 
 
 @decompositions.of(ops.LAYER_NORM_GRAD)
 def layer_norm_grad(dy: Tensor, x: Tensor, *, axis: Any, epsilon: float) -> Tensor:
-    z, deviation = _normalized(x, axis, epsilon)
+    z, deviation = _normalize(x, axis, epsilon)
     along = mean(dy * z, axis=axis, keepdims=True)
     return (dy - mean(dy, axis=axis, keepdims=True) - z * along) / deviation
 
 
-def _normalized(x: Tensor, axis: Any, epsilon: float) -> tuple[Tensor, Tensor]:
+def _normalize(x: Tensor, axis: Any, epsilon: float) -> tuple[Tensor, Tensor]:
     centre, variance = moments(x, axis, keepdims=True)
     deviation = sqrt(variance + epsilon)
     return (x - centre) / deviation, deviation

@@ -23,7 +23,7 @@ _BY_OPS = Arithmetic(floor, where)
 
 @decompositions.of(ops.FROM_PIXELS)
 def from_pixels(pixels: Tensor, *, num_channels: int) -> Tensor:
-    return _channels(_levels(pixels), num_channels, ops.OPAQUE)
+    return _select_channels(_compute_levels(pixels), num_channels, ops.OPAQUE)
 
 
 @decompositions.of(ops.DRAW)
@@ -34,10 +34,10 @@ def draw(image: Tensor, *, options: float) -> Tensor:
     if image.dtype in dt.INTEGER and image.dtype.itemsize > 1:
         inside = minimum(inside, ops.OPAQUE)
     alpha = int(ops.OPAQUE * options + 0.5)
-    return astype(_channels(_levels(inside), 4, alpha), dt.uint8)
+    return astype(_select_channels(_compute_levels(inside), 4, alpha), dt.uint8)
 
 
-def _levels(x: Tensor) -> Tensor:
+def _compute_levels(x: Tensor) -> Tensor:
     """Return levels in int32."""
     if x.dtype is dt.bool_:
         return astype(x, dt.int32) * ops.OPAQUE
@@ -48,7 +48,7 @@ def _levels(x: Tensor) -> Tensor:
     return astype(ops.levels(inside, _BY_OPS), dt.int32)
 
 
-def _channels(x: Tensor, count: int, alpha: int) -> Tensor:
+def _select_channels(x: Tensor, count: int, alpha: int) -> Tensor:
     image = expand_dims(x, axis=-1) if x.ndim == 2 else x
     plane = (*image.shape[:2], 1)
     parts = [

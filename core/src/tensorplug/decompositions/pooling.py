@@ -32,41 +32,41 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-def _largest(x: Tensor, windows: Windows) -> Tensor:
+def _take_largest(x: Tensor, windows: Windows) -> Tensor:
     return reduce(maximum, taps(x, windows, lowest(x.dtype)))
 
 
-def _average(x: Tensor, windows: Windows) -> Tensor:
+def _take_average(x: Tensor, windows: Windows) -> Tensor:
     return divided_by_counts(added(taps(x, windows, 0)), windows)
 
 
-def _shared(dy: Tensor, windows: Windows) -> Tensor:
+def _share(dy: Tensor, windows: Windows) -> Tensor:
     """Share ``dy`` equally among all elements of each window."""
     share = divided_by_counts(dy, windows)
     return untap([share for _ in places(windows)], windows)
 
 
-def _to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -> Tensor:
+def _route_to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -> Tensor:
     chosen = first_matches(x, output, windows)
     return untap([where(taken, dy, 0.0) for taken in chosen], windows)
 
 
 @decompositions.of(ops.MAX_POOL)
 def max_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _largest(x, ops.geometry(x.shape, **attributes))
+    return _take_largest(x, ops.geometry(x.shape, **attributes))
 
 
 @decompositions.of(ops.MAX_POOL_GRAD)
 def max_pool_grad(
     dy: Tensor, input: Tensor, output: Tensor, *, attributes: dict[str, Any]
 ) -> Tensor:
-    return _to_largest(dy, input, output, ops.geometry(input.shape, **attributes))
+    return _route_to_largest(dy, input, output, ops.geometry(input.shape, **attributes))
 
 
 @decompositions.of(ops.MAX_POOL_3D)
 def max_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
     windows = ops.geometry(x.shape, **attributes)
-    return restored(_largest(channels_last(x, data_format), windows), data_format)
+    return restored(_take_largest(channels_last(x, data_format), windows), data_format)
 
 
 @decompositions.of(ops.MAX_POOL_3D_GRAD)
@@ -75,23 +75,23 @@ def max_pool_3d_grad(
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
     last_dy, x, largest = (channels_last(image, data_format) for image in (dy, input, output))
-    return restored(_to_largest(last_dy, x, largest, windows), data_format)
+    return restored(_route_to_largest(last_dy, x, largest, windows), data_format)
 
 
 @decompositions.of(ops.AVG_POOL)
 def avg_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _average(x, ops.geometry(x.shape, **attributes))
+    return _take_average(x, ops.geometry(x.shape, **attributes))
 
 
 @decompositions.of(ops.AVG_POOL_GRAD)
 def avg_pool_grad(dy: Tensor, input: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _shared(dy, ops.geometry(input.shape, **attributes))
+    return _share(dy, ops.geometry(input.shape, **attributes))
 
 
 @decompositions.of(ops.AVG_POOL_3D)
 def avg_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
     windows = ops.geometry(x.shape, **attributes)
-    return restored(_average(channels_last(x, data_format), windows), data_format)
+    return restored(_take_average(channels_last(x, data_format), windows), data_format)
 
 
 @decompositions.of(ops.AVG_POOL_3D_GRAD)
@@ -99,7 +99,7 @@ def avg_pool_3d_grad(
     dy: Tensor, input: Tensor, *, data_format: str, attributes: dict[str, Any]
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    return restored(_shared(channels_last(dy, data_format), windows), data_format)
+    return restored(_share(channels_last(dy, data_format), windows), data_format)
 
 
 @decompositions.of(POOL)
@@ -108,8 +108,8 @@ def pool(
 ) -> Tensor:
     windows = pool_geometry(input.shape, **attributes)
     if pooling_type == "max":
-        return _largest(input, windows)
-    return _average(astype(input, out.dtype), windows)
+        return _take_largest(input, windows)
+    return _take_average(astype(input, out.dtype), windows)
 
 
 @decompositions.of(ops.MAX_POOL_WITH_ARGMAX)
@@ -117,14 +117,14 @@ def max_pool_with_argmax(
     x: Tensor, *, filter_size: Any, strides: Any, pad: Any, include_batch_in_index: bool
 ) -> list[Tensor]:
     windows = ops.geometry(x.shape, filter_size=filter_size, strides=strides, pad=pad)
-    result = _largest(x, windows)
+    result = _take_largest(x, windows)
     steps = [prod(x.shape[axis + 1 :]) for axis in range(4)]  # between neighbours, flattened
-    corner = _along(result, 3, 0, 1)
+    corner = _count_along(result, 3, 0, 1)
     if include_batch_in_index:
-        corner = corner + _along(result, 0, 0, steps[0])
+        corner = corner + _count_along(result, 0, 0, steps[0])
     for axis, window in enumerate(windows, start=1):
         first, step = -window.before * steps[axis], window.stride * steps[axis]
-        corner = corner + _along(result, axis, first, step)
+        corner = corner + _count_along(result, axis, first, step)
     indexes = full(result.shape, -1, dtype=dt.default_int)
     for tap, chosen in zip(places(windows), first_matches(x, result, windows), strict=True):
         offset = sum(
@@ -135,7 +135,7 @@ def max_pool_with_argmax(
     return [result, broadcast_to(indexes, result.shape)]
 
 
-def _along(like: Tensor, axis: int, first: int, step: int) -> Tensor:
+def _count_along(like: Tensor, axis: int, first: int, step: int) -> Tensor:
     """Return ``first``, ``first + step``, ... along one axis of a shape, for broadcasting."""
     length = like.shape[axis]
     numbers = arange(length, dtype=dt.default_int) * step + first

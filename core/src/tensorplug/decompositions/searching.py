@@ -39,14 +39,18 @@ def search_sorted(sorted_sequence: Tensor, values: Tensor, *, side: str) -> Tens
         inside = less(middle, length)
         at = where(inside, middle, length - 1)
         here = gather(row, at + starts)
-        beyond = _before(here, values) if side == "left" else logical_not(_before(values, here))
+        beyond = (
+            _comes_before(here, values)
+            if side == "left"
+            else logical_not(_comes_before(values, here))
+        )
         beyond = logical_and(beyond, less(first, end))
         first = where(beyond, middle + 1, first)
         end = where(beyond, end, middle)
     return first
 
 
-def _before(a: Tensor, b: Tensor) -> Tensor:
+def _comes_before(a: Tensor, b: Tensor) -> Tensor:
     """Return whether ``a`` comes before ``b``; a NaN comes after all numbers."""
     if a.dtype not in dt.FLOATING:
         return less(a, b)

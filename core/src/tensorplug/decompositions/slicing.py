@@ -26,16 +26,16 @@ def unpack(value: Tensor, *, axis: int, out: tuple[TensorType, ...]) -> list[Ten
     ones = (1,) * len(out)
     return [
         reshape(part, part_type.shape)
-        for part, part_type in zip(_parts(value, axis, ones), out, strict=True)
+        for part, part_type in zip(_split(value, axis, ones), out, strict=True)
     ]
 
 
 @decompositions.of(ops.SPLIT_V)
 def split(x: Tensor, *, num_or_size_splits: tuple[int, ...], axis: int) -> list[Tensor]:
-    return _parts(x, axis, num_or_size_splits)
+    return _split(x, axis, num_or_size_splits)
 
 
-def _parts(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:
+def _split(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:
     lead = (0,) * axis
     parts, at = [], 0
     for size in sizes:
@@ -48,7 +48,7 @@ def _parts(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:
 def strided_slice(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
     # One block contains all selected elements; a gather picks them along axes with other steps.
     taken = ops.selection(x.shape, attributes)
-    lowest, reach = _extent(taken)
+    lowest, reach = _measure_extent(taken)
     result = slice_(x, lowest, reach)
     for axis, (start, step, count) in enumerate(
         zip(taken.starts, taken.steps, taken.counts, strict=True)
@@ -63,7 +63,7 @@ def strided_slice(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
 @decompositions.of(ops.STRIDED_SLICE_GRAD)
 def strided_slice_grad(dy: Tensor, *, shape: Shape, attributes: dict[str, Any]) -> Tensor:
     taken = ops.selection(shape, attributes)
-    lowest, reach = _extent(taken)
+    lowest, reach = _measure_extent(taken)
     result = reshape(dy, taken.counts)
     for axis, (step, count) in enumerate(zip(taken.steps, taken.counts, strict=True)):
         if count > 1 and step < 0:
@@ -77,7 +77,7 @@ def strided_slice_grad(dy: Tensor, *, shape: Shape, attributes: dict[str, Any]) 
     return pad(result, around)
 
 
-def _extent(taken: ops.Selection) -> tuple[list[int], list[int]]:
+def _measure_extent(taken: ops.Selection) -> tuple[list[int], list[int]]:
     """Return the begin and the extent of the selection along each axis."""
     lowest, reach = [], []
     for start, step, count in zip(taken.starts, taken.steps, taken.counts, strict=True):

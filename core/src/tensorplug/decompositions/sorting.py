@@ -19,15 +19,15 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.SORT)
 def sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
-    return _sorted(x, axis, descending=descending)[0]
+    return _sort(x, axis, descending=descending)[0]
 
 
 @decompositions.of(ops.ARG_SORT)
 def arg_sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
-    return _sorted(x, axis, descending=descending)[1]
+    return _sort(x, axis, descending=descending)[1]
 
 
-def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
+def _sort(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
     """Return the sorted elements and their indices.
 
     TopK gives the largest first, and the lowest index first among equals. Ascending order is
@@ -38,14 +38,14 @@ def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
     moved = permute_dims(x, swap)
     length = x.shape[axis]
     if not descending:
-        moved = _reversed(moved)
+        moved = _reverse(moved)
     values, indices = ops.topk(moved, length)
     if not descending:
-        values, indices = _reversed(values), length - 1 - _reversed(indices)
+        values, indices = _reverse(values), length - 1 - _reverse(indices)
     return permute_dims(values, swap), permute_dims(indices, swap)
 
 
-def _reversed(x: Tensor) -> Tensor:
+def _reverse(x: Tensor) -> Tensor:
     length = x.shape[-1]
     backwards = arange(length - 1, -1, -1, dtype=dt.int32)
     return gather(x, backwards, axis=x.ndim - 1) if length else x

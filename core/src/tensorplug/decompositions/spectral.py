@@ -38,37 +38,37 @@ _PLAIN = 512  # a prime length up to this is one product
 
 @decompositions.of(ops.FFT)
 def fft(input: Tensor) -> Tensor:
-    return _transformed(input, 1)
+    return _transform(input, 1)
 
 
 @decompositions.of(ops.IFFT)
 def ifft(input: Tensor) -> Tensor:
-    return _transformed(input, -1) * (1 / input.shape[-1])
+    return _transform(input, -1) * (1 / input.shape[-1])
 
 
 @decompositions.of(ops.RFFT)
 def rfft(input: Tensor, *, fft_length: int, out: TensorType) -> Tensor:
-    whole = ops.fft(astype(_resized(input, fft_length), out.dtype))
+    whole = ops.fft(astype(_resize(input, fft_length), out.dtype))
     return slice_(whole, [0] * whole.ndim, out.shape)
 
 
 @decompositions.of(ops.IRFFT)
 def irfft(input: Tensor, *, fft_length: int) -> Tensor:
-    half = _resized(input, fft_length // 2 + 1)
+    half = _resize(input, fft_length // 2 + 1)
     mirrored = (fft_length - 1) // 2
     begin = [0] * (half.ndim - 1) + [1]
     inner = slice_(half, begin, [*half.shape[:-1], mirrored])
     return real(ops.ifft(concat([half, flip(conj(inner), axis=-1)], axis=-1)))
 
 
-def _resized(x: Tensor, length: int) -> Tensor:
+def _resize(x: Tensor, length: int) -> Tensor:
     have = x.shape[-1]
     if have < length:
         return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - have)])
     return slice_(x, [0] * x.ndim, [*x.shape[:-1], length])
 
 
-def _transformed(x: Tensor, sign: int) -> Tensor:
+def _transform(x: Tensor, sign: int) -> Tensor:
     """Transform along the last axis: forward for ``sign`` 1, backward without a factor for -1."""
     n = x.shape[-1]
     rows = reshape(x, (x.size // n, n))
@@ -77,27 +77,27 @@ def _transformed(x: Tensor, sign: int) -> Tensor:
 
 def _rows(x: Tensor, sign: int) -> Tensor:
     count, n = x.shape
-    p = _divisor(n)
+    p = _find_divisor(n)
     if p == n:
         if n > _PLAIN:
-            return _bluestein(x, sign)
-        return matmul(x, _roots(n, np.outer(np.arange(n), np.arange(n)), sign, x.dtype))
+            return _transform_by_bluestein(x, sign)
+        return matmul(x, _compute_roots(n, np.outer(np.arange(n), np.arange(n)), sign, x.dtype))
     q = n // p
     columns = reshape(x, (count, p, q))
-    first = _roots(p, np.outer(np.arange(p), np.arange(p)), sign, x.dtype)
-    twiddles = _roots(n, np.outer(np.arange(p), np.arange(q)), sign, x.dtype)
-    between = matmul(first, columns) if p <= _PLAIN else _along_columns(columns, sign)
+    first = _compute_roots(p, np.outer(np.arange(p), np.arange(p)), sign, x.dtype)
+    twiddles = _compute_roots(n, np.outer(np.arange(p), np.arange(q)), sign, x.dtype)
+    between = matmul(first, columns) if p <= _PLAIN else _transform_columns(columns, sign)
     done = _rows(reshape(between * twiddles, (count * p, q)), sign)
     return reshape(matrix_transpose(reshape(done, (count, p, q))), (count, n))
 
 
-def _along_columns(x: Tensor, sign: int) -> Tensor:
+def _transform_columns(x: Tensor, sign: int) -> Tensor:
     count, p, q = x.shape
     rows = reshape(matrix_transpose(x), (count * q, p))
     return matrix_transpose(reshape(_rows(rows, sign), (count, q, p)))
 
 
-def _divisor(n: int) -> int:
+def _find_divisor(n: int) -> int:
     """Return how many points are transformed first: n itself if it is small or prime."""
     if n <= _RADIX:
         return n
@@ -114,17 +114,17 @@ def _circle(n: int) -> Array:
     return np.asarray(np.cos(angle) - 1j * np.sin(angle), np.complex128)
 
 
-def _roots(n: int, powers: Array, sign: int, dtype: DType) -> Tensor:
+def _compute_roots(n: int, powers: Array, sign: int, dtype: DType) -> Tensor:
     """Return the n-th root of unity to these powers, as a constant."""
     values = _circle(n)[powers % n]
-    return _constant(values if sign > 0 else values.conj(), dtype)
+    return _make_constant(values if sign > 0 else values.conj(), dtype)
 
 
-def _constant(values: Array, dtype: DType) -> Tensor:
+def _make_constant(values: Array, dtype: DType) -> Tensor:
     return as_tensor(values.astype(dtype.numpy), dtype)
 
 
-def _bluestein(x: Tensor, sign: int) -> Tensor:
+def _transform_by_bluestein(x: Tensor, sign: int) -> Tensor:
     """Transform by way of j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
     n = x.shape[-1]
     squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
@@ -135,7 +135,7 @@ def _bluestein(x: Tensor, sign: int) -> Tensor:
     kernel = np.zeros(length, np.complex128)
     kernel[:n] = chirp.conj()
     kernel[length - n + 1 :] = chirp[:0:-1].conj()
-    spectrum = _constant(np.fft.fft(kernel) / length, x.dtype)
-    around = _constant(chirp, x.dtype)
-    convolved = _rows(_rows(_resized(x * around, length), 1) * spectrum, -1)
-    return _resized(convolved, n) * around
+    spectrum = _make_constant(np.fft.fft(kernel) / length, x.dtype)
+    around = _make_constant(chirp, x.dtype)
+    convolved = _rows(_rows(_resize(x * around, length), 1) * spectrum, -1)
+    return _resize(convolved, n) * around

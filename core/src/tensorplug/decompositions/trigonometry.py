@@ -111,7 +111,7 @@ def sinh(x: Tensor) -> Tensor:
     near = x * (1.0 + z * (polynomial(z, _SINH_P) / polynomial(z, _SINH_Q)))
     power = exp(size)
     middle = 0.5 * power - 0.5 / power
-    far = copysign(where(size < _FAR, middle, _half_exp(size)), x)
+    far = copysign(where(size < _FAR, middle, _compute_half_exp(size)), x)
     return where(size < 1.0, near, far)
 
 
@@ -120,7 +120,7 @@ def sinh(x: Tensor) -> Tensor:
 def cosh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     power = exp(size)
-    return where(size < _FAR, 0.5 * power + 0.5 / power, _half_exp(size))
+    return where(size < _FAR, 0.5 * power + 0.5 / power, _compute_half_exp(size))
 
 
 # A little more than ln 2, in so few bits that it is subtracted exactly from numbers above _FAR,
@@ -129,7 +129,7 @@ _LN_V = 0.6931610107421875
 _HALF_V = 0.13830277879601902638e-4
 
 
-def _half_exp(x: Tensor) -> Tensor:
+def _compute_half_exp(x: Tensor) -> Tensor:
     """e**x / 2, also where e**x overflows and its half does not."""
     power = exp(x - _LN_V)
     return power + power * _HALF_V

@@ -40,11 +40,11 @@ def reverse(dy: Tensor, dims: tuple[int, ...]) -> Tensor:
 def mirror_pad(dy: Tensor, x_type: TensorType, paddings: ops.Pairs, mode: str) -> Tensor:
     total = dy
     for axis, (pair, size) in enumerate(zip(paddings, x_type.shape, strict=True)):
-        total = _unmirrored(total, axis, pair, size, 1 if mode == "reflect" else 0)
+        total = _unmirror(total, axis, pair, size, 1 if mode == "reflect" else 0)
     return total
 
 
-def _unmirrored(dy: Tensor, axis: int, pair: tuple[int, int], size: int, skip: int) -> Tensor:
+def _unmirror(dy: Tensor, axis: int, pair: tuple[int, int], size: int, skip: int) -> Tensor:
     """Add the mirrored cells along one axis to those they were copied from."""
     before, after = pair
 

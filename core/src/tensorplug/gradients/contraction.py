@@ -35,11 +35,11 @@ def einsum(dy: Tensor, xs: list[Tensor], equation: str) -> list[Tensor]:
         wanted = "".join(label for label in dict.fromkeys(own) if known.get(label) == sizes[label])
         inputs = ",".join([out, *(other for _, other in others)])
         partial = ops.einsum(f"{inputs}->{wanted}", dy, *(other for other, _ in others))
-        result.append(_placed(partial, wanted, labels, x.shape, sizes))
+        result.append(_place(partial, wanted, labels, x.shape, sizes))
     return result
 
 
-def _placed(
+def _place(
     partial: Tensor, wanted: str, labels: str, shape: Shape, sizes: dict[str, int]
 ) -> Tensor:
     """Return ``partial``, which has the labels ``wanted``, in the shape of the operand.
@@ -56,11 +56,11 @@ def _placed(
     spread = movement.broadcast_to(movement.reshape(ordered, kept), shape)
     for axis, label in enumerate(labels):
         if shape[axis] == sizes[label] and first[label] != axis:
-            on_diagonal = equal(_positions(shape, first[label]), _positions(shape, axis))
+            on_diagonal = equal(_find_positions(shape, first[label]), _find_positions(shape, axis))
             spread = where(on_diagonal, spread, zeros_like(spread))
     return spread
 
 
-def _positions(shape: Shape, axis: int) -> Tensor:
+def _find_positions(shape: Shape, axis: int) -> Tensor:
     places = tuple(n if at == axis else 1 for at, n in enumerate(shape))
     return movement.reshape(arange(shape[axis]), places)

@@ -20,7 +20,7 @@ gradients = GradientTable()
 Attributes = dict[str, Any]
 
 
-def _transposes(family: Family) -> None:
+def _register_family(family: Family) -> None:
     """Register the rules of one family."""
 
     def convolved(x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
@@ -68,4 +68,4 @@ def _transposes(family: Family) -> None:
 
 
 for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):
-    _transposes(_family)
+    _register_family(_family)

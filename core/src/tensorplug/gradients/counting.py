@@ -22,7 +22,7 @@ gradients.stop(ops.BINCOUNT, "x", because="whole numbers")
 gradients.stop(ops.DENSE_BINCOUNT, "x", because="whole numbers")
 
 
-def _at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
+def _take_at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
     """Return dy at the numbers along its axis after the batch axes, 0 for numbers out of range."""
     size = dy.shape[batch_dims]
     tail = dy.shape[batch_dims + 1 :]
@@ -37,14 +37,14 @@ def _at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
 
 @gradients.wrt(ops.UNSORTED_SEGMENT_SUM, "x")
 def unsorted_segment_sum(dy: Tensor, segment_ids: Tensor) -> Tensor:
-    return _at(dy, segment_ids)
+    return _take_at(dy, segment_ids)
 
 
 @gradients.wrt(ops.BINCOUNT, "weights")
 def bincount(dy: Tensor, x: Tensor, weights_type: TensorType) -> Tensor:
     if weights_type.shape != x.shape:  # without weights each element counts as 1
         return zeros(weights_type.shape, dtype=dy.dtype)
-    return _at(dy, x)
+    return _take_at(dy, x)
 
 
 @gradients.wrt(ops.DENSE_BINCOUNT, "weights")
@@ -56,4 +56,4 @@ def dense_bincount(
 ) -> Tensor:
     if binary_output or weights_type.shape != x.shape:  # only presence matters
         return zeros(weights_type.shape, dtype=dy.dtype)
-    return _at(dy, x, x.ndim - 1)
+    return _take_at(dy, x, x.ndim - 1)

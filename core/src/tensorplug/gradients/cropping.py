@@ -43,7 +43,7 @@ def image(
         return zeros(shape, dtype=dy.dtype)
     found = places(shape, boxes, crop_size)
     parts = samples_of(shape, box_ind, found, method)
-    return pixel_sampling.scattered(_counted(dy, box_ind, found, shape[0]), parts, shape)
+    return pixel_sampling.scattered(_mask_unread(dy, box_ind, found, shape[0]), parts, shape)
 
 
 @gradients.wrt(ops.CROP_AND_RESIZE, "boxes")
@@ -54,20 +54,20 @@ def boxes(
         return zeros(boxes.shape, dtype=boxes.dtype)
     found = places(image.shape, boxes, crop_size)
     parts = sloped_samples_of(image.shape, box_ind, found)
-    inside_dy = _counted(dy, box_ind, found, image.shape[0])
+    inside_dy = _mask_unread(dy, box_ind, found, image.shape[0])
     along_y, along_x = pixel_sampling.slopes(inside_dy, image, parts, 0)
-    y1, y2 = _to_edges(sum_(along_y, axis=2), image.shape[1])
-    x1, x2 = _to_edges(sum_(along_x, axis=1), image.shape[2])
+    y1, y2 = _route_to_edges(sum_(along_y, axis=2), image.shape[1])
+    x1, x2 = _route_to_edges(sum_(along_x, axis=1), image.shape[2])
     return astype(stack((y1, x1, y2, x2), axis=1), boxes.dtype)
 
 
-def _counted(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
+def _mask_unread(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
     """Return dy, but 0 where no pixel was read."""
     real = reshape(existing(box_ind, batch), (-1, 1, 1))
     return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
 
 
-def _to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def _route_to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Return the cotangents of the boxes' first and last edges from those of [boxes, places]."""
     first, last = (
         sum_(cotangent * asarray(share, dtype=cotangent.dtype), axis=1)

@@ -41,40 +41,40 @@ def conj(x: Tensor) -> Tensor:
     return conjugate(x) if x.dtype in dt.COMPLEX else x
 
 
-def _indices(n: int) -> tuple[Tensor, Tensor]:
+def _number_rows_and_columns(n: int) -> tuple[Tensor, Tensor]:
     """Return the row and column numbers of a square matrix, ready to broadcast."""
     return reshape(arange(n), (n, 1)), reshape(arange(n), (1, n))
 
 
-def _column(x: Tensor) -> Tensor:
+def _to_column(x: Tensor) -> Tensor:
     """Return vectors as columns; beside a matrix on the right they scale its rows."""
     return expand_dims(x, axis=-1)
 
 
-def _row(x: Tensor) -> Tensor:
+def _to_row(x: Tensor) -> Tensor:
     """Return vectors as rows; beside a matrix on the left they scale its columns."""
     return expand_dims(x, axis=-2)
 
 
-def _on_diagonal(x: Tensor) -> Tensor:
+def _mark_diagonal(x: Tensor) -> Tensor:
     """Return where the elements of square matrices lie on the diagonal."""
-    row, column = _indices(x.shape[-1])
+    row, column = _number_rows_and_columns(x.shape[-1])
     return equal(row, column)
 
 
-def _hermitian(x: Tensor) -> Tensor:
+def _symmetrize(x: Tensor) -> Tensor:
     return (x + ops.adjoint(x)) / 2
 
 
-def _reciprocal(x: Tensor) -> Tensor:
+def _invert_nonzero(x: Tensor) -> Tensor:
     """Return 1 / x, and 0 for 0, with finite gradients everywhere."""
     zero = equal(x, 0)
     return where(zero, 0.0, 1.0 / where(zero, 1.0, x))
 
 
-def _gaps(x: Tensor) -> Tensor:
+def _invert_gaps(x: Tensor) -> Tensor:
     """Return 1 / (x_j - x_i) at row i and column j, and 0 where the two are equal."""
-    return _reciprocal(_row(x) - _column(x))
+    return _invert_nonzero(_to_row(x) - _to_column(x))
 
 
 # Systems of equations --------------------------------------------------------------------
@@ -117,11 +117,11 @@ def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
 @gradients.wrt(ops.MATRIX_DETERMINANT, "input")
 def matrix_determinant(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
     if 1 <= input.shape[-1] <= 3:  # polynomials: correct even if the determinant is 0
-        return _column(_column(dy)) * _cofactors(input)
-    return _column(_column(dy * out)) * t(ops.inv(input))
+        return _to_column(_to_column(dy)) * _compute_cofactors(input)
+    return _to_column(_to_column(dy * out)) * t(ops.inv(input))
 
 
-def _cofactors(x: Tensor) -> Tensor:
+def _compute_cofactors(x: Tensor) -> Tensor:
     """Return the signed minors of matrices of up to three rows."""
     if x.shape[-1] == 1:
         return ones_like(x)
@@ -142,7 +142,7 @@ def log_matrix_determinant(
     factor = dy_log_abs_determinant
     if input.dtype in dt.COMPLEX:  # a phase changes continuously, a sign does not
         factor = complex_(factor, imag(sign * dy_sign))
-    return _column(_column(factor)) * t(ops.inv(input))
+    return _to_column(_to_column(factor)) * t(ops.inv(input))
 
 
 # Factors ---------------------------------------------------------------------------------
@@ -150,11 +150,11 @@ def log_matrix_determinant(
 
 @gradients.wrt(ops.CHOLESKY, "input")
 def cholesky(dy: Tensor, out: Tensor) -> Tensor:
-    row, column = _indices(out.shape[-1])
+    row, column = _number_rows_and_columns(out.shape[-1])
     inner = matmul(t(out), dy)
     halved = where(equal(row, column), inner / 2, where(greater(row, column), inner, 0.0))
     # the literature's L^-H halved L^-1, by two solves
-    return _hermitian(ops.solve(t(out), t(ops.solve(ops.adjoint(out), t(halved)))))
+    return _symmetrize(ops.solve(t(out), t(ops.solve(ops.adjoint(out), t(halved)))))
 
 
 @gradients.wrt(ops.QR, "input")
@@ -166,7 +166,7 @@ def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tenso
             "columns of q are not unique; use mode='reduced'"
         )
     if columns <= rows:
-        return _qr_of_independent(dy_q, dy_r, q, r)
+        return _differentiate_independent_qr(dy_q, dy_r, q, r)
     # Only the leading columns x = q u determine q; the others are q v.
     lead = [0] * input.ndim
     begin = [*lead[:-1], rows]
@@ -174,12 +174,12 @@ def qr(dy_q: Tensor, dy_r: Tensor, input: Tensor, q: Tensor, r: Tensor) -> Tenso
     dy_u = slice_(dy_r, lead, [*dy_r.shape[:-1], rows])
     u = slice_(r, lead, [*r.shape[:-1], rows])
     others = slice_(input, begin)
-    dx = _qr_of_independent(dy_q + matmul(conj(others), ops.adjoint(dy_v)), dy_u, q, u)
+    dx = _differentiate_independent_qr(dy_q + matmul(conj(others), ops.adjoint(dy_v)), dy_u, q, u)
     return concat([dx, matmul(conj(q), dy_v)], axis=-1)
 
 
-def _qr_of_independent(dy_q: Tensor, dy_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    row, column = _indices(r.shape[-1])
+def _differentiate_independent_qr(dy_q: Tensor, dy_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
+    row, column = _number_rows_and_columns(r.shape[-1])
     m = matmul(conj(r), ops.adjoint(dy_r)) - matmul(ops.adjoint(dy_q), conj(q))
     # The lower triangle and its mirror; the diagonal of r is real.
     mirrored = where(greater(row, column), m, ops.adjoint(m))
@@ -203,27 +203,27 @@ def svd(
     rows, columns = input.shape[-2:]
     if not compute_uv:
         factors = ops.svd(input, full_matrices=False)
-        return matmul(conj(factors.U) * _row(dy_s), conj(factors.Vh))
+        return matmul(conj(factors.U) * _to_row(dy_s), conj(factors.Vh))
     if full_matrices and rows != columns:
         raise GradientNotFoundError(
             f"Svd has no gradient for full matrices of {input.type}, because the additional "
             "singular vectors are not unique; use full_matrices=False or svdvals"
         )
-    gaps, inverse = _gaps(s * s), _reciprocal(s)
+    gaps, inverse = _invert_gaps(s * s), _invert_nonzero(s)
     u, vh = conj(u), conj(vh)
     on_u, on_v = matmul(ops.adjoint(u), dy_u), matmul(dy_vh, ops.adjoint(vh))
-    middle = gaps * (on_u - ops.adjoint(on_u)) * _row(s)
-    middle = middle + _column(s) * gaps * (ops.adjoint(on_v) - on_v)
-    diagonal = _column(dy_s)
+    middle = gaps * (on_u - ops.adjoint(on_u)) * _to_row(s)
+    middle = middle + _to_column(s) * gaps * (ops.adjoint(on_v) - on_v)
+    diagonal = _to_column(dy_s)
     if input.dtype in dt.COMPLEX:  # u and v rotate against each other, each by half
-        diagonal = complex_(diagonal, imag(on_u + on_v) / 2 * _row(inverse))
-    result = matmul(u, matmul(where(_on_diagonal(middle), middle + diagonal, middle), vh))
+        diagonal = complex_(diagonal, imag(on_u + on_v) / 2 * _to_row(inverse))
+    result = matmul(u, matmul(where(_mark_diagonal(middle), middle + diagonal, middle), vh))
     if rows > columns:
         beyond = dy_u - matmul(u, on_u)
-        result = result + matmul(beyond * _row(inverse), vh)
+        result = result + matmul(beyond * _to_row(inverse), vh)
     if columns > rows:
         beyond = dy_vh - matmul(on_v, vh)
-        result = result + matmul(u * _row(inverse), beyond)
+        result = result + matmul(u * _to_row(inverse), beyond)
     return result
 
 
@@ -233,10 +233,10 @@ def self_adjoint_eig(
 ) -> Tensor:
     if not compute_v:
         v = ops.eigh(input).eigenvectors
-        return matmul(conj(v) * _row(dy_e), t(v))
-    turned = _gaps(e) * matmul(t(v), dy_v)
-    middle = where(_on_diagonal(turned), turned + _column(dy_e), turned)
-    return _hermitian(matmul(conj(v), matmul(middle, t(v))))
+        return matmul(conj(v) * _to_row(dy_e), t(v))
+    turned = _invert_gaps(e) * matmul(t(v), dy_v)
+    middle = where(_mark_diagonal(turned), turned + _to_column(dy_e), turned)
+    return _symmetrize(matmul(conj(v), matmul(middle, t(v))))
 
 
 @gradients.wrt(ops.EIG, "input")
@@ -246,12 +246,12 @@ def eig(
     if compute_v:
         # Vectors keep length 1: remove the component that would lengthen them.
         on_v = matmul(t(v), dy_v)
-        longer = real(where(_on_diagonal(on_v), on_v, 0.0))
-        middle = _gaps(e) * (on_v - matmul(matmul(t(v), conj(v)), longer))
-        middle = where(_on_diagonal(middle), middle + _column(dy_e), middle)
+        longer = real(where(_mark_diagonal(on_v), on_v, 0.0))
+        middle = _invert_gaps(e) * (on_v - matmul(matmul(t(v), conj(v)), longer))
+        middle = where(_mark_diagonal(middle), middle + _to_column(dy_e), middle)
         whole = ops.solve(t(v), matmul(middle, t(v)))
     else:
         v = ops.eig(input).eigenvectors
         # eig returns the eigenvalues in the same order.
-        whole = ops.solve(t(v), _column(dy_e) * t(v))
+        whole = ops.solve(t(v), _to_column(dy_e) * t(v))
     return astype(whole, input.dtype, copy=False)

@@ -86,7 +86,7 @@ class _Call(NamedTuple):
         return sum_(dy, axis=tuple(at for at in range(dy.ndim) if at != kept))
 
 
-def _fused(spec: KernelSpec, family: Family) -> None:
+def _register_fused(spec: KernelSpec, family: Family) -> None:
     """Register the rules of a fused convolution."""
 
     def call(
@@ -161,11 +161,11 @@ def _fused(spec: KernelSpec, family: Family) -> None:
         return made.to_weights(dy, prelu_activation_weights_type)
 
 
-_fused(ops.FUSED_CONV2D, convolution.FAMILY)
-_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
+_register_fused(ops.FUSED_CONV2D, convolution.FAMILY)
+_register_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
 
 
-def _product(
+def _make_call(
     a: Tensor,
     b: Tensor,
     bias: Tensor | None,
@@ -187,7 +187,7 @@ def fused_mat_mul_wrt_a(
     out: Tensor,
     attributes: Attributes,
 ) -> Tensor:
-    inner = _product(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
+    inner = _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
     turned = attributes["transpose_b"]
     if attributes["transpose_a"]:
         return matrix_products.matmul(b, inner, transpose_a=turned, transpose_b=True)
@@ -204,7 +204,7 @@ def fused_mat_mul_wrt_b(
     out: Tensor,
     attributes: Attributes,
 ) -> Tensor:
-    inner = _product(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
+    inner = _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
     turned = attributes["transpose_a"]
     if attributes["transpose_b"]:
         return matrix_products.matmul(inner, a, transpose_a=True, transpose_b=turned)
@@ -221,7 +221,7 @@ def fused_mat_mul_wrt_bias(
     out: Tensor,
     attributes: Attributes,
 ) -> Tensor:
-    return _product(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
+    return _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
 
 
 @gradients.wrt(ops.FUSED_MAT_MUL, "prelu_activation_weights")
@@ -235,5 +235,5 @@ def fused_mat_mul_wrt_weights(
     out: Tensor,
     attributes: Attributes,
 ) -> Tensor:
-    made = _product(a, b, bias, prelu_activation_weights, out, attributes)
+    made = _make_call(a, b, bias, prelu_activation_weights, out, attributes)
     return made.to_weights(dy, prelu_activation_weights_type)

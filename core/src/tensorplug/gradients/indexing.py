@@ -36,18 +36,18 @@ def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dim
     picked = prod(indices.shape[batch_dims:])
     rows = indices
     if batch_dims:
-        at = reshape(_from_front(indices, length), (batch, picked))
+        at = reshape(_count_from_front(indices, length), (batch, picked))
         rows = at + reshape(arange(batch, dtype=dt.int32) * length, (batch, 1))
-    updates = _swapped(dy, (batch, outer, picked, inner))
+    updates = _swap(dy, (batch, outer, picked, inner))
     scattered = ops.scatter_nd(
         reshape(rows, (batch * picked, 1)),
         reshape(updates, (batch * picked, outer * inner)),
         (batch * length, outer * inner),
     )
-    return reshape(_swapped(scattered, (batch, length, outer, inner)), shape)
+    return reshape(_swap(scattered, (batch, length, outer, inner)), shape)
 
 
-def _swapped(x: Tensor, shape: Shape) -> Tensor:
+def _swap(x: Tensor, shape: Shape) -> Tensor:
     """Return x under a shape of four sizes, the middle two swapped."""
     if 1 in shape[1:3]:  # the elements stay in order
         return x
@@ -105,7 +105,7 @@ def sparse_to_dense_wrt_default(dy: Tensor, sparse_indices: Tensor, output_shape
     return where(written, full((), 0, dtype=dy.dtype), dy)
 
 
-def _from_front(indices: Tensor, length: int) -> Tensor:
+def _count_from_front(indices: Tensor, length: int) -> Tensor:
     """Return indices in int32, with negative ones counted from the front."""
     at = astype(indices, dt.int32)
     return where(at < 0, at + length, at)

@@ -53,13 +53,15 @@ def layer_norm_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor, axis: Any, epsilon
     centre, variance = moments(x, axis, keepdims=True)
     r = rsqrt(variance + epsilon)
     z = (x - centre) * r
-    of_dy, of_ddy = _mean(z * dy, axis), _mean(z * ddy, axis)
-    in_common = _mean(dy * ddy, axis) - _mean(dy, axis) * _mean(ddy, axis) - of_dy * of_ddy
+    of_dy, of_ddy = _take_mean(z * dy, axis), _take_mean(z * ddy, axis)
+    in_common = (
+        _take_mean(dy * ddy, axis) - _take_mean(dy, axis) * _take_mean(ddy, axis) - of_dy * of_ddy
+    )
     through_z = dispatch(
         ops.LAYER_NORM_GRAD, of_dy * ddy + of_ddy * dy, x, axis=axis, epsilon=epsilon
     )
     return -r * (r * z * in_common + through_z)
 
 
-def _mean(x: Tensor, axis: Any) -> Tensor:
+def _take_mean(x: Tensor, axis: Any) -> Tensor:
     return mean(x, axis=axis, keepdims=True)

@@ -28,12 +28,12 @@ def batch_mat_mul_wrt_b(
     dy: Tensor, a: Tensor, b_type: TensorType, *, transpose_a: bool, transpose_b: bool
 ) -> Tensor:
     if b_type.rank == 2 and not transpose_a:  # one product over all rows, no sum of products
-        a, dy = _rows(a), _rows(dy)
+        a, dy = _stack_rows(a), _stack_rows(dy)
     if transpose_b:
         return ops.matmul(dy, a, transpose_a=True, transpose_b=transpose_a)
     return ops.matmul(a, dy, transpose_a=not transpose_a)
 
 
-def _rows(x: Tensor) -> Tensor:
+def _stack_rows(x: Tensor) -> Tensor:
     """Return a stack of matrices as one matrix with all their rows."""
     return x if x.ndim == 2 else reshape(x, (prod(x.shape[:-1]), x.shape[-1]))

@@ -20,14 +20,14 @@ gradients = GradientTable()
 def batch_norm_wrt_x(
     dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
 ) -> Tensor:
-    return dy * _factor(scale, variance, variance_epsilon)
+    return dy * _compute_factor(scale, variance, variance_epsilon)
 
 
 @gradients.wrt(ops.FUSED_BATCH_NORM, "mean")
 def batch_norm_wrt_mean(
     dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
 ) -> Tensor:
-    return -dy * _factor(scale, variance, variance_epsilon)
+    return -dy * _compute_factor(scale, variance, variance_epsilon)
 
 
 @gradients.wrt(ops.FUSED_BATCH_NORM, "variance")
@@ -48,7 +48,7 @@ def batch_norm_wrt_variance(
 def batch_norm_wrt_scale(
     dy: Tensor, x: Tensor, mean: Tensor, variance: Tensor, variance_epsilon: float
 ) -> Tensor:
-    return dy * (x - mean) * _factor(None, variance, variance_epsilon)
+    return dy * (x - mean) * _compute_factor(None, variance, variance_epsilon)
 
 
 @gradients.wrt(ops.FUSED_BATCH_NORM, "offset")
@@ -56,7 +56,7 @@ def batch_norm_wrt_offset(dy: Tensor) -> Tensor:
     return dy
 
 
-def _factor(scale: Tensor | None, variance: Tensor, epsilon: float) -> Tensor:
+def _compute_factor(scale: Tensor | None, variance: Tensor, epsilon: float) -> Tensor:
     """Return the factor of x - mean."""
     deviation = sqrt(variance + epsilon)
     return 1.0 / deviation if scale is None else scale / deviation

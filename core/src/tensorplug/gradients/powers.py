@@ -59,14 +59,14 @@ def hypot_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
 
 @gradients.wrt(ops.LOG_ADD_EXP, "a")
 def log_add_exp_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * sigmoid(_difference(a, b))
+    return dy * sigmoid(_subtract(a, b))
 
 
 @gradients.wrt(ops.LOG_ADD_EXP, "b")
 def log_add_exp_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * sigmoid(_difference(b, a))
+    return dy * sigmoid(_subtract(b, a))
 
 
-def _difference(a: Tensor, b: Tensor) -> Tensor:
+def _subtract(a: Tensor, b: Tensor) -> Tensor:
     """Return a - b, and 0 for equal infinities, so that they share dy."""
     return where(logical_and(equal(a, b), isinf(a)), 0.0, a - b)

@@ -36,17 +36,17 @@ def ifft(dy: Tensor) -> Tensor:
 @gradients.wrt(ops.RFFT, "input")
 def rfft(dy: Tensor, input_type: TensorType, fft_length: int) -> Tensor:
     # irfft adds its conjugate to each element except the first and the middle one.
-    half = conj(dy) / _multiplicity(fft_length, dy)
-    return _cut(ops.irfft(half, n=fft_length, norm="forward"), input_type)
+    half = conj(dy) / _count_multiplicity(fft_length, dy)
+    return _fit(ops.irfft(half, n=fft_length, norm="forward"), input_type)
 
 
 @gradients.wrt(ops.IRFFT, "input")
 def irfft(dy: Tensor, input_type: TensorType, fft_length: int) -> Tensor:
     spectrum = conj(ops.rfft(dy, norm="forward"))
-    return _cut(spectrum * _multiplicity(fft_length, spectrum), input_type)
+    return _fit(spectrum * _count_multiplicity(fft_length, spectrum), input_type)
 
 
-def _multiplicity(n: int, spectrum: Tensor) -> Tensor:
+def _count_multiplicity(n: int, spectrum: Tensor) -> Tensor:
     """Return how often each element of half a spectrum of n points occurs in the whole."""
     dtype = dt.real_part(spectrum.dtype)
     twice = full((n - 1) // 2, 2, dtype=dtype)
@@ -54,7 +54,7 @@ def _multiplicity(n: int, spectrum: Tensor) -> Tensor:
     return concat(parts)
 
 
-def _cut(x: Tensor, input_type: TensorType) -> Tensor:
+def _fit(x: Tensor, input_type: TensorType) -> Tensor:
     """Return ``x`` cut or padded to the input's length, in its dtype."""
     have, wanted = x.shape[-1], input_type.shape[-1]
     if have < wanted:

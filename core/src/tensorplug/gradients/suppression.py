@@ -83,21 +83,21 @@ class _Side(NamedTuple):
 
     def vjp(self, shared: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
         """Return the cotangents of both corners from those of the shared and own lengths."""
-        last = length + _halves(shared, less, self.last)
-        first = -length - _halves(shared, greater, self.first)
-        before = _part(less, self.one, self.other)
+        last = length + _sum_pairs(shared, less, self.last)
+        first = -length - _sum_pairs(shared, greater, self.first)
+        before = _mark_wins(less, self.one, self.other)
         return first * before + last * (1.0 - before), last * before + first * (1.0 - before)
 
 
-def _part(wins: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
+def _mark_wins(wins: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
     """Return 1 where ``a`` wins over ``b``, a half at a tie, 0 otherwise."""
     return astype(wins(a, b), a.dtype) + astype(equal(a, b), a.dtype) * 0.5
 
 
-def _halves(pairs: Tensor, wins: Callable[..., Tensor], ends: Tensor) -> Tensor:
+def _sum_pairs(pairs: Tensor, wins: Callable[..., Tensor], ends: Tensor) -> Tensor:
     """Return the sums of the pairs' cotangents for each box whose end counts."""
-    own = sum_(pairs * _part(wins, ends, ends.T), axis=1, keepdims=True)
-    return own + reshape(sum_(pairs * _part(wins, ends.T, ends), axis=0), own.shape)
+    own = sum_(pairs * _mark_wins(wins, ends, ends.T), axis=1, keepdims=True)
+    return own + reshape(sum_(pairs * _mark_wins(wins, ends.T, ends), axis=0), own.shape)
 
 
 class _Overlaps(NamedTuple):

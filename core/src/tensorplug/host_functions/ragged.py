@@ -55,9 +55,9 @@ def gather(
     indices: Array,
 ) -> list[Array]:
     """Return the nested splits of the rows that ``indices`` pick, and their values."""
-    checked = _nested(params_nested_splits, len(params_dense_values))
+    checked = _check_nested(params_nested_splits, len(params_dense_values))
     kind = params_nested_splits[0].dtype
-    rows = _picked(indices, len(checked[0]) - 1)
+    rows = _pick(indices, len(checked[0]) - 1)
     found = [
         np.arange(prod(indices.shape[: axis + 1]) + 1) * indices.shape[axis + 1]
         for axis in range(indices.ndim - 1)
@@ -67,10 +67,10 @@ def gather(
         found.append(np.concatenate(([0], np.cumsum(lengths))))
         rows = expanded(splits[:-1][rows], lengths)
     kept = found if indices.ndim else found[1:]  # a single row has no outermost dimension
-    return [*(_narrowed(splits, kind) for splits in kept), params_dense_values[rows]]
+    return [*(_narrow(splits, kind) for splits in kept), params_dense_values[rows]]
 
 
-def _nested(nested: list[Array], size: int) -> list[Array]:
+def _check_nested(nested: list[Array], size: int) -> list[Array]:
     sizes = [len(splits) - 1 for splits in nested[1:]] + [size]
     return [
         check_splits(splits, rows, f"params_nested_splits[{at}]")
@@ -78,7 +78,7 @@ def _nested(nested: list[Array], size: int) -> list[Array]:
     ]
 
 
-def _picked(indices: Array, rows: int) -> Array:
+def _pick(indices: Array, rows: int) -> Array:
     wrong = (indices < 0) | (indices >= rows)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), indices.shape)
@@ -87,7 +87,7 @@ def _picked(indices: Array, rows: int) -> Array:
     return indices.reshape(-1).astype(np.intp)
 
 
-def _narrowed(splits: Array, dtype: np.dtype[Any]) -> Array:
+def _narrow(splits: Array, dtype: np.dtype[Any]) -> Array:
     if splits[-1] > np.iinfo(dtype).max:
         raise ArgumentError(f"the result has {splits[-1]} values, too many for splits of {dtype}")
     return splits.astype(dtype)
@@ -105,7 +105,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
         raise ArgumentError(f"deltas must not be 0, but element {int(np.argmax(delta == 0))} is")
     if not all(np.isfinite(ends).all() for ends in (start, limit, delta)):
         raise ArgumentError("starts, limits and deltas must be finite")
-    lengths = _lengths(start, limit, delta)
+    lengths = _measure_lengths(start, limit, delta)
     ends = np.cumsum(lengths)
     if len(ends) and ends[-1] > _LARGEST:
         raise ArgumentError(f"the ranges have {ends[-1]} values, more than {_LARGEST}")
@@ -116,7 +116,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
     return np.concatenate(([0], ends)).astype(np.int32), values.astype(starts.dtype)
 
 
-def _lengths(start: Array, limit: Array, delta: Array) -> Array:
+def _measure_lengths(start: Array, limit: Array, delta: Array) -> Array:
     upward = delta > 0
     some = np.where(upward, limit > start, limit < start)
     if start.dtype.kind == "f":
@@ -151,12 +151,14 @@ def to_tensor(
     row_partition_types: tuple[str, ...],
 ) -> Array:
     """Return the rows as a dense array, cut to ``shape`` or padded with the default value."""
-    count, partitions = _partitions(row_partition_tensors, row_partition_types)
+    count, partitions = _read_partitions(row_partition_tensors, row_partition_types)
     if [kind for kind, _ in partitions] == ["ROW_SPLITS"]:
         return _rows_side_by_side(shape, values, default_value, count, partitions[0][1])
-    coordinates = [_coordinates(partition, at) for at, partition in enumerate(partitions, start=1)]
+    coordinates = [
+        _find_coordinates(partition, at) for at, partition in enumerate(partitions, start=1)
+    ]
     longest = [int(column.max(initial=-1)) + 1 for _, column in coordinates]
-    sizes = _output(shape, values, count, longest)
+    sizes = _choose_sizes(shape, values, count, longest)
     depth = len(partitions) + 1
     places = np.where(np.arange(count) < sizes[0], np.arange(count), -1)
     for (row, column), size, at in zip(coordinates, sizes[1:], range(1, depth), strict=False):
@@ -183,8 +185,8 @@ def _rows_side_by_side(
     shape: Array, values: Array, default_value: Array, count: int, splits: Array
 ) -> Array:
     """Return the dense array for one vector of row splits, the usual case, more cheaply."""
-    lengths = _row_lengths(splits, "the ROW_SPLITS of ragged dimension 1")
-    sizes = _output(shape, values, count, [int(lengths.max(initial=0))])
+    lengths = _measure_row_lengths(splits, "the ROW_SPLITS of ragged dimension 1")
+    sizes = _choose_sizes(shape, values, count, [int(lengths.max(initial=0))])
     last = int(np.flatnonzero(lengths).max(initial=-1))  # the last row that has values
     if last >= count:
         raise ArgumentError(
@@ -209,7 +211,7 @@ def _rows_side_by_side(
     return result
 
 
-def _partitions(
+def _read_partitions(
     tensors: list[Array], kinds: tuple[str, ...]
 ) -> tuple[int, list[tuple[str, Array]]]:
     """Return the number of outermost rows, and the partitions of the other dimensions."""
@@ -222,12 +224,12 @@ def _partitions(
     return len(tensors[0]) - 1, paired
 
 
-def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
+def _find_coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
     """Return each value's row, and its number within that row."""
     kind, tensor = partition
     what = f"the {kind} of ragged dimension {at}"
     if kind == "ROW_SPLITS":
-        lengths = _row_lengths(tensor, what)
+        lengths = _measure_row_lengths(tensor, what)
         return np.repeat(np.arange(len(lengths)), lengths), expanded(
             np.zeros_like(lengths), lengths
         )
@@ -244,14 +246,14 @@ def _coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Array]:
     return rows, np.arange(len(rows)) - np.searchsorted(rows, rows)
 
 
-def _row_lengths(splits: Array, what: str) -> Array:
+def _measure_row_lengths(splits: Array, what: str) -> Array:
     checked = check_splits(splits, np.iinfo(np.intp).max, what)
     if checked[0]:
         raise ArgumentError(f"{what} must begin with 0, got {checked[0]}")
     return np.diff(checked)
 
 
-def _output(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
+def _choose_sizes(shape: Array, values: Array, count: int, longest: list[int]) -> list[int]:
     """Return the sizes of the result: those in ``shape``, else those of the longest rows."""
     sizes = [int(size) for size in shape] if shape.ndim else None
     if sizes is None:

@@ -22,14 +22,14 @@ def unique(x: Array, *, axis: int) -> tuple[Array, Array]:
 def unique_with(order_of: Callable[[Array], Array], x: Array, axis: int) -> tuple[Array, Array]:
     """Do the same with a function that returns the stable order of an array of rank 1."""
     if x.ndim == 1:
-        first, numbers = _numbered(x, order_of)
+        first, numbers = _number(x, order_of)
         return x[first], numbers
     slices = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1 if x.size else 0)
-    first, numbers = _numbered_rows(slices, order_of)
+    first, numbers = _number_rows(slices, order_of)
     return np.take(x, first, axis=axis), numbers
 
 
-def _numbered(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Array]:
+def _number(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Array]:
     """Return the first occurrences of the unique elements, ascending, and each element's index."""
     count = len(x)
     if not count:
@@ -51,12 +51,12 @@ def _numbered(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Arra
     return first[appearance], rank[by_value]
 
 
-def _numbered_rows(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Array]:
+def _number_rows(x: Array, order_of: Callable[[Array], Array]) -> tuple[Array, Array]:
     """Do the same for rows: number the elements, then compare rows of numbers as bytes."""
     count, length = x.shape
     if not count or not length:
         return np.arange(min(count, 1)), np.zeros(count, np.int32)
-    _, numbers = _numbered(x.reshape(-1), order_of)
+    _, numbers = _number(x.reshape(-1), order_of)
     rows = numbers.reshape(count, length)
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * length)))
-    return _numbered(keys.reshape(-1), lambda flat: np.argsort(flat, kind="stable"))
+    return _number(keys.reshape(-1), lambda flat: np.argsort(flat, kind="stable"))

@@ -44,7 +44,7 @@ def fill_empty_rows(
     rows = int(dense_shape[0])
     if rows < 0:
         raise ShapeError(f"dense_shape must not contain negative sizes, but begins with {rows}")
-    row = _within(indices[:, 0], rows, "the first column of indices")
+    row = _check_within(indices[:, 0], rows, "the first column of indices")
     present = np.bincount(row, minlength=rows)
     empty = present == 0
     filled = np.maximum(present, 1)
@@ -69,11 +69,13 @@ def fill_empty_rows(
 
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:
     """Return the elements' coordinates in a tensor of another shape, and that shape."""
-    old = _sizes(input_shape, "input_shape")
-    new = _completed([int(size) for size in new_shape], old)
+    old = _read_sizes(input_shape, "input_shape")
+    new = _complete([int(size) for size in new_shape], old)
     flat = np.zeros(len(input_indices), np.int64)
     for axis, size in enumerate(old):
-        flat = flat * size + _within(input_indices[:, axis], size, f"column {axis} of indices")
+        flat = flat * size + _check_within(
+            input_indices[:, axis], size, f"column {axis} of indices"
+        )
     found: Array = np.empty((len(flat), len(new)), input_indices.dtype)
     for axis in reversed(range(len(new))):
         flat, column = np.divmod(flat, max(new[axis], 1))
@@ -89,14 +91,14 @@ def _check_fit(largest: int, dtype: np.dtype[Any]) -> None:
         )
 
 
-def _sizes(shape: Array, what: str) -> list[int]:
+def _read_sizes(shape: Array, what: str) -> list[int]:
     sizes = [int(size) for size in shape]
     if any(size < 0 for size in sizes):
         raise ShapeError(f"{what} must not contain negative sizes, got {sizes}")
     return sizes
 
 
-def _completed(new: list[int], old: list[int]) -> list[int]:
+def _complete(new: list[int], old: list[int]) -> list[int]:
     """Return ``new`` with its -1 replaced so that it has as many elements as ``old``."""
     if new.count(-1) > 1 or any(size < -1 for size in new):
         raise ShapeError(f"new_shape may contain one -1 but no other negative size, got {new}")
@@ -115,15 +117,15 @@ def _completed(new: list[int], old: list[int]) -> list[int]:
     return new
 
 
-def _within(numbers: Array, size: int, what: str) -> Array:
+def _check_within(numbers: Array, size: int, what: str) -> Array:
     """Return indices as NumPy's index integers, after checking that they are in ``[0, size)``."""
     if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
         at = int(np.argmax((numbers < 0) | (numbers >= size)))
         raise OutOfRangeError(f"{what}: element {at} must be in [0, {size}), got {numbers[at]}")
-    return _safe(numbers)
+    return _to_index_dtype(numbers)
 
 
-def _safe(numbers: Array) -> Array:
+def _to_index_dtype(numbers: Array) -> Array:
     """Return non-negative integers in a dtype that NumPy accepts for indices."""
     return numbers.astype(np.intp) if numbers.dtype.kind == "u" else numbers
 
@@ -139,13 +141,13 @@ def check_segments(indices: Array, segment_ids: Array, rows: int) -> tuple[Array
         ArgumentError: the ids are negative or descend.
 
     """
-    picked = _within(indices, rows, "indices")
+    picked = _check_within(indices, rows, "indices")
     if not segment_ids.size:
         return picked, segment_ids.astype(np.intp), 0
     if segment_ids[0] < 0:
         raise ArgumentError(f"segment_ids must not be negative, got {segment_ids[0]}")
     check_ascending(segment_ids, "segment_ids")
-    return picked, _safe(segment_ids), int(segment_ids[-1]) + 1
+    return picked, _to_index_dtype(segment_ids), int(segment_ids[-1]) + 1
 
 
 def segment_sum(data: Array, indices: Array, segment_ids: Array) -> Array:

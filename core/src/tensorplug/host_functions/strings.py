@@ -46,7 +46,7 @@ def split(
 
     It handles strings one by one with ``str`` and ``re``; NumPy's functions do no better.
     """
-    parts, lengths = _parts(input.tolist(), delimiter.item(), skip_empty=skip_empty)
+    parts, lengths = _split(input.tolist(), delimiter.item(), skip_empty=skip_empty)
     ends = np.cumsum(lengths)
     total = len(parts)
     places = np.empty((total, 2), np.int32)
@@ -56,14 +56,14 @@ def split(
     return places, _array(parts), shape
 
 
-def _parts(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[str], Array]:
+def _split(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[str], Array]:
     """Return the parts of all strings, and the number of parts of each."""
     if len(delimiter) == 1:
         parts = delimiter.join(texts).split(delimiter)  # all strings at once
         if all(parts):  # an empty part may be an empty string, which has no parts
             counts = map(str.count, texts, repeat(delimiter))
             return parts, np.fromiter(counts, np.intp, len(texts)) + 1
-    cut = _cutter(delimiter)
+    cut = _make_cutter(delimiter)
     rows = [cut(text) if text else [] for text in texts]
     if skip_empty:
         rows = [row if all(row) else [part for part in row if part] for row in rows]
@@ -71,7 +71,7 @@ def _parts(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[
     return list(chain.from_iterable(rows)), lengths
 
 
-def _cutter(delimiter: str) -> Callable[[str], list[str]]:
+def _make_cutter(delimiter: str) -> Callable[[str], list[str]]:
     """Return a function that splits at each of the delimiter's characters, or everywhere."""
     if not delimiter:
         return list
@@ -95,7 +95,7 @@ def n_grams(
     preserve_short_sequences: bool,
 ) -> tuple[Array, Array]:
     """Return the n-grams of each row, those of the first width first, and their row splits."""
-    splits = _row_splits(data_splits, len(data))
+    splits = _check_row_splits(data_splits, len(data))
     if not len(data) or not len(splits):
         return np.empty(0, TEXT), np.zeros_like(data_splits)
     lengths = np.diff(splits)
@@ -104,7 +104,7 @@ def n_grams(
     for width in n_gram_widths:
         pad = width - 1 if pad_width < 0 else min(pad_width, width - 1)
         counts = np.maximum(lengths + 2 * pad - width + 1, 0)
-        parts.append((counts, _grams(words, splits, counts, width, pad, separator)))
+        parts.append((counts, _join_grams(words, splits, counts, width, pad, separator)))
     total = sum((counts for counts, _ in parts), np.zeros_like(lengths))
     if preserve_short_sequences:
         short = (total == 0) & (lengths > 0)
@@ -113,7 +113,7 @@ def n_grams(
             pad = max(pad_width, 0)
             counts = (short & (lengths == length)).astype(lengths.dtype)
             width = length + 2 * pad
-            parts.append((counts, _grams(words, splits, counts, width, pad, separator)))
+            parts.append((counts, _join_grams(words, splits, counts, width, pad, separator)))
             total = total + counts
     ends = np.cumsum(total)
     row_splits = np.concatenate(([0], ends)).astype(data_splits.dtype)
@@ -128,7 +128,7 @@ def n_grams(
     return result, row_splits
 
 
-def _row_splits(splits: Array, size: int) -> Array:
+def _check_row_splits(splits: Array, size: int) -> Array:
     if not splits.size:
         return splits.astype(np.intp)
     if splits[0] != 0 or splits[-1] != size:
@@ -140,7 +140,7 @@ def _row_splits(splits: Array, size: int) -> Array:
     return splits.astype(np.intp)
 
 
-def _grams(
+def _join_grams(
     words: Array, splits: Array, counts: Array, width: int, pad: int, separator: str
 ) -> Array:
     """Return ``counts`` n-grams of each row: windows over the padded row.

@@ -26,7 +26,7 @@ def plain(
     score_threshold: float,
 ) -> Array:
     """Return the indices of the selected boxes, best score first."""
-    return _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
 def padded(
@@ -39,7 +39,7 @@ def padded(
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array]:
     """Return the indices, padded with zeros if requested, and the number of selected boxes."""
-    found = _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    found = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.array(len(found), np.int32)
     if not pad_to_max_output_size:
         return found, count
@@ -59,14 +59,14 @@ def scored(
 ) -> tuple[Array, Array]:
     """Return the indices and their scores, lowered by soft suppression."""
     if soft_nms_sigma == 0:
-        found = _taken(boxes, scores, max_output_size, iou_threshold, score_threshold)
+        found = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
         return found, scores[found]
-    return _softly_taken(
+    return _select_softly(
         boxes, scores, max_output_size, iou_threshold, score_threshold, -0.5 / soft_nms_sigma
     )
 
 
-def _taken(
+def _select(
     boxes: Array, scores: Array, most: int, iou_threshold: float, score_threshold: float
 ) -> Array:
     wide = scores.astype(np.float64)
@@ -77,13 +77,13 @@ def _taken(
     while len(found) < most and len(rest):
         found.append(int(rest[0]))
         best, rest, places = places[:, :1], rest[1:], places[:, 1:]
-        apart = ~(_overlap(best, places) >= iou_threshold)
+        apart = ~(_compute_overlap(best, places) >= iou_threshold)
         if not apart.all():
             rest, places = rest[apart], places[:, apart]
     return np.array(found, np.int32)
 
 
-def _softly_taken(
+def _select_softly(
     boxes: Array,
     scores: Array,
     most: int,
@@ -106,7 +106,7 @@ def _softly_taken(
         lowered = score
         if met < len(found):
             since = found[met:][::-1]  # the latest first: it is the most likely to overlap
-            iou = _overlap(places[:, index : index + 1], places[:, since])
+            iou = _compute_overlap(places[:, index : index + 1], places[:, since])
             if (iou >= iou_threshold).any():
                 continue
             weights = np.where(iou <= iou_threshold, np.exp(scale * iou * iou), 0)
@@ -130,7 +130,7 @@ def _places(boxes: Array) -> Array:
     return np.concatenate([low, high, sides[:1] * sides[1:]])
 
 
-def _overlap(one: Array, others: Array) -> Array:
+def _compute_overlap(one: Array, others: Array) -> Array:
     """Return the intersection over union of one box with others; 0 for boxes without area."""
     low, high = np.maximum(one[:2], others[:2]), np.minimum(one[2:4], others[2:4])
     sides = np.maximum(high - low, 0)

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["multiply_add"]
 
 
-def _broadcast(x: TensorType, y: TensorType, z: TensorType) -> TensorType:
+def _infer_multiply_add(x: TensorType, y: TensorType, z: TensorType) -> TensorType:
     return TensorType(x.dtype, shapes.broadcast(x.shape, y.shape, z.shape))
 
 
 MULTIPLY_ADD = KernelSpec(
-    "MultiplyAdd", ("x", "y", "z"), _broadcast, accepts=dt.NUMERIC, promote=("x", "y", "z")
+    "MultiplyAdd",
+    ("x", "y", "z"),
+    _infer_multiply_add,
+    accepts=dt.NUMERIC,
+    promote=("x", "y", "z"),
 )
 
 

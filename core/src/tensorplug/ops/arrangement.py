@@ -33,17 +33,17 @@ def lined_up(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(reps)) + reps
 
 
-def _tiled(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
+def _infer_tile(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
     if any(count < 0 for count in reps):
         raise ShapeError(f"reps must not be negative, got {list(reps)}")
     sizes, counts = lined_up(x.shape, reps)
     return TensorType(x.dtype, tuple(n * count for n, count in zip(sizes, counts, strict=True)))
 
 
-TILE = KernelSpec("Tile", ("x",), _tiled, attributes={"reps": attributes.integers()})
+TILE = KernelSpec("Tile", ("x",), _infer_tile, attributes={"reps": attributes.integers()})
 
 
-def _repeated(x: TensorType, *, repeats: int, axis: int) -> TensorType:
+def _infer_repeat(x: TensorType, *, repeats: int, axis: int) -> TensorType:
     size = x.shape[axis] * repeats
     return TensorType(x.dtype, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
@@ -51,7 +51,7 @@ def _repeated(x: TensorType, *, repeats: int, axis: int) -> TensorType:
 REPEAT = KernelSpec(
     "Repeat",
     ("x",),
-    _repeated,
+    _infer_repeat,
     attributes={"repeats": attributes.integer(at_least=0), "axis": attributes.axis("x", 0)},
 )
 
@@ -60,7 +60,7 @@ REVERSE = KernelSpec(
 )
 
 
-def _mirrored(x: TensorType, *, paddings: Pairs, mode: str) -> TensorType:
+def _infer_mirror_pad(x: TensorType, *, paddings: Pairs, mode: str) -> TensorType:
     for axis, (pair, size) in enumerate(zip(paddings, x.shape, strict=True)):
         most = size - 1 if mode == "reflect" else size
         if max(pair) > most and any(pair):
@@ -72,17 +72,17 @@ def _mirrored(x: TensorType, *, paddings: Pairs, mode: str) -> TensorType:
     return TensorType(x.dtype, tuple(sizes))
 
 
-def _paddings(value: Any, known: InputTypes) -> Pairs:
+def _read_paddings(value: Any, known: InputTypes) -> Pairs:
     return shapes.pairs(value, known["x"].rank)
 
 
 MIRROR_PAD = KernelSpec(
     "MirrorPad",
     ("x",),
-    _mirrored,
+    _infer_mirror_pad,
     attributes={
         "paddings": Attribute(
-            _paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+            _read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
         ),
         "mode": attributes.choice("reflect", "symmetric"),
     },
@@ -155,7 +155,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
             raise ArgumentError(
                 f"{caller}: axis must name {len(shifts)} axes, one per shift, got None"
             )
-        return reshape(_rolled(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
+        return reshape(_roll_along(reshape(tensor, (-1,)), shifts[0], 0), tensor.shape)
     numbers = shapes.as_ints(axis, f"{caller}: axis")
     axes = [shapes.normalize_axis(number, tensor.ndim, f"{caller}: axis") for number in numbers]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
@@ -166,11 +166,11 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
         along = axes[at % len(axes)]
         totals[along] = totals.get(along, 0) + shifts[at % len(shifts)]
     for key, by in totals.items():
-        tensor = _rolled(tensor, by, key)
+        tensor = _roll_along(tensor, by, key)
     return tensor
 
 
-def _rolled(x: Tensor, by: int, axis: int) -> Tensor:
+def _roll_along(x: Tensor, by: int, axis: int) -> Tensor:
     length = x.shape[axis]
     first = -by % length if length else 0  # the element that comes to the front
     if not first:
@@ -201,14 +201,14 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         tensor = reshape(tensor, (-1,))
     at = shapes.normalize_axis(0 if axis is None else axis, tensor.ndim, "repeat: axis")
     length = tensor.shape[at]
-    counts = _counts(repeats, length, f"repeat of {tensor.type}")
+    counts = _count_repetitions(repeats, length, f"repeat of {tensor.type}")
     if isinstance(counts, int):
         return dispatch(REPEAT, tensor, repeats=counts, axis=at)
     places = np.repeat(np.arange(length, dtype=np.int32), counts)
     return gather(tensor, places, axis=at)
 
 
-def _counts(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any]:
+def _count_repetitions(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any]:
     """Return one number of repetitions, or one per element."""
     if hasattr(repeats, "dtype") or isinstance(repeats, list | tuple):
         tensor = as_tensor(repeats, what=f"{caller}: repeats")

@@ -27,16 +27,16 @@ __all__ = [
 ]
 
 
-def _of_two(name: str, accepts: frozenset[DType]) -> KernelSpec:
+def _define_binary(name: str, accepts: frozenset[DType]) -> KernelSpec:
     return KernelSpec(name, ("a", "b"), inference.broadcast, accepts=accepts, promote=("a", "b"))
 
 
-BITWISE_AND = _of_two("BitwiseAnd", dt.INTEGER | dt.BOOL)
-BITWISE_OR = _of_two("BitwiseOr", dt.INTEGER | dt.BOOL)
-BITWISE_XOR = _of_two("BitwiseXor", dt.INTEGER | dt.BOOL)
+BITWISE_AND = _define_binary("BitwiseAnd", dt.INTEGER | dt.BOOL)
+BITWISE_OR = _define_binary("BitwiseOr", dt.INTEGER | dt.BOOL)
+BITWISE_XOR = _define_binary("BitwiseXor", dt.INTEGER | dt.BOOL)
 INVERT = KernelSpec("Invert", ("x",), inference.same, accepts=dt.INTEGER | dt.BOOL)
-LEFT_SHIFT = _of_two("LeftShift", dt.INTEGER)
-RIGHT_SHIFT = _of_two("RightShift", dt.INTEGER)
+LEFT_SHIFT = _define_binary("LeftShift", dt.INTEGER)
+RIGHT_SHIFT = _define_binary("RightShift", dt.INTEGER)
 
 
 @chained

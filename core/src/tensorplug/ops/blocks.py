@@ -22,7 +22,7 @@ __all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to
 Pairs = tuple[tuple[int, int], ...]
 
 
-def _block_shape(value: Any, known: InputTypes) -> tuple[int, ...]:
+def _read_block_shape(value: Any, known: InputTypes) -> tuple[int, ...]:
     block = shapes.as_ints(value)
     rank: int = known["x"].rank
     if any(size < 1 for size in block):
@@ -35,11 +35,13 @@ def _block_shape(value: Any, known: InputTypes) -> tuple[int, ...]:
     return block
 
 
-def _pairs(value: Any, known: InputTypes) -> Pairs:
+def _read_pairs(value: Any, known: InputTypes) -> Pairs:
     return shapes.pairs(value, len(known["block_shape"]))
 
 
-def _to_space(x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs) -> TensorType:
+def _infer_batch_to_space_nd(
+    x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs
+) -> TensorType:
     blocks = prod(block_shape)
     if x.shape[0] % blocks:
         raise ShapeError(f"the batch size {x.shape[0]} is not a multiple of {blocks}")
@@ -59,15 +61,17 @@ _PAIRS_FORM = "tuple of one pair of ints >= 0 per entry of block_shape"
 BATCH_TO_SPACE_ND = KernelSpec(
     "BatchToSpaceND",
     ("x",),
-    _to_space,
+    _infer_batch_to_space_nd,
     attributes={
-        "block_shape": Attribute(_block_shape, form=_BLOCK_FORM),
-        "crops": Attribute(_pairs, form=_PAIRS_FORM),
+        "block_shape": Attribute(_read_block_shape, form=_BLOCK_FORM),
+        "crops": Attribute(_read_pairs, form=_PAIRS_FORM),
     },
 )
 
 
-def _to_batch(x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs) -> TensorType:
+def _infer_space_to_batch_nd(
+    x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs
+) -> TensorType:
     sizes = []
     for axis, (size, block, pair) in enumerate(
         zip(x.shape[1:], block_shape, paddings, strict=False), start=1
@@ -86,10 +90,10 @@ def _to_batch(x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs) -
 SPACE_TO_BATCH_ND = KernelSpec(
     "SpaceToBatchND",
     ("x",),
-    _to_batch,
+    _infer_space_to_batch_nd,
     attributes={
-        "block_shape": Attribute(_block_shape, form=_BLOCK_FORM),
-        "paddings": Attribute(_pairs, form=_PAIRS_FORM),
+        "block_shape": Attribute(_read_block_shape, form=_BLOCK_FORM),
+        "paddings": Attribute(_read_pairs, form=_PAIRS_FORM),
     },
 )
 
@@ -108,7 +112,7 @@ def cells_first(rank: int, block_rank: int) -> tuple[int, ...]:
     return (*cells, 0, *blocks, *range(2 * block_rank + 1, rank + block_rank))
 
 
-def _image(x: TensorType, data_format: str) -> tuple[int, int, int, int]:
+def _unpack_shape(x: TensorType, data_format: str) -> tuple[int, int, int, int]:
     """Return batch, height, width and channels."""
     if x.rank != 4:
         raise ShapeError(f"x must have rank 4, got {x.rank}")
@@ -119,35 +123,35 @@ def _image(x: TensorType, data_format: str) -> tuple[int, int, int, int]:
     return n, height, width, channels
 
 
-def _laid_out(
+def _arrange(
     x: TensorType, n: int, spatial: tuple[int, int], channels: int, how: str
 ) -> TensorType:
     shape = (n, *spatial, channels) if how == "NHWC" else (n, channels, *spatial)
     return TensorType(x.dtype, shape)
 
 
-def _out_of_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
-    n, height, width, channels = _image(x, data_format)
+def _infer_depth_to_space(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
+    n, height, width, channels = _unpack_shape(x, data_format)
     if channels % block_size**2:
         raise ShapeError(f"{channels} channels are not a multiple of {block_size**2}")
     spatial = (height * block_size, width * block_size)
-    return _laid_out(x, n, spatial, channels // block_size**2, data_format)
+    return _arrange(x, n, spatial, channels // block_size**2, data_format)
 
 
-def _into_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
-    n, height, width, channels = _image(x, data_format)
+def _infer_space_to_depth(x: TensorType, *, block_size: int, data_format: str) -> TensorType:
+    n, height, width, channels = _unpack_shape(x, data_format)
     if height % block_size or width % block_size:
         raise ShapeError(f"height {height} and width {width} must be multiples of {block_size}")
     spatial = (height // block_size, width // block_size)
-    return _laid_out(x, n, spatial, channels * block_size**2, data_format)
+    return _arrange(x, n, spatial, channels * block_size**2, data_format)
 
 
 _IN_BLOCKS = {
     "block_size": attributes.integer(at_least=1),
     "data_format": attributes.choice("NHWC", "NCHW", default="NHWC"),
 }
-DEPTH_TO_SPACE = KernelSpec("DepthToSpace", ("x",), _out_of_depth, attributes=_IN_BLOCKS)
-SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _into_depth, attributes=_IN_BLOCKS)
+DEPTH_TO_SPACE = KernelSpec("DepthToSpace", ("x",), _infer_depth_to_space, attributes=_IN_BLOCKS)
+SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _infer_space_to_depth, attributes=_IN_BLOCKS)
 
 
 def depth_moves(
@@ -157,7 +161,7 @@ def depth_moves(
 
     The channels of an image are those of each place in the block, in row-major order.
     """
-    n, height, width, channels = _image(x, data_format)
+    n, height, width, channels = _unpack_shape(x, data_format)
     b = block_size
     if into_depth:
         rows, columns = (height // b, b), (width // b, b)

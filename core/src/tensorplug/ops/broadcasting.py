@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def _longer(s0: TensorType, s1: TensorType) -> TensorType:
+def _infer_broadcast_args(s0: TensorType, s1: TensorType) -> TensorType:
     for name, sizes in (("s0", s0), ("s1", s1)):
         if sizes.rank != 1:
             raise ShapeError(f"{name} must be a vector of sizes, got {sizes}")
@@ -32,7 +32,7 @@ def _longer(s0: TensorType, s1: TensorType) -> TensorType:
 
 
 BROADCAST_ARGS = KernelSpec(
-    "BroadcastArgs", ("s0", "s1"), _longer, accepts=dt.INTEGER, promote=("s0", "s1")
+    "BroadcastArgs", ("s0", "s1"), _infer_broadcast_args, accepts=dt.INTEGER, promote=("s0", "s1")
 )
 
 

@@ -42,8 +42,8 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
     (TensorFlow.js's math.confusionMatrix.)
 
     """
-    true = _classes(labels, "labels")
-    guessed = _classes(predictions, "predictions")
+    true = _read_classes(labels, "labels")
+    guessed = _read_classes(predictions, "predictions")
     if true.shape != guessed.shape:
         raise ShapeError(
             f"confusion_matrix: labels are {true.type}, but predictions {guessed.type}"
@@ -51,7 +51,7 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
     count = shapes.index(num_classes, "confusion_matrix: num_classes")
     if count < 1:
         raise ArgumentError(f"confusion_matrix: num_classes must be positive, got {count}")
-    known = logical_and(_within(true, count), _within(guessed, count))
+    known = logical_and(_mark_within(true, count), _mark_within(guessed, count))
     # One extra place takes the pairs that are not counted.
     places = where(known, true * count + guessed, count * count)
     number = true.shape[0]
@@ -61,7 +61,7 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
     return reshape(slice(counted, (0,), (count * count,)), (count, count))
 
 
-def _classes(x: Any, name: str) -> Tensor:
+def _read_classes(x: Any, name: str) -> Tensor:
     tensor = as_tensor(x, what=f"confusion_matrix: {name}")
     if tensor.ndim != 1:
         raise ShapeError(f"confusion_matrix: {name} must have rank 1, got {tensor.type}")
@@ -70,7 +70,7 @@ def _classes(x: Any, name: str) -> Tensor:
     return astype(tensor, dt.int32)
 
 
-def _within(x: Tensor, count: int) -> Tensor:
+def _mark_within(x: Tensor, count: int) -> Tensor:
     return logical_and(logical_not(less(x, 0)), less(x, count))
 
 

@@ -24,35 +24,35 @@ __all__ = [
 ]
 
 
-def _joined(real: TensorType, imag: TensorType) -> TensorType:
+def _infer_complex(real: TensorType, imag: TensorType) -> TensorType:
     dtype = dt.complex128 if real.dtype is dt.float64 else dt.complex64
     return TensorType(dtype, shapes.broadcast(real.shape, imag.shape))
 
 
-def _part(input: TensorType) -> TensorType:
+def _infer_part(input: TensorType) -> TensorType:
     return TensorType(dt.real_part(input.dtype), input.shape)
 
 
-def _modulus(x: TensorType) -> TensorType:
-    return _part(x)
+def _infer_modulus(x: TensorType) -> TensorType:
+    return _infer_part(x)
 
 
-def _conjugate(x: TensorType) -> TensorType:
+def _infer_conjugate(x: TensorType) -> TensorType:
     return x
 
 
 COMPLEX = KernelSpec(
     "Complex",
     ("real", "imag"),
-    _joined,
+    _infer_complex,
     accepts=dt.REAL,
     promote=("real", "imag"),
     inexact=True,
 )
-REAL = KernelSpec("Real", ("input",), _part, accepts=dt.NUMERIC, promote=("input",))
-IMAG = KernelSpec("Imag", ("input",), _part, accepts=dt.NUMERIC, promote=("input",))
-COMPLEX_ABS = KernelSpec("ComplexAbs", ("x",), _modulus, accepts=dt.COMPLEX, promote=("x",))
-CONJ = KernelSpec("Conj", ("x",), _conjugate, accepts=dt.NUMERIC, promote=("x",))
+REAL = KernelSpec("Real", ("input",), _infer_part, accepts=dt.NUMERIC, promote=("input",))
+IMAG = KernelSpec("Imag", ("input",), _infer_part, accepts=dt.NUMERIC, promote=("input",))
+COMPLEX_ABS = KernelSpec("ComplexAbs", ("x",), _infer_modulus, accepts=dt.COMPLEX, promote=("x",))
+CONJ = KernelSpec("Conj", ("x",), _infer_conjugate, accepts=dt.NUMERIC, promote=("x",))
 
 
 def complex(real: Any, imag: Any, /) -> Tensor:

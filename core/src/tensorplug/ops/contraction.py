@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def _equation(value: Any, known: InputTypes) -> str:
+def _read_equation(value: Any, known: InputTypes) -> str:
     """Return the equation with its result written out and letters for the ellipsis."""
     if not isinstance(value, str):
         raise ArgumentError(f"must be a string such as 'ij,jk->ik', got {value!r}")
@@ -35,7 +35,7 @@ def _equation(value: Any, known: InputTypes) -> str:
     if len(inputs) != len(operands):
         raise ArgumentError(f"{value!r} has terms for {len(inputs)} operands, got {len(operands)}")
     covered = [
-        _covered(term, operand, at)
+        _count_covered(term, operand, at)
         for term, operand, at in zip(inputs, operands, range(len(inputs)), strict=True)
     ]
     free = [letter for letter in ascii_letters if letter not in text]
@@ -48,7 +48,7 @@ def _equation(value: Any, known: InputTypes) -> str:
         term.replace("...", dots[len(dots) - count :])
         for term, count in zip(inputs, covered, strict=True)
     ]
-    out = right.replace("...", dots) if arrow else dots + _implied(left)
+    out = right.replace("...", dots) if arrow else dots + _list_implied(left)
     _check_out(out, spelled, value)
     if arrow and dots and "..." not in right:
         raise ArgumentError(
@@ -68,7 +68,7 @@ def _check_term(term: str, equation: str) -> None:
         )
 
 
-def _covered(term: str, operand: TensorType, at: int) -> int:
+def _count_covered(term: str, operand: TensorType, at: int) -> int:
     """Return the number of axes of the ellipsis in ``term``."""
     letters = len(term.replace("...", ""))
     free = operand.rank - letters
@@ -80,7 +80,7 @@ def _covered(term: str, operand: TensorType, at: int) -> int:
     return free
 
 
-def _implied(left: str) -> str:
+def _list_implied(left: str) -> str:
     """Return the labels that occur once, in alphabetical order."""
     return "".join(
         sorted(ascii_letter for ascii_letter in ascii_letters if left.count(ascii_letter) == 1)
@@ -95,7 +95,7 @@ def _check_out(out: str, inputs: Sequence[str], equation: str) -> None:
             raise ArgumentError(f"{equation!r}: the result names {label!r}, but no operand does")
 
 
-def _einsum(xs: list[TensorType], *, equation: str) -> TensorType:
+def _infer_einsum(xs: list[TensorType], *, equation: str) -> TensorType:
     labelled, out = terms(equation)
     sizes = label_sizes(labelled, [x.shape for x in xs])
     return TensorType(xs[0].dtype, tuple(sizes[label] for label in out))
@@ -104,10 +104,10 @@ def _einsum(xs: list[TensorType], *, equation: str) -> TensorType:
 EINSUM = KernelSpec(
     "Einsum",
     ("xs[]",),
-    _einsum,
+    _infer_einsum,
     attributes={
         "equation": Attribute(
-            _equation, form="str without spaces or ellipsis, such as 'ij,jk->ik'"
+            _read_equation, form="str without spaces or ellipsis, such as 'ij,jk->ik'"
         )
     },
     accepts=dt.NUMERIC,

@@ -102,14 +102,16 @@ def contraction(equation: str, operands: Sequence[Shape]) -> Contraction:
     """Return the steps of a canonical ``equation`` for operands of these shapes."""
     labelled, out = terms(equation)
     sizes = label_sizes(labelled, operands)
-    kept = [_kept(labels, shape, sizes) for labels, shape in zip(labelled, operands, strict=True)]
+    kept = [
+        _keep_axes(labels, shape, sizes) for labels, shape in zip(labelled, operands, strict=True)
+    ]
     reduced = tuple(
-        _reduced(axes, labels, shape, _others([left for _, left in kept], at) + out)
+        _reduce_operand(axes, labels, shape, _collect_others([left for _, left in kept], at) + out)
         for at, ((axes, labels), shape) in enumerate(zip(kept, operands, strict=True))
     )
     made = [operand.labels for operand in reduced]
     joins: list[Join] = []
-    pairs = _pairs(made, out, sizes)
+    pairs = _choose_pairs(made, out, sizes)
     waiting = dict(enumerate(made))
     for at, (left, right) in enumerate(pairs):
         pair = waiting.pop(left), waiting.pop(right)
@@ -122,17 +124,17 @@ def contraction(equation: str, operands: Sequence[Shape]) -> Contraction:
     return Contraction(reduced, tuple(joins), None if last == out else perm)
 
 
-def _others(labelled: Sequence[str], at: int) -> str:
+def _collect_others(labelled: Sequence[str], at: int) -> str:
     return "".join(labels for index, labels in enumerate(labelled) if index != at)
 
 
-def _kept(labels: str, shape: Shape, sizes: Mapping[str, int]) -> tuple[list[int], str]:
+def _keep_axes(labels: str, shape: Shape, sizes: Mapping[str, int]) -> tuple[list[int], str]:
     """Return the axes that are not broadcast, and their labels."""
     axes = [axis for axis, label in enumerate(labels) if shape[axis] == sizes[label]]
     return axes, "".join(labels[axis] for axis in axes)
 
 
-def _reduced(axes: list[int], labels: str, shape: Shape, needed: str) -> Reduced:
+def _reduce_operand(axes: list[int], labels: str, shape: Shape, needed: str) -> Reduced:
     squeezed = tuple(shape[axis] for axis in axes) if len(axes) < len(shape) else None
     left = list(labels)
     diagonals = []
@@ -158,7 +160,7 @@ def _join(
     common = [label for label in pair[0] if label in pair[1]]
     inner = [label for label in common if label not in needed]
     if not inner:
-        return _elementwise(positions, pair, out, sizes)
+        return _join_elementwise(positions, pair, out, sizes)
     order = out or pair[0]
     batch = sorted((label for label in common if label in needed), key=order.index)
     rows = [label for label in pair[0] if label not in common]
@@ -171,14 +173,14 @@ def _join(
     return Join(
         *positions,
         True,  # noqa: FBT003  # a field
-        _matrices(pair[0], (batch, rows, inner), sizes),
-        _matrices(pair[1], (batch, inner, columns), sizes),
+        _arrange_matrices(pair[0], (batch, rows, inner), sizes),
+        _arrange_matrices(pair[1], (batch, inner, columns), sizes),
         None if len(rows) == len(columns) == 1 else tuple(sizes[label] for label in labels),
         labels,
     )
 
 
-def _matrices(
+def _arrange_matrices(
     labels: str, groups: tuple[list[str], list[str], list[str]], sizes: Mapping[str, int]
 ) -> Arranged:
     """Return the steps that make matrices of an operand: [batch, rows, columns]."""
@@ -197,7 +199,7 @@ def _matrices(
     )
 
 
-def _elementwise(
+def _join_elementwise(
     positions: tuple[int, int], pair: tuple[str, str], out: str, sizes: Mapping[str, int]
 ) -> Join:
     labels = "".join(dict.fromkeys(out or pair[0] + pair[1]))
@@ -221,17 +223,17 @@ def _elementwise(
 Pairs = list[tuple[int, int]]
 
 
-def _pairs(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+def _choose_pairs(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     if len(made) <= _EXACT:
-        return _cheapest(made, out, sizes)
-    return _greedy(made, out, sizes)
+        return _find_cheapest(made, out, sizes)
+    return _join_greedily(made, out, sizes)
 
 
-def _cost(labels: set[str], sizes: Mapping[str, int]) -> int:
+def _estimate_cost(labels: set[str], sizes: Mapping[str, int]) -> int:
     return prod(sizes[label] for label in labels)
 
 
-def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+def _find_cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     """Return the joins with the fewest multiplications, by dynamic programming over subsets."""
     count = len(made)
     sets = [set(labels) for labels in made]
@@ -247,7 +249,7 @@ def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     labels = {subset: kept(subset) for subset in range(1, full + 1)}
     for at in range(count):
         labels[1 << at] = sets[at]
-    split = _best_splits(labels, sizes)
+    split = _find_best_splits(labels, sizes)
     pairs: Pairs = []
 
     def build(subset: int) -> int:
@@ -261,7 +263,7 @@ def _cheapest(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     return pairs
 
 
-def _best_splits(
+def _find_best_splits(
     labels: Mapping[int, set[str]], sizes: Mapping[str, int]
 ) -> dict[int, tuple[int, int]]:
     """Return the best split in two parts for each subset of two or more operands.
@@ -276,7 +278,7 @@ def _best_splits(
             costs[subset] = 0
         while part:
             rest = subset ^ part
-            cost = costs[part] + costs[rest] + _cost(labels[part] | labels[rest], sizes)
+            cost = costs[part] + costs[rest] + _estimate_cost(labels[part] | labels[rest], sizes)
             if part > rest and (
                 subset not in split or cost < costs[subset]
             ):  # count each split once
@@ -285,7 +287,7 @@ def _best_splits(
     return split
 
 
-def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
+def _join_greedily(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
     """Join pairs repeatedly: first those whose product is smallest relative to themselves."""
     waiting = {at: set(labels) for at, labels in enumerate(made)}
     pairs: Pairs = []
@@ -298,8 +300,12 @@ def _greedy(made: Sequence[str], out: str, sizes: Mapping[str, int]) -> Pairs:
                 needed = set(out).union(
                     *(others for key, others in waiting.items() if key not in (left, right))
                 )
-                grown = _cost((a | b) & needed, sizes) - _cost(a, sizes) - _cost(b, sizes)
-                ranked.append((grown, _cost(a | b, sizes), left, right, (a | b) & needed))
+                grown = (
+                    _estimate_cost((a | b) & needed, sizes)
+                    - _estimate_cost(a, sizes)
+                    - _estimate_cost(b, sizes)
+                )
+                ranked.append((grown, _estimate_cost(a | b, sizes), left, right, (a | b) & needed))
         *_, left, right, result = min(ranked, key=lambda join: join[:4])
         del waiting[left], waiting[right]
         waiting[len(made) + len(pairs)] = result

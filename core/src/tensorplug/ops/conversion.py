@@ -46,7 +46,7 @@ def asarray(
     """
     wanted = None if dtype is None else dt.of(dtype, "asarray")
     if copy is False and not hasattr(obj, "_placement"):
-        return _borrowed(obj, wanted, device)
+        return _borrow(obj, wanted, device)
     if _stays(obj, wanted, device):
         return run_near(obj, None, lambda: identity(obj)) if copy else obj
     tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
@@ -66,7 +66,7 @@ def _stays(obj: Any, dtype: DType | None, device: str | None) -> bool:
     return dtype in (None, obj.dtype) and device in (None, obj.device)
 
 
-def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
+def _borrow(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
     """Return a tensor over the memory of an array, or of another object with a buffer.
 
     The tensor shows later writes of the owner, as with ``from_dlpack``.
@@ -81,20 +81,20 @@ def _borrowed(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
         array = np.asarray(obj, copy=False)
     except ValueError:
         why = f"a {type(obj).__name__} has no memory that a tensor could share"
-        raise CopyNeededError(_refusal(why)) from None
+        raise CopyNeededError(_explain_refusal(why)) from None
     own = dt.of(array.dtype, "asarray")
     if own is dt.string:
-        raise CopyNeededError(_refusal("tensors lay strings out differently"))
+        raise CopyNeededError(_explain_refusal("tensors lay strings out differently"))
     if dtype not in (None, own):
-        raise CopyNeededError(_refusal(f"it is {own}, not {dtype}"))
+        raise CopyNeededError(_explain_refusal(f"it is {own}, not {dtype}"))
     if array.dtype != own.numpy or not array.flags.aligned:
         why = f"its elements ({array.dtype.str!r}) are not in this machine's layout"
-        raise CopyNeededError(_refusal(why))
+        raise CopyNeededError(_explain_refusal(why))
     context = current_context()
     return engine_of(context).convert(
         context, array, None, "asarray: obj", device=device, copy=False
     )
 
 
-def _refusal(why: str) -> str:
+def _explain_refusal(why: str) -> str:
     return f"asarray: obj must be copied, since {why}; leave copy=False out"

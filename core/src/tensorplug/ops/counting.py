@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["bincount", "dense_bincount", "unsorted_segment_sum"]
 
 
-def _segments(x: TensorType, segment_ids: TensorType, *, num_segments: int) -> TensorType:
+def _infer_unsorted_segment_sum(
+    x: TensorType, segment_ids: TensorType, *, num_segments: int
+) -> TensorType:
     if x.shape[: segment_ids.rank] != segment_ids.shape:
         raise ShapeError(
             f"the shape of x must begin with that of segment_ids, {list(segment_ids.shape)}"
@@ -27,13 +29,13 @@ def _segments(x: TensorType, segment_ids: TensorType, *, num_segments: int) -> T
 UNSORTED_SEGMENT_SUM = KernelSpec(
     "UnsortedSegmentSum",
     ("x", "segment_ids"),
-    _segments,
+    _infer_unsorted_segment_sum,
     attributes={"num_segments": attributes.integer(at_least=0)},
     accepts={"x": dt.NUMERIC, "segment_ids": dt.INTEGER},
 )
 
 
-def _weighed(x: TensorType, weights: TensorType | None) -> dt.DType:
+def _infer_dtype(x: TensorType, weights: TensorType | None) -> dt.DType:
     """Return the dtype of the counts, which is that of the weights."""
     if weights is None:
         return dt.default_int
@@ -42,29 +44,29 @@ def _weighed(x: TensorType, weights: TensorType | None) -> dt.DType:
     return weights.dtype
 
 
-def _bins(x: TensorType, weights: TensorType | None, *, size: int) -> TensorType:
-    return TensorType(_weighed(x, weights), (size,))
+def _infer_bincount(x: TensorType, weights: TensorType | None, *, size: int) -> TensorType:
+    return TensorType(_infer_dtype(x, weights), (size,))
 
 
 BINCOUNT = KernelSpec(
     "Bincount",
     ("x", "weights?"),
-    _bins,
+    _infer_bincount,
     attributes={"size": attributes.integer(at_least=0)},
     accepts={"x": dt.INTEGER, "weights": dt.NUMERIC},
 )
 
 
-def _dense_bins(x: TensorType, weights: TensorType | None, *, size: int) -> TensorType:
+def _infer_dense_bincount(x: TensorType, weights: TensorType | None, *, size: int) -> TensorType:
     if x.rank not in (1, 2):
         raise ShapeError(f"x must have rank 1 or 2, got rank {x.rank}")
-    return TensorType(_weighed(x, weights), (*x.shape[:-1], size))
+    return TensorType(_infer_dtype(x, weights), (*x.shape[:-1], size))
 
 
 DENSE_BINCOUNT = KernelSpec(
     "DenseBincount",
     ("x", "weights?"),
-    _dense_bins,
+    _infer_dense_bincount,
     attributes={
         "size": attributes.integer(at_least=0),
         "binary_output": attributes.flag(default=False),
@@ -122,7 +124,7 @@ def bincount(
         raise ArgumentError(
             f"bincount: size and minlength exclude each other, got {size!r} and {least}"
         )
-    x, size = _sized(x, size, "bincount", least)
+    x, size = _choose_size(x, size, "bincount", least)
     return dispatch(BINCOUNT, x, weights, size=size)
 
 
@@ -146,11 +148,11 @@ def dense_bincount(
     (TensorFlow's DenseBincount.)
 
     """
-    x, size = _sized(x, size, "dense_bincount")
+    x, size = _choose_size(x, size, "dense_bincount")
     return dispatch(DENSE_BINCOUNT, x, weights, size=size, binary_output=binary_output)
 
 
-def _sized(x: Any, size: int | None, caller: str, least: int = 0) -> tuple[Any, int]:
+def _choose_size(x: Any, size: int | None, caller: str, least: int = 0) -> tuple[Any, int]:
     """Return ``x`` and the number of counts: ``size`` or the number needed, at least ``least``."""
     if size is not None:
         return x, size

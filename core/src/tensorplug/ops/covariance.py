@@ -42,8 +42,8 @@ def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
     Source: NumPy's cov; the name of the correction is the array API standard's.
 
     """
-    tensor = _rows(x, "cov")
-    result = _covariances(tensor, correction, "cov")
+    tensor = _read_rows(x, "cov")
+    result = _compute_covariances(tensor, correction, "cov")
     return result if tensor.ndim > 1 else reshape(result, ())
 
 
@@ -52,21 +52,21 @@ def corrcoef(x: Any, /) -> Tensor:
 
     Shapes and errors are the same. The correlations of a constant variable are NaN.
     """
-    tensor = _rows(x, "corrcoef")
-    covariances = _covariances(tensor, 0.0, "corrcoef")
+    tensor = _read_rows(x, "corrcoef")
+    covariances = _compute_covariances(tensor, 0.0, "corrcoef")
     spread = sqrt(real(diagonal(covariances)))
     result = covariances / expand_dims(spread, -1) / expand_dims(spread, -2)
     return result if tensor.ndim > 1 else reshape(result, ())
 
 
-def _rows(x: Any, caller: str) -> Tensor:
+def _read_rows(x: Any, caller: str) -> Tensor:
     tensor = inexact(x, f"{caller}: x")
     if not tensor.ndim:
         raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
     return tensor
 
 
-def _covariances(x: Tensor, correction: float, caller: str) -> Tensor:
+def _compute_covariances(x: Tensor, correction: float, caller: str) -> Tensor:
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
     rows = x if x.ndim > 1 else reshape(x, (1, *x.shape))

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def _fill(*, shape: Shape, value: Scalar | str, dtype: DType) -> TensorType:
+def _infer_fill(*, shape: Shape, value: Scalar | str, dtype: DType) -> TensorType:
     if isinstance(value, str):
         if dtype is not dt.string:
             raise DTypeError(f"{value!r} cannot become {dtype}")
@@ -46,11 +46,11 @@ def _fill(*, shape: Shape, value: Scalar | str, dtype: DType) -> TensorType:
     return TensorType(dtype, shape)
 
 
-def _constant(value: Any, known: InputTypes) -> Any:
+def _read_constant(value: Any, known: InputTypes) -> Any:
     return str(value) if isinstance(value, str) else attributes.number().canonical(value, known)
 
 
-def _dtype_of_value(known: InputTypes) -> DType:
+def _choose_dtype(known: InputTypes) -> DType:
     value = known["value"]
     return dt.string if isinstance(value, str) else dt.of_scalar(value, None)
 
@@ -58,11 +58,11 @@ def _dtype_of_value(known: InputTypes) -> DType:
 FILL = KernelSpec(
     "Fill",
     (),
-    _fill,
+    _infer_fill,
     attributes={
         "shape": attributes.shape(),
-        "value": Attribute(_constant, form="bool, int, float, complex or str"),
-        "dtype": attributes.optional(attributes.dtype(), _dtype_of_value),
+        "value": Attribute(_read_constant, form="bool, int, float, complex or str"),
+        "dtype": attributes.optional(attributes.dtype(), _choose_dtype),
     },
 )
 
@@ -83,20 +83,20 @@ def range_length(start: float, stop: float, step: float) -> int:
     return max(0, ceil((stop - start) / step))
 
 
-def _ends(start: float, stop: float, step: float) -> tuple[float, ...]:
+def _find_ends(start: float, stop: float, step: float) -> tuple[float, ...]:
     """Return the first and the last number of a range, or () if it is empty."""
     count = range_length(start, stop, step)
     return (start, start + step * (count - 1)) if count else ()
 
 
-def _range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
-    for end in _ends(start, stop, step):
+def _infer_range(*, start: float, stop: float, step: float, dtype: DType) -> TensorType:
+    for end in _find_ends(start, stop, step):
         if dtype in dt.INTEGER:  # all numbers between them fit too
             dt.check_number(trunc(end), dtype)
     return TensorType(dtype, (range_length(start, stop, step),))
 
 
-def _step(value: Any, known: InputTypes) -> Any:
+def _read_step(value: Any, known: InputTypes) -> Any:
     """Return the step. The default, 1, becomes -1 if the range descends."""
     step = attributes.number().canonical(value, known)
     start, stop = known["start"], known["stop"]
@@ -107,17 +107,17 @@ def _step(value: Any, known: InputTypes) -> Any:
 RANGE = KernelSpec(
     "Range",
     (),
-    _range,
+    _infer_range,
     attributes={
         "start": attributes.number(),
         "stop": attributes.number(),
-        "step": Attribute(_step, 1, "int, float or complex; 1 becomes -1 where stop < start"),
+        "step": Attribute(_read_step, 1, "int, float or complex; 1 becomes -1 where stop < start"),
         "dtype": attributes.dtype("float32"),
     },
 )
 
 
-def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
+def _infer_lin_space(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorType:
     if dtype not in dt.INEXACT:
         raise DTypeError(f"dtype must be floating or complex, got {dtype}")
     for bound in (start, stop):
@@ -128,7 +128,7 @@ def _linspace(*, start: Scalar, stop: Scalar, num: int, dtype: DType) -> TensorT
 LIN_SPACE = KernelSpec(
     "LinSpace",
     (),
-    _linspace,
+    _infer_lin_space,
     attributes={
         "start": attributes.number(),
         "stop": attributes.number(),
@@ -139,7 +139,7 @@ LIN_SPACE = KernelSpec(
 )
 
 
-def _eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
+def _infer_eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
     if dtype is dt.string:
         raise DTypeError("dtype must not be string: an identity matrix contains numbers")
     return TensorType(dtype, (n_rows, n_cols))
@@ -148,7 +148,7 @@ def _eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
 EYE = KernelSpec(
     "Eye",
     (),
-    _eye,
+    _infer_eye,
     attributes={
         "n_rows": attributes.integer(at_least=0),
         "n_cols": attributes.optional(
@@ -210,38 +210,38 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return zeros with the shape of ``x``, and by default with its dtype and device."""
-    return _like(x, 0, dtype, device, "zeros_like")
+    return _fill_like(x, 0, dtype, device, "zeros_like")
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return ones with the shape of ``x``, and by default with its dtype and device."""
-    return _like(x, 1, dtype, device, "ones_like")
+    return _fill_like(x, 1, dtype, device, "ones_like")
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Return zeros, as ``zeros_like`` does."""
-    return _like(x, 0, dtype, device, "empty_like")
+    return _fill_like(x, 0, dtype, device, "empty_like")
 
 
 def full_like(
     x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
 ) -> Tensor:
     """Return a filled tensor with the shape of ``x``, and by default with its dtype and device."""
-    shape, own = _type_of(x, "full_like")
+    shape, own = _look_up_type(x, "full_like")
     wanted = own if dtype is None else dt.of(dtype, "full_like")
     return run_near(x, device, lambda: full(shape, fill_value, dtype=wanted))
 
 
-def _like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
+def _fill_like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
     if dtype is None and device is None:
         spec = ONES_LIKE if value else ZEROS_LIKE
         return run_near(x, None, lambda: dispatch_unary(spec, x))
-    shape, own = _type_of(x, caller)
+    shape, own = _look_up_type(x, caller)
     wanted = own if dtype is None else dt.of(dtype, caller)
     return run_near(x, device, lambda: full(shape, value, dtype=wanted))
 
 
-def _type_of(x: Any, caller: str) -> tuple[Shape, DType]:
+def _look_up_type(x: Any, caller: str) -> tuple[Shape, DType]:
     """Return shape and dtype of ``x`` without transferring a live tensor."""
     there = getattr(x, "_placement", None)
     if there is None or there.device is None:
@@ -268,15 +268,15 @@ def arange(
         ArgumentError: the step is 0, or a number does not fit into ``dtype``.
 
     """
-    start, stop, step = _number(start), _number(stop), _number(step)
+    start, stop, step = _read_number(start), _read_number(stop), _read_number(step)
     first, last = (0, start) if stop is None else (start, stop)
-    wanted = _range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
+    wanted = _choose_range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
     if _is_real(first) and _is_real(last) and _is_real(step) and step > 0 and last < first:
         return zeros((0,), dtype=wanted, device=device)  # the kernel would count down
     return run_on(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
 
 
-def _number(value: Any) -> Any:
+def _read_number(value: Any) -> Any:
     held = hasattr(value, "_placement") or isinstance(value, np.ndarray)
     return value.item() if held and not value.ndim else value
 
@@ -285,12 +285,12 @@ def _is_real(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating)
 
 
-def _range_dtype(*numbers: Any) -> DType:
+def _choose_range_dtype(*numbers: Any) -> DType:
     if not all(isinstance(number, int | np.integer) for number in numbers):
         return dt.default_float
     start, stop, step = map(int, numbers)
     limits = np.iinfo(dt.default_int.name)
-    ends = _ends(start, stop, step) if step else ()  # the op rejects a step of 0
+    ends = _find_ends(start, stop, step) if step else ()  # the op rejects a step of 0
     fits = all(limits.min <= end <= limits.max for end in ends)
     return dt.default_int if fits else dt.int64
 

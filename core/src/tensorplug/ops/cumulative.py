@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def _running(x: TensorType) -> TensorType:
+def _infer_running(x: TensorType) -> TensorType:
     return TensorType(dt.default_int if x.dtype is dt.bool_ else x.dtype, x.shape)
 
 
@@ -41,8 +41,8 @@ _ATTRIBUTES = {
     "exclusive": attributes.flag(default=False),
     "reverse": attributes.flag(default=False),
 }
-CUMSUM = KernelSpec("Cumsum", ("x",), _running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
-CUMPROD = KernelSpec("Cumprod", ("x",), _running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
+CUMSUM = KernelSpec("Cumsum", ("x",), _infer_running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
+CUMPROD = KernelSpec("Cumprod", ("x",), _infer_running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
 
 
 @chained
@@ -94,8 +94,8 @@ def cumulative_sum(
 
     """
     wide = accumulable(x, dtype, "cumulative_sum")
-    result = _cumulative(CUMSUM, "cumulative_sum", wide, axis)
-    return _begun(result, axis, 0) if include_initial else result
+    result = _accumulate(CUMSUM, "cumulative_sum", wide, axis)
+    return _prepend_initial(result, axis, 0) if include_initial else result
 
 
 def cumulative_prod(
@@ -106,8 +106,8 @@ def cumulative_prod(
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
     """
     wide = accumulable(x, dtype, "cumulative_prod")
-    result = _cumulative(CUMPROD, "cumulative_prod", wide, axis)
-    return _begun(result, axis, 1) if include_initial else result
+    result = _accumulate(CUMPROD, "cumulative_prod", wide, axis)
+    return _prepend_initial(result, axis, 1) if include_initial else result
 
 
 def cumulative_log_sum_exp(
@@ -133,29 +133,29 @@ def cumulative_log_sum_exp(
     """
     caller = "cumulative_log_sum_exp"
     tensor = floating(x, f"{caller}: x")
-    at = _along(tensor, axis, caller)
+    at = _choose_axis(tensor, axis, caller)
     result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
-    return _begun(result, at, -inf) if include_initial else result
+    return _prepend_initial(result, at, -inf) if include_initial else result
 
 
-def _cumulative(spec: KernelSpec, caller: str, x: Any, axis: int | None) -> Tensor:
+def _accumulate(spec: KernelSpec, caller: str, x: Any, axis: int | None) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
-    return dispatch(spec, tensor, axis=_along(tensor, axis, caller))
+    return dispatch(spec, tensor, axis=_choose_axis(tensor, axis, caller))
 
 
-def _along(tensor: Tensor, axis: int | None, caller: str) -> int:
+def _choose_axis(tensor: Tensor, axis: int | None, caller: str) -> int:
     if axis is None and tensor.ndim > 1:
         raise ArgumentError(f"{caller}: axis is required for rank above 1, got x of {tensor.type}")
-    return _axis(tensor, 0 if axis is None else axis, caller)
+    return _normalize_axis(tensor, 0 if axis is None else axis, caller)
 
 
-def _begun(result: Tensor, axis: int | None, initial: float) -> Tensor:
+def _prepend_initial(result: Tensor, axis: int | None, initial: float) -> Tensor:
     at = shapes.normalize_axis(axis or 0, result.ndim)
     first = (*result.shape[:at], 1, *result.shape[at + 1 :])
     return concat([full(first, initial, dtype=result.dtype), result], axis=at)
 
 
-def _axis(tensor: Tensor, axis: int, caller: str) -> int:
+def _normalize_axis(tensor: Tensor, axis: int, caller: str) -> int:
     if not tensor.ndim:
         raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
     return shapes.normalize_axis(axis, tensor.ndim, f"{caller}: axis")
@@ -183,22 +183,25 @@ def diff(
 
     """
     tensor = as_tensor(x, what="diff: x")
-    at = _axis(tensor, axis, "diff")
+    at = _normalize_axis(tensor, axis, "diff")
     times = shapes.index(n, "diff: n")
     if times < 0:
         raise ArgumentError(f"diff: n must not be negative, got {times}")
-    ends = [_end(prepend, tensor, at, "diff: prepend"), _end(append, tensor, at, "diff: append")]
+    ends = [
+        _read_end(prepend, tensor, at, "diff: prepend"),
+        _read_end(append, tensor, at, "diff: append"),
+    ]
     parts = [part for part in (ends[0], tensor, ends[1]) if part is not None]
     result = concat(parts, axis=at) if len(parts) > 1 else tensor
     for _ in range(min(times, result.shape[at])):
         count = result.shape[at] - 1
-        later, earlier = (_part(result, at, first, count) for first in (1, 0))
+        later, earlier = (_take_part(result, at, first, count) for first in (1, 0))
         differ = not_equal if result.dtype is dt.bool_ else subtract
         result = differ(later, earlier)
     return result
 
 
-def _end(value: Any, x: Tensor, axis: int, what: str) -> Tensor | None:
+def _read_end(value: Any, x: Tensor, axis: int, what: str) -> Tensor | None:
     if value is None:
         return None
     tensor = as_tensor(value, x.dtype if isinstance(value, int | float) else None, what=what)
@@ -207,7 +210,7 @@ def _end(value: Any, x: Tensor, axis: int, what: str) -> Tensor | None:
     return broadcast_to(tensor, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
-def _part(x: Tensor, axis: int, first: int, count: int) -> Tensor:
+def _take_part(x: Tensor, axis: int, first: int, count: int) -> Tensor:
     begin, size = [0] * x.ndim, list(x.shape)
     begin[axis], size[axis] = first, count
     return slice(x, begin, size)

@@ -16,24 +16,26 @@ if TYPE_CHECKING:
 __all__ = ["diag", "tril", "triu"]
 
 
-def _doubled(x: TensorType) -> TensorType:
+def _infer_diag(x: TensorType) -> TensorType:
     return TensorType(x.dtype, x.shape * 2)
 
 
-DIAG = KernelSpec("Diag", ("x",), _doubled)
+DIAG = KernelSpec("Diag", ("x",), _infer_diag)
 
 
-def _of_matrices(x: TensorType) -> TensorType:
+def _infer_triangle(x: TensorType) -> TensorType:
     if x.rank < 2:
         raise ShapeError(f"x must have at least rank 2, got rank {x.rank}")
     return x
 
 
-def _band(input: TensorType, num_lower: TensorType, num_upper: TensorType) -> TensorType:
+def _infer_matrix_band_part(
+    input: TensorType, num_lower: TensorType, num_upper: TensorType
+) -> TensorType:
     for name, limit in (("num_lower", num_lower), ("num_upper", num_upper)):
         if limit.size != 1:
             raise ShapeError(f"{name} must be one number, got {limit}")
-    return _of_matrices(input)
+    return _infer_triangle(input)
 
 
 _COUNTS = dt.INTEGER - {dt.uint64}  # which has no common dtype with signed differences
@@ -41,7 +43,7 @@ _COUNTS = dt.INTEGER - {dt.uint64}  # which has no common dtype with signed diff
 MATRIX_BAND_PART = KernelSpec(
     "MatrixBandPart",
     ("input", "num_lower", "num_upper"),
-    _band,
+    _infer_matrix_band_part,
     accepts={"input": dt.FIXED, "num_lower": _COUNTS, "num_upper": _COUNTS},
 )
 
@@ -49,7 +51,7 @@ MATRIX_BAND_PART = KernelSpec(
 TRIANGLE = KernelSpec(
     "Triangle",
     ("x",),
-    _of_matrices,
+    _infer_triangle,
     attributes={"upper": attributes.flag(default=False), "k": attributes.integer(0)},
     accepts=dt.FIXED,
 )

@@ -114,7 +114,7 @@ SQUARED_DIFFERENCE = KernelSpec(
 )
 
 
-def _total(xs: list[TensorType]) -> TensorType:
+def _infer_add_n(xs: list[TensorType]) -> TensorType:
     if not xs:
         raise ArgumentError("xs is empty")
     for x in xs[1:]:
@@ -123,26 +123,26 @@ def _total(xs: list[TensorType]) -> TensorType:
     return xs[0]
 
 
-ADD_N = KernelSpec("AddN", ("xs[]",), _total, accepts=dt.NUMERIC, promote=("xs",))
+ADD_N = KernelSpec("AddN", ("xs[]",), _infer_add_n, accepts=dt.NUMERIC, promote=("xs",))
 
 
-def _cast(x: TensorType, *, dtype: DType) -> TensorType:
+def _infer_cast(x: TensorType, *, dtype: DType) -> TensorType:
     return TensorType(dtype, x.shape)
 
 
 CAST = KernelSpec(
-    "Cast", ("x",), _cast, attributes={"dtype": attributes.dtype()}, accepts=dt.FIXED
+    "Cast", ("x",), _infer_cast, attributes={"dtype": attributes.dtype()}, accepts=dt.FIXED
 )
 
 
-def _select(condition: TensorType, t: TensorType, e: TensorType) -> TensorType:
+def _infer_select(condition: TensorType, t: TensorType, e: TensorType) -> TensorType:
     return TensorType(t.dtype, shapes.broadcast(condition.shape, t.shape, e.shape))
 
 
 SELECT = KernelSpec(
     "Select",
     ("condition", "t", "e"),
-    _select,
+    _infer_select,
     accepts={"condition": dt.BOOL},
     promote=("t", "e"),
 )

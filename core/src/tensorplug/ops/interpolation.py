@@ -50,13 +50,13 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) 
     first, last = gather(places, 0), gather(places, -1)
     # Outside, an infinite distance must not be multiplied by the slope.
     inside = where(at < first, first, where(at > last, last, at))
-    result = _on_the_line(inside, places, values)
+    result = _interpolate(inside, places, values)
     if left is not None:
         result = where(at < first, left, result)
     return result if right is None else where(at > last, right, result)
 
 
-def _on_the_line(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+def _interpolate(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
     """Return the values for ``x`` between the first and the last point."""
     after = minimum(searchsorted(places, x, side="right"), places.shape[0] - 1)
     before = maximum(after - 1, 0)

@@ -55,10 +55,10 @@ def compute_weighted_loss(
         ShapeError: the weights do not broadcast to the losses.
 
     """
-    return _reduced(_numbers(losses, "compute_weighted_loss: losses"), weights, reduction)
+    return _reduce(_read_numbers(losses, "compute_weighted_loss: losses"), weights, reduction)
 
 
-def _reduced(
+def _reduce(
     losses: Tensor, weights: Any, how: str, caller: str = "compute_weighted_loss"
 ) -> Tensor:
     if how not in _REDUCTIONS:
@@ -68,7 +68,7 @@ def _reduced(
         if how == "none":
             return losses
         return total(losses) if how == "sum" else mean(losses)
-    factors = _numbers(weights, f"{caller}: weights")
+    factors = _read_numbers(weights, f"{caller}: weights")
     try:
         spread = broadcast_to(factors, losses.shape)
     except ShapeError:
@@ -85,7 +85,7 @@ def _reduced(
     return result / elementwise.astype(total(counted), result.dtype)
 
 
-def _numbers(value: Any, what: str) -> Tensor:
+def _read_numbers(value: Any, what: str) -> Tensor:
     """Return a tensor of numbers or booleans."""
     tensor = as_tensor(value, what=what)
     if tensor.dtype not in dt.FIXED:
@@ -93,10 +93,12 @@ def _numbers(value: Any, what: str) -> Tensor:
     return tensor
 
 
-def _pair(first: Any, second: Any, caller: str, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
+def _read_pair(
+    first: Any, second: Any, caller: str, names: tuple[str, str]
+) -> tuple[Tensor, Tensor]:
     """Return two tensors of the same shape."""
-    a = _numbers(first, f"{caller}: {names[0]}")
-    b = _numbers(second, f"{caller}: {names[1]}")
+    a = _read_numbers(first, f"{caller}: {names[0]}")
+    b = _read_numbers(second, f"{caller}: {names[1]}")
     if a.shape != b.shape:
         raise ShapeError(
             f"{caller}: {names[0]} and {names[1]} must have the same shape, got {a.type} and "
@@ -118,9 +120,9 @@ def absolute_difference(
         ShapeError: labels and predictions differ in shape, or the weights do not fit.
 
     """
-    wanted, found = _pair(labels, predictions, "absolute_difference", _PREDICTED)
+    wanted, found = _read_pair(labels, predictions, "absolute_difference", _PREDICTED)
     losses = elementwise.abs(wanted - found)
-    return _reduced(losses, weights, reduction, "absolute_difference")
+    return _reduce(losses, weights, reduction, "absolute_difference")
 
 
 def mean_squared_error(
@@ -130,9 +132,9 @@ def mean_squared_error(
 
     Raises: as ``absolute_difference``.
     """
-    wanted, found = _pair(labels, predictions, "mean_squared_error", _PREDICTED)
+    wanted, found = _read_pair(labels, predictions, "mean_squared_error", _PREDICTED)
     losses = elementwise.squared_difference(wanted, found)
-    return _reduced(losses, weights, reduction, "mean_squared_error")
+    return _reduce(losses, weights, reduction, "mean_squared_error")
 
 
 def cosine_distance(
@@ -150,9 +152,9 @@ def cosine_distance(
 
     Raises: as ``absolute_difference``.
     """
-    wanted, found = _pair(labels, predictions, "cosine_distance", _PREDICTED)
+    wanted, found = _read_pair(labels, predictions, "cosine_distance", _PREDICTED)
     losses = 1 - total(wanted * found, axis=axis, keepdims=True)
-    return _reduced(losses, weights, reduction, "cosine_distance")
+    return _reduce(losses, weights, reduction, "cosine_distance")
 
 
 def hinge_loss(
@@ -164,9 +166,9 @@ def hinge_loss(
 
     Raises: as ``absolute_difference``.
     """
-    wanted, found = _pair(labels, predictions, "hinge_loss", _PREDICTED)
+    wanted, found = _read_pair(labels, predictions, "hinge_loss", _PREDICTED)
     losses = activation.relu(1 - (wanted * 2 - 1) * found)
-    return _reduced(losses, weights, reduction, "hinge_loss")
+    return _reduce(losses, weights, reduction, "hinge_loss")
 
 
 def huber_loss(
@@ -185,11 +187,11 @@ def huber_loss(
 
     Raises: as ``absolute_difference``.
     """
-    wanted, found = _pair(labels, predictions, "huber_loss", _PREDICTED)
+    wanted, found = _read_pair(labels, predictions, "huber_loss", _PREDICTED)
     error = elementwise.abs(wanted - found)
     near = elementwise.minimum(error, delta)
     losses = near * near * 0.5 + (error - near) * delta
-    return _reduced(losses, weights, reduction, "huber_loss")
+    return _reduce(losses, weights, reduction, "huber_loss")
 
 
 def log_loss(
@@ -207,10 +209,10 @@ def log_loss(
 
     Raises: as ``absolute_difference``.
     """
-    wanted, p = _pair(labels, predictions, "log_loss", _PREDICTED)
+    wanted, p = _read_pair(labels, predictions, "log_loss", _PREDICTED)
     missed = (1 - wanted) * elementwise.log(1 - p + epsilon)
     losses = -(wanted * elementwise.log(p + epsilon)) - missed
-    return _reduced(losses, weights, reduction, "log_loss")
+    return _reduce(losses, weights, reduction, "log_loss")
 
 
 def sigmoid_cross_entropy(
@@ -230,12 +232,12 @@ def sigmoid_cross_entropy(
 
     Raises: as ``absolute_difference``.
     """
-    y, x = _pair(multi_class_labels, logits, "sigmoid_cross_entropy", _SCORED)
+    y, x = _read_pair(multi_class_labels, logits, "sigmoid_cross_entropy", _SCORED)
     if label_smoothing:
         y = y * (1 - label_smoothing) + label_smoothing * 0.5
     # softplus(x) - x * y; its derivative at 0, too, is sigmoid(x) - y.
     losses = activation.softplus(x) - x * y
-    return _reduced(losses, weights, reduction, "sigmoid_cross_entropy")
+    return _reduce(losses, weights, reduction, "sigmoid_cross_entropy")
 
 
 def softmax_cross_entropy(
@@ -262,10 +264,10 @@ def softmax_cross_entropy(
         ShapeError: the shapes differ or have no axis, or the weights do not fit.
 
     """
-    y, scores = _pair(onehot_labels, logits, "softmax_cross_entropy", _SCORED)
+    y, scores = _read_pair(onehot_labels, logits, "softmax_cross_entropy", _SCORED)
     if not y.shape:
         raise ShapeError("softmax_cross_entropy: labels and logits must have at least rank 1")
     if label_smoothing:
         y = y * (1 - label_smoothing) + label_smoothing / y.shape[-1]
     losses = dispatch(SOFTMAX_CROSS_ENTROPY, y, scores)
-    return _reduced(losses, weights, reduction, "softmax_cross_entropy")
+    return _reduce(losses, weights, reduction, "softmax_cross_entropy")

@@ -26,7 +26,9 @@ __all__ = [
 ]
 
 
-def _matmul(a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool) -> TensorType:
+def _infer_batch_mat_mul(
+    a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool
+) -> TensorType:
     if a.rank < 2 or b.rank < 2:
         raise ShapeError("a and b must have at least rank 2")
     rows, inner = a.shape[-2:] if not transpose_a else a.shape[:-3:-1]
@@ -40,7 +42,7 @@ def _matmul(a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: boo
 BATCH_MAT_MUL = KernelSpec(
     "BatchMatMul",
     ("a", "b"),
-    _matmul,
+    _infer_batch_mat_mul,
     attributes={
         "transpose_a": attributes.flag(default=False),
         "transpose_b": attributes.flag(default=False),
@@ -161,7 +163,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """
     left, right = as_tensor(x1, what="tensordot: x1"), as_tensor(x2, what="tensordot: x2")
     caller = f"tensordot of {left.type} and {right.type}"
-    first, second = _paired(left, right, axes, caller)
+    first, second = _pair_axes(left, right, axes, caller)
     if [left.shape[at] for at in first] != [right.shape[at] for at in second]:
         raise ShapeError(f"{caller}: the axes {first} and {second} have different lengths")
     rows = [at for at in range(left.ndim) if at not in first]
@@ -175,7 +177,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     return reshape(product, [*kept[0], *kept[1]])
 
 
-def _paired(left: Tensor, right: Tensor, axes: Any, caller: str) -> tuple[list[int], list[int]]:
+def _pair_axes(left: Tensor, right: Tensor, axes: Any, caller: str) -> tuple[list[int], list[int]]:
     """Return the axes of both operands that are summed over."""
     if isinstance(axes, list | tuple):
         if len(axes) != 2:

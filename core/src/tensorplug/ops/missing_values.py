@@ -28,7 +28,7 @@ def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
 
     Otherwise it is like ``sum``.
     """
-    return sum(_filled(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum(_fill(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @chained
@@ -42,7 +42,7 @@ def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         return mean(tensor, axis=axis, keepdims=keepdims)
     wide = astype(tensor, dt.float32) if tensor.dtype is dt.float16 else tensor
     held = astype(logical_not(isnan(tensor)), wide.dtype)
-    total = sum(_filled(wide, 0), axis=axis, keepdims=keepdims)
+    total = sum(_fill(wide, 0), axis=axis, keepdims=keepdims)
     return astype(total / sum(held, axis=axis, keepdims=keepdims), tensor.dtype)
 
 
@@ -55,7 +55,7 @@ def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         ShapeError: a reduced axis is empty.
 
     """
-    return _extreme(x, max, -inf, "nanmax", axis=axis, keepdims=keepdims)
+    return _reduce_extreme(x, max, -inf, "nanmax", axis=axis, keepdims=keepdims)
 
 
 @chained
@@ -67,7 +67,7 @@ def nanmin(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         ShapeError: a reduced axis is empty.
 
     """
-    return _extreme(x, min, inf, "nanmin", axis=axis, keepdims=keepdims)
+    return _reduce_extreme(x, min, inf, "nanmin", axis=axis, keepdims=keepdims)
 
 
 @chained
@@ -97,7 +97,7 @@ def nan_to_num(
     return where(isnan(tensor), nan, result)
 
 
-def _extreme(
+def _reduce_extreme(
     x: Any,
     extreme: Callable[..., Tensor],
     neutral: float,
@@ -107,11 +107,11 @@ def _extreme(
     keepdims: bool,
 ) -> Tensor:
     tensor = real(x, f"{caller}: x")
-    found = extreme(_filled(tensor, neutral), axis=axis, keepdims=keepdims)
+    found = extreme(_fill(tensor, neutral), axis=axis, keepdims=keepdims)
     if tensor.dtype not in dt.FLOATING:
         return found
     return where(all(isnan(tensor), axis=axis, keepdims=keepdims), nan, found)
 
 
-def _filled(x: Tensor, value: float) -> Tensor:
+def _fill(x: Tensor, value: float) -> Tensor:
     return where(isnan(x), value, x) if x.dtype in dt.INEXACT else x

@@ -35,39 +35,39 @@ __all__ = [
 IDENTITY = KernelSpec("Identity", ("x",), inference.same)
 
 
-def _reshape(x: TensorType, *, shape: Shape) -> TensorType:
+def _infer_reshape(x: TensorType, *, shape: Shape) -> TensorType:
     return TensorType(x.dtype, shape)
 
 
-def _target_shape(value: Any, types: InputTypes) -> Shape:
+def _read_target_shape(value: Any, types: InputTypes) -> Shape:
     return shapes.reshape(types["x"].shape, shapes.as_ints(value, "shape"))
 
 
 RESHAPE = KernelSpec(
     "Reshape",
     ("x",),
-    _reshape,
-    attributes={"shape": Attribute(_target_shape, form="tuple of ints >= 0")},
+    _infer_reshape,
+    attributes={"shape": Attribute(_read_target_shape, form="tuple of ints >= 0")},
 )
 
 
-def _expanded(input: TensorType, *, dim: int) -> TensorType:
+def _infer_expand_dims(input: TensorType, *, dim: int) -> TensorType:
     return TensorType(input.dtype, (*input.shape[:dim], 1, *input.shape[dim:]))
 
 
 EXPAND_DIMS = KernelSpec(
     "ExpandDims",
     ("input",),
-    _expanded,
+    _infer_expand_dims,
     attributes={"dim": attributes.axis("input", 0, extra=1)},
 )
 
 
-def _transpose(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
+def _infer_transpose(x: TensorType, *, perm: tuple[int, ...]) -> TensorType:
     return TensorType(x.dtype, tuple(x.shape[axis] for axis in perm))
 
 
-def _permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
+def _read_permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
     rank: int = types["x"].rank
     if value is None:
         return tuple(reversed(range(rank)))
@@ -81,22 +81,22 @@ def _permutation(value: Any, types: InputTypes) -> tuple[int, ...]:
 TRANSPOSE = KernelSpec(
     "Transpose",
     ("x",),
-    _transpose,
+    _infer_transpose,
     attributes={
         "perm": Attribute(
-            _permutation, None, "tuple of all ints in [0, rank of x); None reverses the axes"
+            _read_permutation, None, "tuple of all ints in [0, rank of x); None reverses the axes"
         )
     },
 )
 
 
-def _broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
+def _infer_broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
     if shapes.broadcast(x.shape, shape) != shape:
         raise ShapeError(f"shape {list(x.shape)} does not broadcast to {list(shape)}")
     return TensorType(x.dtype, shape)
 
 
-def _input_shape(value: Any, known: InputTypes) -> Shape:
+def _read_input_shape(value: Any, known: InputTypes) -> Shape:
     shape: Shape = known["x"].shape
     if value is not None and shapes.as_shape(value) != shape:
         raise ShapeError(f"must be the shape of x, {list(shape)}, got {value!r}")
@@ -106,15 +106,15 @@ def _input_shape(value: Any, known: InputTypes) -> Shape:
 BROADCAST_TO = KernelSpec(
     "BroadcastTo",
     ("x",),
-    _broadcast_to,
+    _infer_broadcast_to,
     attributes={
         "shape": attributes.shape(),
-        "input_shape": Attribute(_input_shape, None, "the shape of x"),
+        "input_shape": Attribute(_read_input_shape, None, "the shape of x"),
     },
 )
 
 
-def _slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> TensorType:
+def _infer_slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> TensorType:
     for axis, (first, count, length) in enumerate(zip(begin, size, x.shape, strict=True)):
         if first < 0 or count < 0 or first + count > length:
             raise ShapeError(
@@ -123,7 +123,7 @@ def _slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> T
     return TensorType(x.dtype, size)
 
 
-def _begin(value: Any, types: InputTypes) -> tuple[int, ...]:
+def _read_begin(value: Any, types: InputTypes) -> tuple[int, ...]:
     begin = shapes.as_ints(value, "begin")
     rank: int = types["x"].rank
     if len(begin) > rank:
@@ -131,7 +131,7 @@ def _begin(value: Any, types: InputTypes) -> tuple[int, ...]:
     return begin + (0,) * (rank - len(begin))
 
 
-def _size(value: Any, known: InputTypes) -> tuple[int, ...]:
+def _read_size(value: Any, known: InputTypes) -> tuple[int, ...]:
     shape: Shape = known["x"].shape
     begin: tuple[int, ...] = known["begin"]
     sizes = () if value is None else shapes.as_ints(value, "size")
@@ -147,17 +147,17 @@ def _size(value: Any, known: InputTypes) -> tuple[int, ...]:
 SLICE = KernelSpec(
     "Slice",
     ("x",),
-    _slice,
+    _infer_slice,
     attributes={
-        "begin": Attribute(_begin, form="tuple of one int per axis of x"),
+        "begin": Attribute(_read_begin, form="tuple of one int per axis of x"),
         "size": Attribute(
-            _size, None, "tuple of one int >= 0 per axis of x; None takes all that is left"
+            _read_size, None, "tuple of one int >= 0 per axis of x; None takes all that is left"
         ),
     },
 )
 
 
-def _padded(
+def _infer_pad_v2(
     x: TensorType, *, paddings: tuple[tuple[int, int], ...], constant_value: dt.Scalar | str
 ) -> TensorType:
     _check_constant(constant_value, x.dtype)
@@ -172,7 +172,7 @@ def _check_constant(value: dt.Scalar | str, dtype: DType) -> None:
         dt.check_number(value, dtype)
 
 
-def _constant(value: Any, known: InputTypes) -> dt.Scalar | str:
+def _read_constant(value: Any, known: InputTypes) -> dt.Scalar | str:
     """Return a number or a string; None becomes 0, or the empty string."""
     if value is None:
         return "" if known["x"].dtype is dt.string else 0
@@ -182,26 +182,28 @@ def _constant(value: Any, known: InputTypes) -> dt.Scalar | str:
     return number
 
 
-def _paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
+def _read_paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
     return shapes.pairs(value, known["x"].rank)
 
 
 PAD_V2 = KernelSpec(
     "PadV2",
     ("x",),
-    _padded,
+    _infer_pad_v2,
     attributes={
         "paddings": Attribute(
-            _paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+            _read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
         ),
         "constant_value": Attribute(
-            _constant, None, "bool, int, float, complex or str; None becomes 0, or '' for strings"
+            _read_constant,
+            None,
+            "bool, int, float, complex or str; None becomes 0, or '' for strings",
         ),
     },
 )
 
 
-def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
+def _infer_concat(xs: list[TensorType], *, axis: int) -> TensorType:
     if not xs:
         raise ArgumentError("xs is empty")
     first = xs[0]
@@ -224,13 +226,13 @@ def _concat(xs: list[TensorType], *, axis: int) -> TensorType:
 CONCAT = KernelSpec(
     "Concat",
     ("xs[]",),
-    _concat,
+    _infer_concat,
     attributes={"axis": attributes.axis("xs", 0)},
     promote=("xs",),
 )
 
 
-def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
+def _infer_pack(xs: list[TensorType], *, axis: int) -> TensorType:
     first = xs[0]
     for x in xs[1:]:
         if x.dtype is not first.dtype:
@@ -244,7 +246,7 @@ def _packed(xs: list[TensorType], *, axis: int) -> TensorType:
 PACK = KernelSpec(
     "Pack",
     ("xs[]",),
-    _packed,
+    _infer_pack,
     attributes={"axis": attributes.axis("xs", 0, extra=1)},
     promote=("xs",),
 )
@@ -275,20 +277,20 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
         return dispatch(RESHAPE, x, shape=shape)
     tensor = as_tensor(x, what="reshape: x")
     result = dispatch(RESHAPE, tensor, shape=shape)
-    shared = _memory(result) == _memory(tensor)
+    shared = _identify_memory(result) == _identify_memory(tensor)
     if not copy and not shared and result.size:
         raise CopyNeededError(f"reshape: {tensor.type} must be copied; leave copy=False out")
     if copy:
-        return _apart(result) if shared else result
+        return _copy(result) if shared else result
     return result
 
 
-def _memory(tensor: Tensor) -> Any:
+def _identify_memory(tensor: Tensor) -> Any:
     """Return an identifier of the memory of the elements."""
     return tensor._live().backend.allocation(tensor._buffer)[0]
 
 
-def _apart(tensor: Tensor) -> Tensor:
+def _copy(tensor: Tensor) -> Tensor:
     """Return a copy in other memory, by a concatenation of one tensor."""
     flat = dispatch(RESHAPE, tensor, shape=(tensor.size,))
     nothing = dispatch(SLICE, flat, begin=(0,), size=(0,))
@@ -391,7 +393,7 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 
     Their other sizes must be equal; their dtypes are promoted.
     """
-    listed = _listed(xs, "concat")
+    listed = _check_list(xs, "concat")
     if axis is None:
         return dispatch(CONCAT, [reshape(x, (-1,)) for x in listed], axis=0)
     return dispatch(CONCAT, listed, axis=axis)
@@ -402,10 +404,10 @@ def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
 
     Their dtypes are promoted. (TensorFlow's Pack.)
     """
-    return dispatch(PACK, _listed(xs, "stack"), axis=axis)
+    return dispatch(PACK, _check_list(xs, "stack"), axis=axis)
 
 
-def _listed(xs: object, caller: str) -> list[Any]:
+def _check_list(xs: object, caller: str) -> list[Any]:
     if not isinstance(xs, list | tuple):
         raise ArgumentError(f"{caller}: xs must be a list of tensors, got {type(xs).__name__}")
     if not xs:

@@ -29,11 +29,11 @@ __all__ = [
 ]
 
 
-def _function(name: str, accepts: frozenset[DType] = dt.NUMERIC) -> KernelSpec:
+def _define_unary(name: str, accepts: frozenset[DType] = dt.NUMERIC) -> KernelSpec:
     return KernelSpec(name, ("x",), inference.same, accepts=accepts, promote=("x",), inexact=True)
 
 
-def _of_two(name: str) -> KernelSpec:
+def _define_binary(name: str) -> KernelSpec:
     return KernelSpec(
         name,
         ("a", "b"),
@@ -44,14 +44,14 @@ def _of_two(name: str) -> KernelSpec:
     )
 
 
-EXPM1 = _function("Expm1")
-LOG1P = _function("Log1p")
-LOG2 = _function("Log2")
-LOG10 = _function("Log10")
-RECIPROCAL = _function("Reciprocal")
-RSQRT = _function("Rsqrt")
-HYPOT = _of_two("Hypot")
-LOG_ADD_EXP = _of_two("LogAddExp")
+EXPM1 = _define_unary("Expm1")
+LOG1P = _define_unary("Log1p")
+LOG2 = _define_unary("Log2")
+LOG10 = _define_unary("Log10")
+RECIPROCAL = _define_unary("Reciprocal")
+RSQRT = _define_unary("Rsqrt")
+HYPOT = _define_binary("Hypot")
+LOG_ADD_EXP = _define_binary("LogAddExp")
 
 
 @chained

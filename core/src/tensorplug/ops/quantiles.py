@@ -68,11 +68,11 @@ def quantile(
     Source: NumPy's quantile.
 
     """
-    fractions = _fractions(q)
+    fractions = _read_fractions(q)
     if method not in list(_METHODS):  # it may be unhashable
         known = ", ".join(map(repr, _METHODS))
         raise ArgumentError(f"quantile: method must be one of {known}, got {method!r}")
-    return _quantiles(x, fractions, axis, method, "quantile", keepdims=keepdims)
+    return _compute_quantiles(x, fractions, axis, method, "quantile", keepdims=keepdims)
 
 
 @chained
@@ -82,10 +82,10 @@ def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     It is ``quantile`` with q = 0.5. (PyTorch's median is the lower one:
     ``quantile(x, 0.5, method="lower")``.)
     """
-    return _quantiles(x, np.asarray(0.5), axis, "linear", "median", keepdims=keepdims)
+    return _compute_quantiles(x, np.asarray(0.5), axis, "linear", "median", keepdims=keepdims)
 
 
-def _fractions(q: Any) -> np.ndarray[Any, Any]:
+def _read_fractions(q: Any) -> np.ndarray[Any, Any]:
     tensor = as_tensor(q, what="quantile: q")
     if tensor.dtype not in dt.REAL:
         raise DTypeError(f"quantile: q must hold real numbers, got {tensor.type}")
@@ -99,24 +99,24 @@ def _fractions(q: Any) -> np.ndarray[Any, Any]:
     return fractions
 
 
-def _quantiles(
+def _compute_quantiles(
     x: Any, q: np.ndarray[Any, Any], axis: Any, method: str, caller: str, *, keepdims: bool
 ) -> Tensor:
     tensor = floating(x, f"{caller}: x")
     axes = shapes.normalize_axes(axis, tensor.ndim, f"{caller}: axis")
     shape = (*q.shape, *shapes.reduce(tensor.shape, axes, keep_dims=keepdims))
-    rows = _rows(tensor, axes)
+    rows = _merge_axes(tensor, axes)
     length = rows.shape[-1]
     if not length:
         return full(shape, nan, dtype=tensor.dtype)
     ordered = sort(rows, axis=-1)
-    found = _between(ordered, q.reshape(-1) * (length - 1), method)
+    found = _interpolate(ordered, q.reshape(-1) * (length - 1), method)
     last = take(ordered, [length - 1], axis=-1)  # NaN if any element is NaN
     found = where(isnan(last), last, found)
-    return _laid_out(found, q.ndim, shape)
+    return _arrange(found, q.ndim, shape)
 
 
-def _rows(x: Tensor, axes: Shape) -> Tensor:
+def _merge_axes(x: Tensor, axes: Shape) -> Tensor:
     """Return ``x`` with ``axes`` merged into its last axis."""
     others = [index for index in range(x.ndim) if index not in axes]
     moved = permute_dims(x, (*others, *axes))
@@ -124,7 +124,7 @@ def _rows(x: Tensor, axes: Shape) -> Tensor:
     return reshape(moved, (*(x.shape[other] for other in others), length))
 
 
-def _between(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> Tensor:
+def _interpolate(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> Tensor:
     """Return the values at ``positions`` along the last axis."""
     parts = [_METHODS[method](float(position)) for position in positions]
     below = [floor(position) for position in positions]
@@ -141,7 +141,7 @@ def _between(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> T
     return where(equal(lower, upper), lower, astype(between, ordered.dtype))
 
 
-def _laid_out(found: Tensor, rank: int, shape: Shape) -> Tensor:
+def _arrange(found: Tensor, rank: int, shape: Shape) -> Tensor:
     """Return the quantiles, now along the last axis, along the first axis or as one."""
     if rank:
         found = permute_dims(found, (found.ndim - 1, *range(found.ndim - 1)))

@@ -37,7 +37,7 @@ class RaggedRange(NamedTuple):
     rt_dense_values: Tensor
 
 
-def _gathered(
+def _infer_ragged_gather(
     params_nested_splits: list[TensorType],
     params_dense_values: TensorType,
     indices: TensorType,
@@ -71,7 +71,7 @@ def _gathered(
     )
 
 
-def _ragged_rank(known: InputTypes) -> int:
+def _compute_ragged_rank(known: InputTypes) -> int:
     rank: int = known["indices"].rank
     return rank - 1 + len(known["params_nested_splits"])
 
@@ -79,9 +79,11 @@ def _ragged_rank(known: InputTypes) -> int:
 RAGGED_GATHER = KernelSpec(
     "RaggedGather",
     ("params_nested_splits[]", "params_dense_values", "indices"),
-    _gathered,
+    _infer_ragged_gather,
     attributes={
-        "output_ragged_rank": attributes.optional(attributes.integer(at_least=0), _ragged_rank)
+        "output_ragged_rank": attributes.optional(
+            attributes.integer(at_least=0), _compute_ragged_rank
+        )
     },
     outputs=("outs[]",),
     accepts={"params_nested_splits": dt.INTEGER, "indices": dt.INTEGER},
@@ -90,7 +92,7 @@ RAGGED_GATHER = KernelSpec(
 )
 
 
-def _ranges(
+def _infer_ragged_range(
     starts: TensorType, limits: TensorType, deltas: TensorType
 ) -> tuple[TensorType, TensorType]:
     shapes = {ends.shape for ends in (starts, limits, deltas)} - {()}
@@ -106,14 +108,14 @@ _ENDS = ("starts", "limits", "deltas")
 RAGGED_RANGE = KernelSpec(
     "RaggedRange",
     _ENDS,
-    _ranges,
+    _infer_ragged_range,
     outputs=("rt_nested_splits", "rt_dense_values"),
     accepts=dt.REAL,
     promote=_ENDS,
 )
 
 
-def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
+def _read_kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(kind, str) for kind in value):
         raise ArgumentError(f"must be a list of strings, got {value!r}")
     kinds = tuple(kind.upper() for kind in value)
@@ -128,7 +130,7 @@ def _kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
     return kinds
 
 
-def _dense(
+def _infer_ragged_tensor_to_tensor(
     shape: TensorType,
     values: TensorType,
     default_value: TensorType,
@@ -174,10 +176,10 @@ def _check_default(default: TensorType, inner: tuple[int, ...]) -> None:
 RAGGED_TENSOR_TO_TENSOR = KernelSpec(
     "RaggedTensorToTensor",
     ("shape", "values", "default_value", "row_partition_tensors[]"),
-    _dense,
+    _infer_ragged_tensor_to_tensor,
     attributes={
         "row_partition_types": Attribute(
-            _kinds, form=f"tuple of one or more of {', '.join(map(repr, PARTITIONS))}"
+            _read_kinds, form=f"tuple of one or more of {', '.join(map(repr, PARTITIONS))}"
         )
     },
     accepts={"shape": dt.INTEGER, "row_partition_tensors": dt.INTEGER},

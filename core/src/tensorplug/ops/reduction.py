@@ -31,20 +31,20 @@ __all__ = [
 _AXES = {"axis": attributes.axes("x"), "keep_dims": attributes.flag(default=False)}
 
 
-def _accumulated(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
+def _infer_accumulated(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
     dtype = dt.default_int if x.dtype is dt.bool_ else x.dtype
     return TensorType(dtype, shapes.reduce(x.shape, axis, keep_dims=keep_dims))
 
 
-def _not_empty(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
+def _infer_not_empty(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
     result = inference.reduced(x, axis=axis, keep_dims=keep_dims)
     if result.size and not x.size:
         raise ShapeError("the reduced axes must not be empty")
     return result
 
 
-SUM = KernelSpec("Sum", ("x",), _accumulated, attributes=_AXES, accepts=dt.FIXED)
-PROD = KernelSpec("Prod", ("x",), _accumulated, attributes=_AXES, accepts=dt.FIXED)
+SUM = KernelSpec("Sum", ("x",), _infer_accumulated, attributes=_AXES, accepts=dt.FIXED)
+PROD = KernelSpec("Prod", ("x",), _infer_accumulated, attributes=_AXES, accepts=dt.FIXED)
 MEAN = KernelSpec(
     "Mean",
     ("x",),
@@ -60,26 +60,28 @@ _EXTREME = {
 }
 
 
-def _extreme(x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bool) -> TensorType:
-    return _not_empty(x, axis=reduction_indices, keep_dims=keep_dims)
+def _infer_extreme(
+    x: TensorType, *, reduction_indices: tuple[int, ...], keep_dims: bool
+) -> TensorType:
+    return _infer_not_empty(x, axis=reduction_indices, keep_dims=keep_dims)
 
 
 ORDERED = dt.REAL | dt.BOOL  # dtypes with an order; False comes before True
 
-MAX = KernelSpec("Max", ("x",), _extreme, attributes=_EXTREME, accepts=ORDERED)
-MIN = KernelSpec("Min", ("x",), _not_empty, attributes=_AXES, accepts=ORDERED)
+MAX = KernelSpec("Max", ("x",), _infer_extreme, attributes=_EXTREME, accepts=ORDERED)
+MIN = KernelSpec("Min", ("x",), _infer_not_empty, attributes=_AXES, accepts=ORDERED)
 ANY = KernelSpec("Any", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
 ALL = KernelSpec("All", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
 
 
-def _arg(x: TensorType, *, axis: int) -> TensorType:
-    _not_empty(x, axis=(axis,), keep_dims=False)
+def _infer_arg(x: TensorType, *, axis: int) -> TensorType:
+    _infer_not_empty(x, axis=(axis,), keep_dims=False)
     return TensorType(dt.default_int, shapes.reduce(x.shape, (axis,), keep_dims=False))
 
 
 _ARG = {"axis": attributes.axis("x", 0)}
-ARG_MAX = KernelSpec("ArgMax", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
-ARG_MIN = KernelSpec("ArgMin", ("x",), _arg, attributes=_ARG, accepts=ORDERED)
+ARG_MAX = KernelSpec("ArgMax", ("x",), _infer_arg, attributes=_ARG, accepts=ORDERED)
+ARG_MIN = KernelSpec("ArgMin", ("x",), _infer_arg, attributes=_ARG, accepts=ORDERED)
 
 _WIDENED = {  # the dtypes in which small integers are added and multiplied
     **dict.fromkeys((dt.int8, dt.int16), dt.default_int),

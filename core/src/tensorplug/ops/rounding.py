@@ -60,7 +60,7 @@ NEXT_AFTER = KernelSpec(
 )
 
 
-def _bound(value: Any, types: InputTypes) -> dt.Scalar:
+def _read_bound(value: Any, types: InputTypes) -> dt.Scalar:
     """Return a bound as a number of x's kind.
 
     Bounds of integers are truncated towards zero and may exceed the dtype's range.
@@ -76,17 +76,17 @@ def _bound(value: Any, types: InputTypes) -> dt.Scalar:
             return float(number)
         except OverflowError:  # an integer larger than every float
             return inf if number > 0 else -inf
-    low, high = _limits(dtype)
+    low, high = _look_up_limits(dtype)
     return high if number >= high else low if number <= low else int(number)
 
 
-def _limits(dtype: DType) -> tuple[int, int]:
+def _look_up_limits(dtype: DType) -> tuple[int, int]:
     about = np.iinfo(dtype.name)
     return int(about.min), int(about.max)
 
 
-def _upper(value: Any, types: InputTypes) -> dt.Scalar:
-    bound, lower = _bound(value, types), types["clip_value_min"]
+def _read_upper(value: Any, types: InputTypes) -> dt.Scalar:
+    bound, lower = _read_bound(value, types), types["clip_value_min"]
     if bound < lower:
         raise ArgumentError(f"must be at least clip_value_min ({lower!r}), got {bound!r}")
     return bound
@@ -99,8 +99,8 @@ CLIP_BY_VALUE = KernelSpec(
     ("x",),
     inference.same,
     attributes={
-        "clip_value_min": Attribute(_bound, form=_BOUND_FORM),
-        "clip_value_max": Attribute(_upper, form=f"{_BOUND_FORM}; >= clip_value_min"),
+        "clip_value_min": Attribute(_read_bound, form=_BOUND_FORM),
+        "clip_value_max": Attribute(_read_upper, form=f"{_BOUND_FORM}; >= clip_value_min"),
     },
     accepts=dt.REAL,
     promote=("x",),
@@ -189,8 +189,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
             if bound is not None:
                 _check_kind(tensor, bound)
         return clip_by_value(tensor, -inf if min is None else min, inf if max is None else max)
-    result = tensor if min is None else maximum(tensor, _bounding(tensor, min, "min"))
-    return result if max is None else minimum(result, _bounding(tensor, max, "max"))
+    result = tensor if min is None else maximum(tensor, _convert_bound(tensor, min, "min"))
+    return result if max is None else minimum(result, _convert_bound(tensor, max, "max"))
 
 
 _NUMBERS = (bool, int, float)  # without NumPy scalars, which have dtypes
@@ -209,7 +209,7 @@ def _check_kind(tensor: Tensor, bound: float) -> None:
         )
 
 
-def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
+def _convert_bound(tensor: Tensor, bound: Any, name: str) -> Any:
     """Return a bound in the dtype of ``tensor``, limited to the dtype's range."""
     if bound.__class__ in _NUMBERS:
         _check_kind(tensor, bound)
@@ -222,4 +222,4 @@ def _bounding(tensor: Tensor, bound: Any, name: str) -> Any:
             f"clip: {name} must be an integer, like x, {tensor.type}, got {limit.type}; convert "
             "one of them with astype"
         )
-    return astype(clip_by_value(limit, *_limits(tensor.dtype)), tensor.dtype)
+    return astype(clip_by_value(limit, *_look_up_limits(tensor.dtype)), tensor.dtype)

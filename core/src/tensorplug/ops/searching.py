@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def _places(sorted_sequence: TensorType, values: TensorType) -> TensorType:
+def _infer_places(sorted_sequence: TensorType, values: TensorType) -> TensorType:
     if not sorted_sequence.rank:
         raise ShapeError("sorted_sequence must have at least rank 1")
     batch = sorted_sequence.shape[:-1]
@@ -37,13 +37,13 @@ _ORDERED = dict.fromkeys(_INPUTS, dt.REAL | dt.BOOL)
 SEARCH_SORTED = KernelSpec(
     "SearchSorted",
     _INPUTS,
-    _places,
+    _infer_places,
     attributes={"side": attributes.choice("left", "right", default="left")},
     accepts=_ORDERED,
     promote=_INPUTS,
 )
-LOWER_BOUND = KernelSpec("LowerBound", _INPUTS, _places, accepts=_ORDERED, promote=_INPUTS)
-UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _places, accepts=_ORDERED, promote=_INPUTS)
+LOWER_BOUND = KernelSpec("LowerBound", _INPUTS, _infer_places, accepts=_ORDERED, promote=_INPUTS)
+UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _infer_places, accepts=_ORDERED, promote=_INPUTS)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:

@@ -72,13 +72,13 @@ class SetDifference(NamedTuple):
     indices: Tensor
 
 
-def _axis(value: Any, types: InputTypes) -> int:
+def _read_axis(value: Any, types: InputTypes) -> int:
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     return shapes.normalize_axis(0 if value is None else value, types["x"].rank)
 
 
-def _unique(x: TensorType, *, axis: int) -> tuple[TensorType, TensorType]:
+def _infer_unique(x: TensorType, *, axis: int) -> tuple[TensorType, TensorType]:
     shape = (*x.shape[:axis], UNKNOWN, *x.shape[axis + 1 :])
     return TensorType(x.dtype, shape), TensorType(dt.default_int, (x.shape[axis],))
 
@@ -86,8 +86,8 @@ def _unique(x: TensorType, *, axis: int) -> tuple[TensorType, TensorType]:
 UNIQUE = KernelSpec(
     "Unique",
     ("x",),
-    _unique,
-    attributes={"axis": Attribute(_axis, 0, "int in [0, rank of x); None becomes 0")},
+    _infer_unique,
+    attributes={"axis": Attribute(_read_axis, 0, "int in [0, rank of x); None becomes 0")},
     outputs=("values", "indices"),
 )
 
@@ -122,11 +122,11 @@ def unique_values(x: Any, /) -> Tensor:
     No two NaN are equal; 0.0 and -0.0 are equal. Complex numbers are ordered by real
     part, then imaginary part; strings by first occurrence. (The array API standard.)
     """
-    flat = _flat(x, "unique_values")
+    flat = _flatten(x, "unique_values")
     if flat.dtype not in dt.REAL | dt.BOOL:
-        return _all(flat, "unique_values").values
+        return _find_all(flat, "unique_values").values
     ordered = sort(flat, stable=False)
-    return gather(ordered, flatnonzero(_fresh(ordered))) if flat.size else flat
+    return gather(ordered, flatnonzero(_mark_new(ordered))) if flat.size else flat
 
 
 def unique_counts(x: Any, /) -> UniqueCountsResult:
@@ -134,7 +134,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
     (The array API standard.)
     """
-    found = _all(x, "unique_counts")
+    found = _find_all(x, "unique_counts")
     return UniqueCountsResult(found.values, found.counts)
 
 
@@ -144,7 +144,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     ``inverse_indices`` (int32) has the shape of x, and ``values[inverse_indices]`` is x. (The
     array API standard.)
     """
-    found = _all(x, "unique_inverse")
+    found = _find_all(x, "unique_inverse")
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
@@ -162,17 +162,17 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     Source: the array API standard.
 
     """
-    return _all(x, "unique_all")
+    return _find_all(x, "unique_all")
 
 
-def _all(x: Any, caller: str) -> UniqueAllResult:
+def _find_all(x: Any, caller: str) -> UniqueAllResult:
     tensor = as_tensor(x, what=f"{caller}: x")
-    flat = _flat(tensor, caller)
+    flat = _flatten(tensor, caller)
     count = flat.shape[0]
     if not count:
         nothing = zeros((0,), dtype=dt.int32)
         return UniqueAllResult(flat, nothing, reshape(nothing, tensor.shape), nothing)
-    order, fresh = _order(flat)
+    order, fresh = _sort_stably(flat)
     starts = flatnonzero(fresh)
     indices = gather(order, starts)
     numbers = cumsum(fresh) - 1
@@ -181,26 +181,26 @@ def _all(x: Any, caller: str) -> UniqueAllResult:
     return UniqueAllResult(gather(flat, indices), indices, reshape(inverse, tensor.shape), counts)
 
 
-def _flat(x: Any, caller: str) -> Tensor:
+def _flatten(x: Any, caller: str) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
     return tensor if tensor.ndim == 1 else reshape(tensor, (tensor.size,))
 
 
-def _order(flat: Tensor) -> tuple[Tensor, Tensor]:
+def _sort_stably(flat: Tensor) -> tuple[Tensor, Tensor]:
     """Return a stable order of the elements, and whether each differs from the one before."""
     if flat.dtype is dt.string:
         numbers = unique(flat).indices
         order = argsort(numbers)
-        return order, _fresh(gather(numbers, order))
+        return order, _mark_new(gather(numbers, order))
     if flat.dtype in dt.COMPLEX:
         by_imaginary = argsort(imag(flat))
         order = gather(by_imaginary, argsort(gather(real(flat), by_imaginary)))
     else:
         order = argsort(flat)
-    return order, _fresh(gather(flat, order))
+    return order, _mark_new(gather(flat, order))
 
 
-def _fresh(ordered: Tensor) -> Tensor:
+def _mark_new(ordered: Tensor) -> Tensor:
     """Return whether each element differs from the one before it; a NaN always does."""
     count = ordered.shape[0]
     if not count:
@@ -223,10 +223,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     Source: the array API standard.
 
     """
-    return _isin(*_together(x1, x2, "isin"), invert=invert)
+    return _test_membership(*_read_both(x1, x2, "isin"), invert=invert)
 
 
-def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
+def _test_membership(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
     if not among.size:
         return full(sought.shape, invert, dtype=dt.bool_)
     if sought.dtype not in dt.REAL | dt.BOOL:
@@ -235,7 +235,7 @@ def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
         numbers = unique(both).indices
         left = reshape(slice(numbers, (0,), (sought.size,)), sought.shape)
         right = slice(numbers, (sought.size,), (among.size,))
-        found = _isin(left, right, invert=False)
+        found = _test_membership(left, right, invert=False)
         if sought.dtype in dt.COMPLEX:
             found = logical_and(found, equal(sought, sought))
     else:
@@ -245,7 +245,7 @@ def _isin(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
     return logical_not(found) if invert else found
 
 
-def _together(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
+def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
     """Return both in their common dtype, the second one flattened; Python numbers are weak."""
     weak = bool | int | float | complex
     left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{caller}: x1")
@@ -286,7 +286,7 @@ def setdiff1d(x: Any, y: Any, /) -> SetDifference:
     left, right = as_tensor(x, what="setdiff1d: x"), as_tensor(y, what="setdiff1d: y")
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"setdiff1d: x and y must have rank 1, got {left.type} and {right.type}")
-    at = flatnonzero(_isin(*_together(left, right, "setdiff1d"), invert=True))
+    at = flatnonzero(_test_membership(*_read_both(left, right, "setdiff1d"), invert=True))
     return SetDifference(gather(left, at), at)
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def _positive(value: Any, what: str) -> int:
+def _read_positive(value: Any, what: str) -> int:
     number = shapes.index(value, what)
     if number < 1:
         raise ArgumentError(f"{what} must be at least 1, got {number}")
@@ -49,7 +49,7 @@ def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) 
         DTypeError: the dtype is not floating.
 
     """
-    length = _positive(window_length, "cosine_window: window_length")
+    length = _read_positive(window_length, "cosine_window: window_length")
     wanted = dt.default_float if dtype is None else dt.of(dtype, "cosine_window")
     if wanted not in dt.FLOATING:
         raise DTypeError(f"cosine_window: dtype must be floating, got {wanted}")
@@ -111,8 +111,8 @@ def frame(
     tensor = as_tensor(signal, what="frame: signal")
     if not tensor.ndim:
         raise ShapeError("frame: signal must have at least rank 1, got a scalar")
-    length = _positive(frame_length, "frame: frame_length")
-    step = _positive(frame_step, "frame: frame_step")
+    length = _read_positive(frame_length, "frame: frame_length")
+    step = _read_positive(frame_step, "frame: frame_step")
     n = tensor.shape[-1]
     count = -(-n // step) if pad_end else max(0, (n - length) // step + 1)
     missing = (count - 1) * step + length - n
@@ -151,7 +151,7 @@ def stft(
     tensor = as_tensor(signal, what="stft: signal")
     if tensor.dtype not in dt.FLOATING | dt.COMPLEX:
         tensor = astype(tensor, dt.default_float)
-    length = _positive(frame_length, "stft: frame_length")
+    length = _read_positive(frame_length, "stft: frame_length")
     frames = frame(tensor, length, frame_step)
     if window_fn in (hann_window, hamming_window) and tensor.dtype in dt.FLOATING:
         frames = frames * window_fn(length, dtype=tensor.dtype)

@@ -22,7 +22,7 @@ __all__ = [
 _ORDERED = dt.REAL | dt.BOOL  # False comes before True
 
 
-def _top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
+def _infer_top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
     if x.rank == 0:
         raise ShapeError("x must have at least rank 1")
     if k > x.shape[-1]:
@@ -34,7 +34,7 @@ def _top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
 TOP_K = KernelSpec(
     "TopK",
     ("x",),
-    _top_k,
+    _infer_top_k,
     attributes={
         "k": attributes.integer(1, at_least=0),
         "sorted": attributes.flag(default=True),

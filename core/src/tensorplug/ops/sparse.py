@@ -39,7 +39,7 @@ class ReshapedIndices(NamedTuple):
     output_shape: Tensor
 
 
-def _filled(
+def _infer_sparse_fill_empty_rows(
     indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
 ) -> tuple[TensorType, ...]:
     _check_coordinates("indices", indices)
@@ -69,14 +69,14 @@ def _check_coordinates(name: str, indices: TensorType) -> None:
 SPARSE_FILL_EMPTY_ROWS = KernelSpec(
     "SparseFillEmptyRows",
     ("indices", "values", "dense_shape", "default_value"),
-    _filled,
+    _infer_sparse_fill_empty_rows,
     outputs=("output_indices", "output_values", "empty_row_indicator", "reverse_index_map"),
     accepts={"indices": dt.INTEGER, "dense_shape": dt.INTEGER},
     promote=("values", "default_value"),
 )
 
 
-def _reshaped(
+def _infer_sparse_reshape(
     input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
 ) -> tuple[TensorType, TensorType]:
     _check_coordinates("input_indices", input_indices)
@@ -91,13 +91,13 @@ def _reshaped(
 SPARSE_RESHAPE = KernelSpec(
     "SparseReshape",
     ("input_indices", "input_shape", "new_shape"),
-    _reshaped,
+    _infer_sparse_reshape,
     outputs=("output_indices", "output_shape"),
     accepts=dt.INTEGER,
 )
 
 
-def _segments(data: TensorType, indices: TensorType, segment_ids: TensorType) -> TensorType:
+def _infer_segments(data: TensorType, indices: TensorType, segment_ids: TensorType) -> TensorType:
     if not data.rank:
         raise ShapeError("data must have at least rank 1")
     if indices.rank != 1 or segment_ids.shape != indices.shape:
@@ -108,8 +108,8 @@ def _segments(data: TensorType, indices: TensorType, segment_ids: TensorType) ->
 _PICKED = ("data", "indices", "segment_ids")
 _ACCEPTS = {"data": dt.NUMERIC, "indices": dt.INTEGER, "segment_ids": dt.INTEGER}
 
-SPARSE_SEGMENT_SUM = KernelSpec("SparseSegmentSum", _PICKED, _segments, accepts=_ACCEPTS)
-SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _segments, accepts=_ACCEPTS)
+SPARSE_SEGMENT_SUM = KernelSpec("SparseSegmentSum", _PICKED, _infer_segments, accepts=_ACCEPTS)
+SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _infer_segments, accepts=_ACCEPTS)
 
 
 def sparse_fill_empty_rows(

@@ -48,7 +48,9 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
     """
     tensor = floating(x, "var: x")
-    return astype(_variance(tensor, axis, correction, "var", keepdims=keepdims), tensor.dtype)
+    return astype(
+        _compute_variance(tensor, axis, correction, "var", keepdims=keepdims), tensor.dtype
+    )
 
 
 @chained
@@ -58,14 +60,16 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     Where it is 0, its gradient is 0. Otherwise it is like ``var``.
     """
     tensor = floating(x, "std: x")
-    variance = _variance(tensor, axis, correction, "std", keepdims=keepdims)
+    variance = _compute_variance(tensor, axis, correction, "std", keepdims=keepdims)
     # The derivative of the root at 0 is infinite, and infinity times 0 is NaN.
     still = equal(variance, 0)
     root = where(still, variance * 0, sqrt(where(still, 1, variance)))
     return astype(root, tensor.dtype)
 
 
-def _variance(x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool) -> Tensor:
+def _compute_variance(
+    x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
+) -> Tensor:
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")

@@ -39,37 +39,39 @@ class SplitStrings(NamedTuple):
     shape: Tensor
 
 
-def _text(value: Any, _types: InputTypes) -> str:
+def _read_text(value: Any, _types: InputTypes) -> str:
     if not isinstance(value, str):
         raise ArgumentError(f"must be a string, got {value!r}")
     return value
 
 
-def _pattern(value: Any, types: InputTypes) -> str:
-    compiled(_text(value, types))
+def _read_pattern(value: Any, types: InputTypes) -> str:
+    compiled(_read_text(value, types))
     return str(value)
 
 
-def _rewrite(value: Any, known: InputTypes) -> str:
-    template(compiled(known["pattern"]), _text(value, known))
+def _read_rewrite(value: Any, known: InputTypes) -> str:
+    template(compiled(known["pattern"]), _read_text(value, known))
     return str(value)
 
 
-def _widths(value: Any, _types: InputTypes) -> tuple[int, ...]:
+def _read_widths(value: Any, _types: InputTypes) -> tuple[int, ...]:
     widths = shapes.as_ints(value)
     if not widths or min(widths) < 1:
         raise ArgumentError(f"must be one or more positive integers, got {value!r}")
     return widths
 
 
-def _buckets(value: Any, _types: InputTypes) -> int:
+def _read_buckets(value: Any, _types: InputTypes) -> int:
     number = shapes.index(value)
     if not 1 <= number <= _MOST:
         raise ArgumentError(f"must be from 1 to 2**31, got {number}")
     return number
 
 
-def _grams(data: TensorType, data_splits: TensorType) -> tuple[TensorType, TensorType]:
+def _infer_string_n_grams(
+    data: TensorType, data_splits: TensorType
+) -> tuple[TensorType, TensorType]:
     if data.rank != 1 or data_splits.rank != 1:
         raise ShapeError("data and data_splits must have rank 1")
     return TensorType(dt.string, (UNKNOWN,)), data_splits
@@ -78,12 +80,12 @@ def _grams(data: TensorType, data_splits: TensorType) -> tuple[TensorType, Tenso
 STRING_N_GRAMS = KernelSpec(
     "StringNGrams",
     ("data", "data_splits"),
-    _grams,
+    _infer_string_n_grams,
     attributes={
-        "separator": Attribute(_text, form="str"),
-        "n_gram_widths": Attribute(_widths, form="tuple of one or more ints >= 1"),
-        "left_pad": Attribute(_text, form="str"),
-        "right_pad": Attribute(_text, form="str"),
+        "separator": Attribute(_read_text, form="str"),
+        "n_gram_widths": Attribute(_read_widths, form="tuple of one or more ints >= 1"),
+        "left_pad": Attribute(_read_text, form="str"),
+        "right_pad": Attribute(_read_text, form="str"),
         "pad_width": attributes.integer(REQUIRED),
         "preserve_short_sequences": attributes.flag(),
     },
@@ -92,7 +94,7 @@ STRING_N_GRAMS = KernelSpec(
 )
 
 
-def _parts(
+def _infer_string_split(
     input: TensorType,
     delimiter: TensorType,
 ) -> tuple[TensorType, TensorType, TensorType]:
@@ -108,22 +110,22 @@ def _parts(
 STRING_SPLIT = KernelSpec(
     "StringSplit",
     ("input", "delimiter"),
-    _parts,
+    _infer_string_split,
     attributes={"skip_empty": attributes.flag(default=True)},
     outputs=("indices", "values", "shape"),
     accepts=TEXT,
 )
 
 
-def _hashed(input: TensorType) -> TensorType:
+def _infer_string_to_hash_bucket_fast(input: TensorType) -> TensorType:
     return TensorType(dt.int32, input.shape)
 
 
 STRING_TO_HASH_BUCKET_FAST = KernelSpec(
     "StringToHashBucketFast",
     ("input",),
-    _hashed,
-    attributes={"num_buckets": Attribute(_buckets, form="int in [1, 2**31]")},
+    _infer_string_to_hash_bucket_fast,
+    attributes={"num_buckets": Attribute(_read_buckets, form="int in [1, 2**31]")},
     accepts=TEXT,
 )
 
@@ -133,8 +135,8 @@ STATIC_REGEX_REPLACE = KernelSpec(
     ("x",),
     lambda x: x,
     attributes={
-        "pattern": Attribute(_pattern, form="str, a regular expression"),
-        "rewrite": Attribute(_rewrite, form="str, in which \\1 to \\9 stand for groups"),
+        "pattern": Attribute(_read_pattern, form="str, a regular expression"),
+        "rewrite": Attribute(_read_rewrite, form="str, in which \\1 to \\9 stand for groups"),
         "replace_global": attributes.flag(default=True),
     },
     accepts=TEXT,

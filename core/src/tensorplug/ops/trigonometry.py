@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 
-def _function(name: str) -> KernelSpec:
+def _define_unary(name: str) -> KernelSpec:
     return KernelSpec(
         name, ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
     )
 
 
-ACOS = _function("Acos")
-ACOSH = _function("Acosh")
-ASIN = _function("Asin")
-ASINH = _function("Asinh")
-ATANH = _function("Atanh")
-COSH = _function("Cosh")
-SINH = _function("Sinh")
-TAN = _function("Tan")
+ACOS = _define_unary("Acos")
+ACOSH = _define_unary("Acosh")
+ASIN = _define_unary("Asin")
+ASINH = _define_unary("Asinh")
+ATANH = _define_unary("Atanh")
+COSH = _define_unary("Cosh")
+SINH = _define_unary("Sinh")
+TAN = _define_unary("Tan")
 ATAN2 = KernelSpec(
     "Atan2",
     ("a", "b"),

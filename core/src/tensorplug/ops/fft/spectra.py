@@ -33,7 +33,7 @@ __all__ = [
 Lengths = list[int | None]
 
 
-def _planned(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths]:
+def _plan(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths]:
     """Return the axes to transform, and the requested length along each, or None."""
     what = f"{caller} of {x.type}"
     lengths = None if s is None else shapes.as_ints(s, f"{what}: s")
@@ -54,7 +54,7 @@ def _planned(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Leng
     return chosen, [None if length == -1 else length for length in lengths]
 
 
-def _each(
+def _transform_each(
     transform: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: str
 ) -> Tensor:
     for axis, length in reversed(list(zip(axes, s, strict=True))):
@@ -62,7 +62,7 @@ def _each(
     return x
 
 
-def _some(axes: list[int], x: Tensor, caller: str) -> None:
+def _check_axes(axes: list[int], x: Tensor, caller: str) -> None:
     if not axes:
         raise ArgumentError(f"{caller} of {x.type} must have at least one axis to transform")
 
@@ -82,17 +82,17 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
 
     """
     tensor = as_tensor(x, what="fftn: x")
-    chosen, lengths = _planned(tensor, s, axes, "fftn")
-    _some(chosen, tensor, "fftn")
-    return _each(fft, tensor, chosen, lengths, norm)
+    chosen, lengths = _plan(tensor, s, axes, "fftn")
+    _check_axes(chosen, tensor, "fftn")
+    return _transform_each(fft, tensor, chosen, lengths, norm)
 
 
 def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Return the inverse of ``fftn``. Arguments and errors are the same."""
     tensor = as_tensor(x, what="ifftn: x")
-    chosen, lengths = _planned(tensor, s, axes, "ifftn")
-    _some(chosen, tensor, "ifftn")
-    return _each(ifft, tensor, chosen, lengths, norm)
+    chosen, lengths = _plan(tensor, s, axes, "ifftn")
+    _check_axes(chosen, tensor, "ifftn")
+    return _transform_each(ifft, tensor, chosen, lengths, norm)
 
 
 def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
@@ -103,10 +103,10 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     ``DTypeError``.
     """
     tensor = as_tensor(x, what="rfftn: x")
-    chosen, lengths = _planned(tensor, s, axes, "rfftn")
-    _some(chosen, tensor, "rfftn")
+    chosen, lengths = _plan(tensor, s, axes, "rfftn")
+    _check_axes(chosen, tensor, "rfftn")
     half = rfft(tensor, n=lengths[-1], axis=chosen[-1], norm=norm)
-    return _each(fft, half, chosen[:-1], lengths[:-1], norm)
+    return _transform_each(fft, half, chosen[:-1], lengths[:-1], norm)
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
@@ -115,13 +115,15 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     ``s`` has the lengths of the result; the last is 2 * (m - 1) by default.
     """
     tensor = as_tensor(x, what="irfftn: x")
-    chosen, lengths = _planned(tensor, s, axes, "irfftn")
-    _some(chosen, tensor, "irfftn")
-    half = _each(ifft, tensor, chosen[:-1], lengths[:-1], norm)
+    chosen, lengths = _plan(tensor, s, axes, "irfftn")
+    _check_axes(chosen, tensor, "irfftn")
+    half = _transform_each(ifft, tensor, chosen[:-1], lengths[:-1], norm)
     return irfft(half, n=lengths[-1], axis=chosen[-1], norm=norm)
 
 
-def _frequencies(n: Any, d: float, dtype: Any, device: Any, caller: str, *, half: bool) -> Tensor:
+def _list_frequencies(
+    n: Any, d: float, dtype: Any, device: Any, caller: str, *, half: bool
+) -> Tensor:
     count = shapes.index(n, f"{caller}: n")
     if count < 1:
         raise ArgumentError(f"{caller}: n must be at least 1, got {count}")
@@ -145,7 +147,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
         DTypeError: the dtype is not floating.
 
     """
-    return _frequencies(n, d, dtype, device, "fftfreq", half=False)
+    return _list_frequencies(n, d, dtype, device, "fftfreq", half=False)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
@@ -153,10 +155,10 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
     ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
     """
-    return _frequencies(n, d, dtype, device, "rfftfreq", half=True)
+    return _list_frequencies(n, d, dtype, device, "rfftfreq", half=True)
 
 
-def _shifted(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
+def _shift(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
     chosen = shapes.normalize_axes(axes, tensor.ndim, f"{caller} of {tensor.type}: axes")
     halves = [tensor.shape[axis] // 2 for axis in chosen]
@@ -170,7 +172,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
         ShapeError: an axis is out of range.
 
     """
-    return _shifted(x, axes, "fftshift", back=False)
+    return _shift(x, axes, "fftshift", back=False)
 
 
 def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
@@ -180,4 +182,4 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
         ShapeError: an axis is out of range.
 
     """
-    return _shifted(x, axes, "ifftshift", back=True)
+    return _shift(x, axes, "ifftshift", back=True)

@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
 
-def _length(input: TensorType) -> int:
+def _check_length(input: TensorType) -> int:
     if not input.rank:
         raise ShapeError("input must have at least rank 1, got a scalar")
     return input.shape[-1]
 
 
-def _same(input: TensorType) -> TensorType:
-    if not _length(input):
+def _infer_same(input: TensorType) -> TensorType:
+    if not _check_length(input):
         raise ShapeError("the last axis must not be empty")
     return input
 
 
-def _halved(input: TensorType, *, fft_length: int) -> TensorType:
+def _infer_rfft(input: TensorType, *, fft_length: int) -> TensorType:
     dtype = dt.complex128 if input.dtype is dt.float64 else dt.complex64
     return TensorType(dtype, (*input.shape[:-1], fft_length // 2 + 1))
 
 
-def _doubled(input: TensorType, *, fft_length: int) -> TensorType:
+def _infer_irfft(input: TensorType, *, fft_length: int) -> TensorType:
     return TensorType(dt.real_part(input.dtype), (*input.shape[:-1], fft_length))
 
 
-def _fft_length(default: Callable[[int], int]) -> Attribute:
+def _define_fft_length(default: Callable[[int], int]) -> Attribute:
     """Return the attribute for the length of the real signal."""
 
     def canonical(value: Any, known: InputTypes) -> int:
-        own = _length(known["input"])
+        own = _check_length(known["input"])
         length = default(own) if value is None else shapes.index(value)
         if length < 1:
             raise ShapeError(f"must be at least 1, got {length} for a last axis of length {own}")
@@ -63,14 +63,14 @@ def _fft_length(default: Callable[[int], int]) -> Attribute:
     return Attribute(canonical, None, "int >= 1; None becomes what the last axis of input implies")
 
 
-FFT = KernelSpec("FFT", ("input",), _same, accepts=dt.COMPLEX)
-IFFT = KernelSpec("IFFT", ("input",), _same, accepts=dt.COMPLEX)
+FFT = KernelSpec("FFT", ("input",), _infer_same, accepts=dt.COMPLEX)
+IFFT = KernelSpec("IFFT", ("input",), _infer_same, accepts=dt.COMPLEX)
 # tfjs composes the real transforms of FFT and copies; here they take half the time of FFT.
 RFFT = KernelSpec(
     "RFFT",
     ("input",),
-    _halved,
-    attributes={"fft_length": _fft_length(lambda length: length)},
+    _infer_rfft,
+    attributes={"fft_length": _define_fft_length(lambda length: length)},
     accepts=dt.REAL,
     promote=("input",),
     inexact=True,
@@ -78,8 +78,8 @@ RFFT = KernelSpec(
 IRFFT = KernelSpec(
     "IRFFT",
     ("input",),
-    _doubled,
-    attributes={"fft_length": _fft_length(lambda length: 2 * (length - 1))},
+    _infer_irfft,
+    attributes={"fft_length": _define_fft_length(lambda length: 2 * (length - 1))},
     accepts=dt.COMPLEX,
 )
 
@@ -92,7 +92,7 @@ _NORM: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
 _MIRRORED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _complex(x: Any, caller: str) -> Tensor:
+def _read_complex(x: Any, caller: str) -> Tensor:
     """Return ``x`` as a complex tensor; real numbers get imaginary parts of 0."""
     tensor = as_tensor(x, what=f"{caller}: x")
     if tensor.dtype in dt.COMPLEX:
@@ -102,7 +102,9 @@ def _complex(x: Any, caller: str) -> Tensor:
     return astype(tensor, dt.complex128 if tensor.dtype is dt.float64 else dt.complex64)
 
 
-def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str) -> tuple[int | None, int]:
+def _check_arguments(
+    tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str
+) -> tuple[int | None, int]:
     """Return the requested length, or None, and the axis."""
     what = f"{caller} of {tensor.type}"
     if norm not in _NORM:
@@ -117,7 +119,7 @@ def _checked(tensor: Tensor, n: Any, axis: Any, norm: Any, caller: str) -> tuple
     return length, at
 
 
-def _last(x: Tensor, axis: int) -> Tensor:
+def _swap_last(x: Tensor, axis: int) -> Tensor:
     """Return ``x`` with ``axis`` and the last axis swapped; it is its own inverse."""
     if axis == x.ndim - 1:
         return x
@@ -126,7 +128,7 @@ def _last(x: Tensor, axis: int) -> Tensor:
     return permute_dims(x, order)
 
 
-def _resized(x: Tensor, length: int) -> Tensor:
+def _resize_last(x: Tensor, length: int) -> Tensor:
     """Return ``x`` with its last axis cut or zero-padded to ``length``."""
     have = x.shape[-1]
     if have > length:
@@ -136,7 +138,7 @@ def _resized(x: Tensor, length: int) -> Tensor:
     return x
 
 
-def _scaled(x: Tensor, factor: float) -> Tensor:
+def _scale(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1.0 else x * factor
 
 
@@ -159,11 +161,11 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     (TensorFlow's FFT.)
 
     """
-    tensor = _complex(x, "fft")
-    length, at = _checked(tensor, n, axis, norm, "fft")
-    moved = _last(tensor, at)
-    sized = moved if length is None else _resized(moved, length)
-    return _last(_scaled(dispatch(FFT, sized), _NORM[norm][0](max(sized.shape[-1], 1))), at)
+    tensor = _read_complex(x, "fft")
+    length, at = _check_arguments(tensor, n, axis, norm, "fft")
+    moved = _swap_last(tensor, at)
+    sized = moved if length is None else _resize_last(moved, length)
+    return _swap_last(_scale(dispatch(FFT, sized), _NORM[norm][0](max(sized.shape[-1], 1))), at)
 
 
 @chained
@@ -174,11 +176,11 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     is 1/sqrt(n), with ``"forward"`` it is 1. Arguments and errors are those of ``fft``.
     (TensorFlow's IFFT.)
     """
-    tensor = _complex(x, "ifft")
-    length, at = _checked(tensor, n, axis, norm, "ifft")
-    moved = _last(tensor, at)
-    sized = moved if length is None else _resized(moved, length)
-    return _last(_scaled(dispatch(IFFT, sized), _NORM[norm][1](max(sized.shape[-1], 1))), at)
+    tensor = _read_complex(x, "ifft")
+    length, at = _check_arguments(tensor, n, axis, norm, "ifft")
+    moved = _swap_last(tensor, at)
+    sized = moved if length is None else _resize_last(moved, length)
+    return _swap_last(_scale(dispatch(IFFT, sized), _NORM[norm][1](max(sized.shape[-1], 1))), at)
 
 
 @chained
@@ -195,10 +197,10 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     tensor = as_tensor(x, what="rfft: x")
     if tensor.dtype is dt.bool_:
         tensor = astype(tensor, dt.default_float)
-    length, at = _checked(tensor, n, axis, norm, "rfft")
+    length, at = _check_arguments(tensor, n, axis, norm, "rfft")
     points = tensor.shape[at] if length is None else length
-    out = dispatch(RFFT, _last(tensor, at), fft_length=points)
-    return _last(_scaled(out, _NORM[norm][0](points)), at)
+    out = dispatch(RFFT, _swap_last(tensor, at), fft_length=points)
+    return _swap_last(_scale(out, _NORM[norm][0](points)), at)
 
 
 @chained
@@ -217,10 +219,10 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
         ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
     """
-    tensor = _complex(x, "irfft")
-    length, at = _checked(tensor, n, axis, norm, "irfft")
-    out = dispatch(IRFFT, _last(tensor, at), fft_length=length)
-    return _last(_scaled(out, _NORM[norm][1](out.shape[-1])), at)
+    tensor = _read_complex(x, "irfft")
+    length, at = _check_arguments(tensor, n, axis, norm, "irfft")
+    out = dispatch(IRFFT, _swap_last(tensor, at), fft_length=length)
+    return _swap_last(_scale(out, _NORM[norm][1](out.shape[-1])), at)
 
 
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
@@ -230,8 +232,8 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
     ``fft``.
     """
-    tensor = _complex(x, "hfft")
-    _checked(tensor, n, axis, norm, "hfft")
+    tensor = _read_complex(x, "hfft")
+    _check_arguments(tensor, n, axis, norm, "hfft")
     return irfft(conj(tensor), n=n, axis=axis, norm=_MIRRORED[norm])
 
 
@@ -242,5 +244,5 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     ``ifft``.
     """
     tensor = as_tensor(x, what="ihfft: x")
-    _checked(tensor, n, axis, norm, "ihfft")
+    _check_arguments(tensor, n, axis, norm, "ihfft")
     return conj(rfft(tensor, n=n, axis=axis, norm=_MIRRORED[norm]))

@@ -37,8 +37,8 @@ def places(image: Shape, boxes: Tensor, crop_size: Pair) -> Places:
     count = boxes.shape[0]
     corners = astype(boxes, dt.float32) if boxes.dtype is dt.float16 else boxes
     y1, x1, y2, x2 = (slice_(corners, (0, at), (count, 1)) for at in range(4))
-    y, in_height = _inside(_between(y1, y2, image[1], crop_size[0]), image[1])
-    x, in_width = _inside(_between(x1, x2, image[2], crop_size[1]), image[2])
+    y, in_height = _check_inside(_interpolate_places(y1, y2, image[1], crop_size[0]), image[1])
+    x, in_width = _check_inside(_interpolate_places(x1, x2, image[2], crop_size[1]), image[2])
     tall, broad = (count, crop_size[0], 1), (count, 1, crop_size[1])
     inside = logical_and(reshape(in_height, tall), reshape(in_width, broad))
     return Places(reshape(y, tall), reshape(x, broad), inside)
@@ -66,17 +66,17 @@ def samples_of(
     else:
         rows = pixel_sampling.linear(found.y, closed=True)
         columns = pixel_sampling.linear(found.x, closed=True)
-    return _samples(image, box_ind, rows, columns)
+    return _list_samples(image, box_ind, rows, columns)
 
 
 def sloped_samples_of(image: Shape, box_ind: Tensor, found: Places) -> list[pixel_sampling.Sample]:
     """Return the samples of the slopes of the crops' values, for the bilinear method."""
     rows = pixel_sampling.between(found.y, image[1])
     columns = pixel_sampling.between(found.x, image[2])
-    return _samples(image, box_ind, rows, columns)
+    return _list_samples(image, box_ind, rows, columns)
 
 
-def _samples(
+def _list_samples(
     image: Shape, box_ind: Tensor, rows: pixel_sampling.Taps, columns: pixel_sampling.Taps
 ) -> list[pixel_sampling.Sample]:
     batch, height, width, _ = image
@@ -85,7 +85,7 @@ def _samples(
     return pixel_sampling.samples(image, first, rows, columns)
 
 
-def _between(low: Tensor, high: Tensor, length: int, places: int) -> Tensor:
+def _interpolate_places(low: Tensor, high: Tensor, length: int, places: int) -> Tensor:
     """Return the places from ``low`` to ``high``, in pixels.
 
     Both ends count in whole steps, so that places on the image's edge are exact.
@@ -97,6 +97,6 @@ def _between(low: Tensor, high: Tensor, length: int, places: int) -> Tensor:
     return (first * (places - 1 - steps) + last * steps) / (places - 1)
 
 
-def _inside(at: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def _check_inside(at: Tensor, length: int) -> tuple[Tensor, Tensor]:
     inside = logical_and(greater_equal(at, 0), less_equal(at, length - 1))
     return where(inside, at, 0), inside

@@ -21,13 +21,13 @@ __all__ = ["crop_and_resize"]
 Pair = tuple[int, int]
 
 
-def _real(value: Any, _known: InputTypes) -> float:
+def _read_real(value: Any, _known: InputTypes) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a real number, got {value!r}")
     return float(value)
 
 
-def _cropped(
+def _infer_crop_and_resize(
     image: TensorType, boxes: TensorType, box_ind: TensorType, *, crop_size: Pair
 ) -> TensorType:
     if image.rank != 4:
@@ -45,11 +45,11 @@ def _cropped(
 CROP_AND_RESIZE = KernelSpec(
     "CropAndResize",
     ("image", "boxes", "box_ind"),
-    _cropped,
+    _infer_crop_and_resize,
     attributes={
         "crop_size": size_attribute(),
         "method": attributes.choice("bilinear", "nearest", default="bilinear"),
-        "extrapolation_value": Attribute(_real, 0.0, "float"),
+        "extrapolation_value": Attribute(_read_real, 0.0, "float"),
     },
     accepts={
         "image": dt.REAL | dt.BOOL,

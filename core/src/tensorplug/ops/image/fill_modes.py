@@ -27,8 +27,8 @@ def mapped(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
     With "constant" they may still lie outside, by at most two pixels.
     """
     if mode == "constant":
-        return _clipped(at, -2, length + 1, by)
-    return _clipped(_repeated(at, length, mode, by), 0, length - 1, by)
+        return _clip(at, -2, length + 1, by)
+    return _clip(_repeat(at, length, mode, by), 0, length - 1, by)
 
 
 def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
@@ -37,7 +37,7 @@ def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
         return at * 0 + 1
     if length == 1:
         return at * 0
-    place = _repeated(at, length, mode, by)
+    place = _repeat(at, length, mode, by)
     flat = by.where(place < 0, 0, by.where(place > length - 1, 0, at * 0 + 1))
     if mode != "reflect":
         return flat
@@ -45,7 +45,7 @@ def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
     return by.where(half > by.floor(half), -flat, flat)
 
 
-def _repeated(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
+def _repeat(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
     """Return the places before clipping to the edges."""
     if mode == "nearest":
         return at
@@ -63,5 +63,5 @@ def _repeated(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
     return by.where(at < 0, low, by.where(at > length - 1, high, at))
 
 
-def _clipped(at: Numbers, low: float, high: float, by: Arithmetic) -> Numbers:
+def _clip(at: Numbers, low: float, high: float, by: Arithmetic) -> Numbers:
     return by.where(at < low, low, by.where(at > high, high, at))

@@ -86,8 +86,8 @@ def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Samp
     result = []
     for y in rows:
         for x in columns:
-            inside = logical_and(_within(y.pixel, height), _within(x.pixel, width))
-            pixel = first + _index(y.pixel, height) * width + _index(x.pixel, width)
+            inside = logical_and(_lies_within(y.pixel, height), _lies_within(x.pixel, width))
+            pixel = first + _clip_index(y.pixel, height) * width + _clip_index(x.pixel, width)
             along = (y.slope * x.weight, y.weight * x.slope)
             result.append(Sample(pixel, inside, y.weight * x.weight, *along))
     return result
@@ -103,7 +103,7 @@ def working(dtype: DType) -> DType:
 def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
     """Return the weighted sum of the samples, with ``fill`` for pixels that do not exist."""
     terms = (
-        astype(picked(image, part, fill), work) * _each_channel(part.weight, work)
+        astype(picked(image, part, fill), work) * _spread_to_channels(part.weight, work)
         for part in parts
     )
     return reduce(add, terms)
@@ -122,7 +122,7 @@ def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
     pixels, shares = [], []
     for part in parts:
         inside = expand_dims(part.inside, axis=-1)
-        share = where(inside, dy * _each_channel(part.weight, dy.dtype), 0)
+        share = where(inside, dy * _spread_to_channels(part.weight, dy.dtype), 0)
         shares.append(reshape(share, (-1, channels)) if channels else share)
         pixels.append(reshape(broadcast_to(part.pixel, dy.shape[:-1]), (-1, 1)))
     flat = scatter_nd(concat(pixels), concat(shares), (batch * height * width, channels))
@@ -140,13 +140,13 @@ def slopes(
     return reduce(add, along_y), reduce(add, along_x)
 
 
-def _within(pixel: Tensor, length: int) -> Tensor:
+def _lies_within(pixel: Tensor, length: int) -> Tensor:
     return logical_and(greater_equal(pixel, 0), less_equal(pixel, length - 1))
 
 
-def _index(pixel: Tensor, length: int) -> Tensor:
+def _clip_index(pixel: Tensor, length: int) -> Tensor:
     return astype(minimum(maximum(pixel, 0), length - 1), dt.int32)
 
 
-def _each_channel(weight: Tensor, dtype: DType) -> Tensor:
+def _spread_to_channels(weight: Tensor, dtype: DType) -> Tensor:
     return expand_dims(astype(weight, dtype), axis=-1)

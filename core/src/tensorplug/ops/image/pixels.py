@@ -46,7 +46,7 @@ def levels(x: Any, by: Arithmetic) -> Any:
     return by.where(x * 256 - (level - 0.5) < x, level - 1, level)
 
 
-def _pixels(pixels: TensorType, *, num_channels: int) -> TensorType:
+def _infer_from_pixels(pixels: TensorType, *, num_channels: int) -> TensorType:
     if pixels.rank not in (2, 3):
         raise ShapeError("pixels must have shape [height, width] or [height, width, channels]")
     if pixels.rank == 3 and pixels.shape[2] not in CHANNELS:
@@ -54,7 +54,7 @@ def _pixels(pixels: TensorType, *, num_channels: int) -> TensorType:
     return TensorType(dt.int32, (*pixels.shape[:2], num_channels))
 
 
-def _num_channels(value: Any, known: InputTypes) -> int:
+def _read_num_channels(value: Any, known: InputTypes) -> int:
     number: int = attributes.integer(at_least=1).canonical(value, known)  # type: ignore[assignment]  # as it says
     if number > 4:
         raise ArgumentError(f"must be from 1 to 4, got {number}")
@@ -64,8 +64,8 @@ def _num_channels(value: Any, known: InputTypes) -> int:
 FROM_PIXELS = KernelSpec(
     "FromPixels",
     ("pixels",),
-    _pixels,
-    attributes={"num_channels": Attribute(_num_channels, 3, "int in [1, 4]")},
+    _infer_from_pixels,
+    attributes={"num_channels": Attribute(_read_num_channels, 3, "int in [1, 4]")},
     accepts=dt.BOOL | dt.FLOATING | {dt.int8, dt.int16, dt.int32, dt.uint8, dt.uint16},
 )
 
@@ -93,10 +93,10 @@ def from_pixels(pixels: Any, num_channels: int = 3) -> Tensor:
     Source: tf.browser.fromPixels. ``run_kernel`` does not convert images with a palette.
 
     """
-    return dispatch(FROM_PIXELS, _readable(pixels), num_channels=num_channels)
+    return dispatch(FROM_PIXELS, _make_readable(pixels), num_channels=num_channels)
 
 
-def _readable(pixels: Any) -> Any:
+def _make_readable(pixels: Any) -> Any:
     """Return ``pixels`` as an array, or as an object that NumPy can read."""
     if isinstance(pixels, Mapping) and {"data", "width", "height"} <= pixels.keys():
         return _bytes(pixels["data"], pixels["width"], pixels["height"])
@@ -124,13 +124,13 @@ def _bytes(data: Any, width: int, height: int) -> Any:
     return flat.reshape(height, width, 4)
 
 
-def _drawn(image: TensorType) -> TensorType:
+def _infer_draw(image: TensorType) -> TensorType:
     if image.rank not in (2, 3) or (image.rank == 3 and image.shape[2] not in (1, 3, 4)):
         raise ShapeError("image must have shape [height, width] or [height, width, 1, 3 or 4]")
     return TensorType(dt.uint8, (*image.shape[:2], 4))
 
 
-def _options(value: Any, _known: InputTypes) -> float:
+def _read_options(value: Any, _known: InputTypes) -> float:
     """Return the alpha in tfjs's DrawOptions."""
     if value is None:
         return 1.0
@@ -152,9 +152,9 @@ def _options(value: Any, _known: InputTypes) -> float:
 DRAW = KernelSpec(
     "Draw",
     ("image",),
-    _drawn,
+    _infer_draw,
     attributes={
-        "options": Attribute(_options, None, "float in [0, 1], the alpha; None becomes 1.0")
+        "options": Attribute(_read_options, None, "float in [0, 1], the alpha; None becomes 1.0")
     },
     accepts=dt.REAL | dt.BOOL,
 )
@@ -176,10 +176,10 @@ def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
     Source: tf.browser.toPixels.
 
     """
-    return _bytes_of(image, alpha, "to_pixels")
+    return _to_bytes(image, alpha, "to_pixels")
 
 
-def _bytes_of(image: Any, alpha: float, caller: str) -> Tensor:
+def _to_bytes(image: Any, alpha: float, caller: str) -> Tensor:
     tensor = as_tensor(image, what=f"{caller}: image")
     plain = alpha.__class__ in (int, float) and alpha == 1
     options = None if plain else {"image_options": {"alpha": alpha}}
@@ -223,4 +223,4 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
         raise ImportError(
             "draw needs Pillow to make images. Try: pip install 'tensorplug[image]'"
         ) from error
-    return Image.fromarray(np.array(_bytes_of(image, alpha, "draw").numpy()))
+    return Image.fromarray(np.array(_to_bytes(image, alpha, "draw").numpy()))

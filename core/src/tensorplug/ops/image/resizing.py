@@ -55,7 +55,9 @@ def bilinear_taps(
     """
     if old == new:
         return None
-    at = _positions(old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
+    at = _compute_positions(
+        old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers
+    )
     if half_pixel_centers:
         at = np.maximum(at - 0.5, 0)
     lower = np.floor(at)
@@ -68,14 +70,16 @@ def nearest_pixels(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.int32]:
     """Return for each of ``new`` pixels the number of the ``old`` one."""
-    at = _positions(old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
+    at = _compute_positions(
+        old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers
+    )
     pixel = np.floor(at)
     if align_corners:
         pixel += at - pixel >= 0.5
     return np.minimum(pixel, old - 1).astype(np.int32)
 
 
-def _positions(
+def _compute_positions(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.float64]:
     """Return each new pixel's place on the old axis."""
@@ -99,7 +103,7 @@ def size_attribute() -> Attribute:
     return Attribute(canonical, form="pair of ints >= 0, (height, width)")
 
 
-def _half_pixel_centers(value: Any, known: InputTypes) -> bool:
+def _read_half_pixel_centers(value: Any, known: InputTypes) -> bool:
     if not isinstance(value, bool):
         raise ArgumentError(f"must be True or False, got {value!r}")
     if value and known["align_corners"]:
@@ -111,20 +115,20 @@ _OPTIONS = {
     "size": size_attribute(),
     "align_corners": attributes.flag(default=False),
     "half_pixel_centers": Attribute(
-        _half_pixel_centers, default=False, form="bool; False where align_corners is True"
+        _read_half_pixel_centers, default=False, form="bool; False where align_corners is True"
     ),
 }
 
 
-def _size_of_dy(known: InputTypes) -> Pair:
+def _read_size_of_dy(known: InputTypes) -> Pair:
     shape: Shape = known["dy"].shape
     return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # infer rejects other ranks
 
 
-_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute(), _size_of_dy)}
+_GRAD_OPTIONS = {**_OPTIONS, "size": attributes.optional(size_attribute(), _read_size_of_dy)}
 
 
-def _resized(images: TensorType, *, size: Pair) -> TensorType:
+def _infer_resize(images: TensorType, *, size: Pair) -> TensorType:
     if images.rank != 4:
         raise ShapeError("images must have rank 4: [batch, height, width, channels]")
     batch, height, width, channels = images.shape
@@ -134,10 +138,10 @@ def _resized(images: TensorType, *, size: Pair) -> TensorType:
     return out
 
 
-def _resized_grad(images: TensorType, dy: TensorType, *, size: Pair) -> TensorType:
+def _infer_resize_grad(images: TensorType, dy: TensorType, *, size: Pair) -> TensorType:
     if dy.rank != 4:
         raise ShapeError("dy must have rank 4: [batch, height, width, channels]")
-    expected = _resized(images, size=size)
+    expected = _infer_resize(images, size=size)
     if dy != expected:
         raise ShapeError(f"dy must be {expected}")
     return images
@@ -146,7 +150,7 @@ def _resized_grad(images: TensorType, dy: TensorType, *, size: Pair) -> TensorTy
 RESIZE_BILINEAR = KernelSpec(
     "ResizeBilinear",
     ("images",),
-    _resized,
+    _infer_resize,
     attributes=_OPTIONS,
     accepts=dt.REAL | dt.BOOL,
     promote=("images",),
@@ -155,19 +159,19 @@ RESIZE_BILINEAR = KernelSpec(
 RESIZE_BILINEAR_GRAD = KernelSpec(
     "ResizeBilinearGrad",
     ("images", "dy"),
-    _resized_grad,
+    _infer_resize_grad,
     attributes=_GRAD_OPTIONS,
     accepts=dt.FLOATING,
     promote=("images", "dy"),
     inexact=True,
 )
 RESIZE_NEAREST_NEIGHBOR = KernelSpec(
-    "ResizeNearestNeighbor", ("images",), _resized, attributes=_OPTIONS, accepts=dt.FIXED
+    "ResizeNearestNeighbor", ("images",), _infer_resize, attributes=_OPTIONS, accepts=dt.FIXED
 )
 RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
     "ResizeNearestNeighborGrad",
     ("images", "dy"),
-    _resized_grad,
+    _infer_resize_grad,
     attributes=_GRAD_OPTIONS,
     accepts=dt.FLOATING,
     promote=("images", "dy"),

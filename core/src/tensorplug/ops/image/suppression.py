@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 
-def _part(value: Any, _known: InputTypes) -> float:
+def _read_part(value: Any, _known: InputTypes) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ArgumentError(f"must be a number from 0 to 1, got {value!r}")
     return float(value)
 
 
-def _number(value: Any, _known: InputTypes) -> float:
+def _read_number(value: Any, _known: InputTypes) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124  # NaN
         raise ArgumentError(f"must be a number, got {value!r}")
     return float(value)
@@ -40,12 +40,12 @@ def _check(boxes: TensorType, scores: TensorType) -> None:
         raise ShapeError(f"scores must have shape {list(boxes.shape[:1])}")
 
 
-def _indices(boxes: TensorType, scores: TensorType) -> TensorType:
+def _infer_non_max_suppression_v3(boxes: TensorType, scores: TensorType) -> TensorType:
     _check(boxes, scores)
     return TensorType(dt.int32, (UNKNOWN,))
 
 
-def _padded(
+def _infer_non_max_suppression_v4(
     boxes: TensorType,
     scores: TensorType,
     *,
@@ -57,7 +57,9 @@ def _padded(
     return TensorType(dt.int32, (count,)), TensorType(dt.int32, ())
 
 
-def _scored(boxes: TensorType, scores: TensorType) -> tuple[TensorType, TensorType]:
+def _infer_non_max_suppression_v5(
+    boxes: TensorType, scores: TensorType
+) -> tuple[TensorType, TensorType]:
     _check(boxes, scores)
     return TensorType(dt.int32, (UNKNOWN,)), TensorType(scores.dtype, (UNKNOWN,))
 
@@ -65,14 +67,14 @@ def _scored(boxes: TensorType, scores: TensorType) -> tuple[TensorType, TensorTy
 _INPUTS = ("boxes", "scores")
 _OPTIONS = {
     "max_output_size": attributes.integer(at_least=0),
-    "iou_threshold": Attribute(_part, 0.5, "float in [0, 1]"),
-    "score_threshold": Attribute(_number, float("-inf"), "float, not NaN"),
+    "iou_threshold": Attribute(_read_part, 0.5, "float in [0, 1]"),
+    "score_threshold": Attribute(_read_number, float("-inf"), "float, not NaN"),
 }
 
 NON_MAX_SUPPRESSION_V3 = KernelSpec(
     "NonMaxSuppressionV3",
     _INPUTS,
-    _indices,
+    _infer_non_max_suppression_v3,
     attributes=_OPTIONS,
     outputs=("selected_indices",),
     accepts=dt.FLOATING,
@@ -82,7 +84,7 @@ NON_MAX_SUPPRESSION_V3 = KernelSpec(
 NON_MAX_SUPPRESSION_V4 = KernelSpec(
     "NonMaxSuppressionV4",
     _INPUTS,
-    _padded,
+    _infer_non_max_suppression_v4,
     attributes={**_OPTIONS, "pad_to_max_output_size": attributes.flag(default=False)},
     outputs=("selected_indices", "valid_outputs"),
     accepts=dt.FLOATING,
@@ -92,8 +94,8 @@ NON_MAX_SUPPRESSION_V4 = KernelSpec(
 NON_MAX_SUPPRESSION_V5 = KernelSpec(
     "NonMaxSuppressionV5",
     _INPUTS,
-    _scored,
-    attributes={**_OPTIONS, "soft_nms_sigma": Attribute(_part, 0.0, "float in [0, 1]")},
+    _infer_non_max_suppression_v5,
+    attributes={**_OPTIONS, "soft_nms_sigma": Attribute(_read_part, 0.0, "float in [0, 1]")},
     outputs=("selected_indices", "selected_scores"),
     accepts=dt.FLOATING,
     promote=_INPUTS,

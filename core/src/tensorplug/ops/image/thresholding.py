@@ -63,7 +63,7 @@ def rgb_to_grayscale(image: Any) -> Tensor:
     """
     tensor = real(image, "rgb_to_grayscale: image")
     _check_channels(tensor, 3, "rgb_to_grayscale")
-    return astype(_luma(tensor), tensor.dtype)
+    return astype(_compute_luma(tensor), tensor.dtype)
 
 
 def _check_channels(image: Tensor, count: int, caller: str) -> None:
@@ -74,7 +74,7 @@ def _check_channels(image: Tensor, count: int, caller: str) -> None:
         )
 
 
-def _luma(image: Tensor) -> Tensor:
+def _compute_luma(image: Tensor) -> Tensor:
     wide = image if image.dtype in dt.FLOATING else astype(image, dt.float32)
     return sum_(wide * asarray(_LUMA, dtype=wide.dtype), axis=-1, keepdims=True)
 
@@ -113,10 +113,10 @@ def threshold(
     if tensor.dtype not in dt.REAL:
         raise DTypeError(f"threshold: image must hold real numbers, got {tensor.type}")
     _check_options(method, inverted, thresh_value)
-    gray = _luma(tensor) if tensor.shape[2] == 3 else tensor
+    gray = _compute_luma(tensor) if tensor.shape[2] == 3 else tensor
     if gray.dtype not in dt.FLOATING:
         gray = astype(gray, dt.float32)
-    limit: Any = _otsu(gray) if method == "otsu" else thresh_value * 255
+    limit: Any = _find_otsu_level(gray) if method == "otsu" else thresh_value * 255
     bright = (less_equal if inverted else greater)(gray, limit)
     return astype(bright, dt.int32) * 255
 
@@ -133,7 +133,7 @@ def _check_options(method: object, inverted: object, thresh_value: object) -> No
         )
 
 
-def _otsu(gray: Tensor) -> Tensor:
+def _find_otsu_level(gray: Tensor) -> Tensor:
     """Return the level that divides the histogram best, or -1 if no level divides it."""
     levels = reshape(astype(round_(gray), dt.int32), (-1,))
     counts = astype(

@@ -39,12 +39,12 @@ def _check_rank(image: TensorType) -> None:
 # Mirroring ---------------------------------------------------------------------------------
 
 
-def _flipped(image: TensorType) -> TensorType:
+def _infer_flip_left_right(image: TensorType) -> TensorType:
     _check_rank(image)
     return image
 
 
-FLIP_LEFT_RIGHT = KernelSpec("FlipLeftRight", ("image",), _flipped, accepts=dt.FIXED)
+FLIP_LEFT_RIGHT = KernelSpec("FlipLeftRight", ("image",), _infer_flip_left_right, accepts=dt.FIXED)
 
 
 def flip_left_right(image: Any) -> Tensor:
@@ -63,22 +63,22 @@ def flip_left_right(image: Any) -> Tensor:
 # Rotation ----------------------------------------------------------------------------------
 
 
-def _number(value: Any, _known: InputTypes) -> float:
+def _read_number(value: Any, _known: InputTypes) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ArgumentError(f"must be a finite number, got {value!r}")
     return float(value)
 
 
-def _center(value: Any, known: InputTypes) -> tuple[float, float]:
+def _read_center(value: Any, known: InputTypes) -> tuple[float, float]:
     if isinstance(value, list | tuple):
         if len(value) != 2:
             raise ArgumentError(f"must be a number or a pair (x, y), got {value!r}")
-        return _number(value[0], known), _number(value[1], known)
-    both = _number(value, known)
+        return _read_number(value[0], known), _read_number(value[1], known)
+    both = _read_number(value, known)
     return both, both
 
 
-def _fill(value: Any, known: InputTypes) -> tuple[float, ...]:
+def _read_fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     """Return one number per channel."""
     image: TensorType = known["image"]
     levels = value if isinstance(value, list | tuple) else (value,)
@@ -96,7 +96,7 @@ def _fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     return tuple(value)
 
 
-def _rotated(image: TensorType) -> TensorType:
+def _infer_rotate_with_offset(image: TensorType) -> TensorType:
     _check_rank(image)
     return image
 
@@ -104,11 +104,11 @@ def _rotated(image: TensorType) -> TensorType:
 ROTATE_WITH_OFFSET = KernelSpec(
     "RotateWithOffset",
     ("image",),
-    _rotated,
+    _infer_rotate_with_offset,
     attributes={
-        "radians": Attribute(_number, form="finite float"),
-        "fill_value": Attribute(_fill, 0, "tuple of ints or floats, one per channel"),
-        "center": Attribute(_center, 0.5, "pair of finite floats, (x, y)"),
+        "radians": Attribute(_read_number, form="finite float"),
+        "fill_value": Attribute(_read_fill, 0, "tuple of ints or floats, one per channel"),
+        "center": Attribute(_read_center, 0.5, "pair of finite floats, (x, y)"),
     },
     accepts=dt.REAL,
 )
@@ -125,14 +125,14 @@ def rotation_sources(
     x = np.arange(width)[None, :] - center_x
     y = np.arange(height)[:, None] - center_y
     sine, cosine = math.sin(radians), math.cos(radians)
-    column = _rounded(x * cosine - y * sine + center_x)
-    row = _rounded(x * sine + y * cosine + center_y)
+    column = _round_half_up(x * cosine - y * sine + center_x)
+    row = _round_half_up(x * sine + y * cosine + center_y)
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     pixel = np.where(inside, row * width + column, 0).astype(np.int32)
     return pixel.reshape(-1), inside.reshape(-1)
 
 
-def _rounded(at: NDArray[np.float64]) -> NDArray[np.float64]:
+def _round_half_up(at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round halves upwards, as JavaScript does."""
     below = np.floor(at)
     return below + (at - below >= 0.5)
@@ -164,7 +164,7 @@ def rotate_with_offset(
 # Projection --------------------------------------------------------------------------------
 
 
-def _filled(value: Any, known: InputTypes) -> Scalar:
+def _read_filled(value: Any, known: InputTypes) -> Scalar:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a number, got {value!r}")
     image: TensorType = known["image"]
@@ -172,7 +172,9 @@ def _filled(value: Any, known: InputTypes) -> Scalar:
     return value
 
 
-def _transformed(image: TensorType, transforms: TensorType, *, output_shape: Pair) -> TensorType:
+def _infer_transform(
+    image: TensorType, transforms: TensorType, *, output_shape: Pair
+) -> TensorType:
     _check_rank(image)
     batch, _, _, channels = image.shape
     if transforms.rank != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
@@ -184,7 +186,7 @@ def _transformed(image: TensorType, transforms: TensorType, *, output_shape: Pai
     return out
 
 
-def _size_of_image(known: InputTypes) -> Pair:
+def _read_size_of_image(known: InputTypes) -> Pair:
     shape: Shape = known["image"].shape
     return (shape[1], shape[2]) if len(shape) == 4 else (0, 0)  # infer rejects other ranks
 
@@ -192,14 +194,14 @@ def _size_of_image(known: InputTypes) -> Pair:
 TRANSFORM = KernelSpec(
     "Transform",
     ("image", "transforms"),
-    _transformed,
+    _infer_transform,
     attributes={
         "interpolation": attributes.choice("nearest", "bilinear", default="nearest"),
         "fill_mode": attributes.choice(
             "constant", "reflect", "wrap", "nearest", default="constant"
         ),
-        "fill_value": Attribute(_filled, 0, "int or float"),
-        "output_shape": attributes.optional(size_attribute(), _size_of_image),
+        "fill_value": Attribute(_read_filled, 0, "int or float"),
+        "output_shape": attributes.optional(size_attribute(), _read_size_of_image),
     },
     accepts={"image": dt.REAL, "transforms": dt.FLOATING},
     promote=("transforms",),

@@ -37,43 +37,43 @@ __all__ = [
 ]
 
 
-def _matrices(x: TensorType) -> tuple[shapes.Shape, int, int]:
+def _check_matrices(x: TensorType) -> tuple[shapes.Shape, int, int]:
     if x.rank < 2:
         raise ShapeError(f"the operand must have at least rank 2, got {x}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
-def _square(x: TensorType) -> tuple[shapes.Shape, int]:
-    batch, rows, columns = _matrices(x)
+def _check_square(x: TensorType) -> tuple[shapes.Shape, int]:
+    batch, rows, columns = _check_matrices(x)
     if rows != columns:
         raise ShapeError(f"the matrices must be square, got {rows} rows and {columns} columns")
     return batch, rows
 
 
-def _same_square(input: TensorType) -> TensorType:
-    _square(input)
+def _infer_same_square(input: TensorType) -> TensorType:
+    _check_square(input)
     return input
 
 
-def _determinant(input: TensorType) -> TensorType:
-    return TensorType(input.dtype, _square(input)[0])
+def _infer_matrix_determinant(input: TensorType) -> TensorType:
+    return TensorType(input.dtype, _check_square(input)[0])
 
 
-def _log_determinant(input: TensorType) -> tuple[TensorType, TensorType]:
-    batch, _ = _square(input)
+def _infer_log_matrix_determinant(input: TensorType) -> tuple[TensorType, TensorType]:
+    batch, _ = _check_square(input)
     return TensorType(input.dtype, batch), TensorType(dt.real_part(input.dtype), batch)
 
 
-def _solution(matrix: TensorType, rhs: TensorType) -> TensorType:
-    batch, size = _square(matrix)
-    others, rows, columns = _matrices(rhs)
+def _infer_matrix_solve(matrix: TensorType, rhs: TensorType) -> TensorType:
+    batch, size = _check_square(matrix)
+    others, rows, columns = _check_matrices(rhs)
     if rows != size:
         raise ShapeError(f"the matrices have {size} rows, but the right-hand sides have {rows}")
     return TensorType(rhs.dtype, (*shapes.broadcast(batch, others), size, columns))
 
 
-def _qr(input: TensorType, *, full_matrices: bool) -> tuple[TensorType, TensorType]:
-    batch, rows, columns = _matrices(input)
+def _infer_qr(input: TensorType, *, full_matrices: bool) -> tuple[TensorType, TensorType]:
+    batch, rows, columns = _check_matrices(input)
     inner = rows if full_matrices else min(rows, columns)
     return (
         TensorType(input.dtype, (*batch, rows, inner)),
@@ -81,10 +81,10 @@ def _qr(input: TensorType, *, full_matrices: bool) -> tuple[TensorType, TensorTy
     )
 
 
-def _svd(
+def _infer_svd(
     input: TensorType, *, compute_uv: bool, full_matrices: bool
 ) -> tuple[TensorType, TensorType, TensorType]:
-    batch, rows, columns = _matrices(input)
+    batch, rows, columns = _check_matrices(input)
     few = min(rows, columns)
     left: shapes.Shape = (*batch, rows, rows if full_matrices else few)
     right: shapes.Shape = (*batch, columns if full_matrices else few, columns)
@@ -100,18 +100,20 @@ def _svd(
 def _eigen(
     input: TensorType, values: DType, vectors: DType, *, compute_v: bool
 ) -> tuple[TensorType, TensorType]:
-    batch, size = _square(input)
+    batch, size = _check_square(input)
     return (
         TensorType(values, (*batch, size)),
         TensorType(vectors, (*batch, size, size) if compute_v else (0,)),
     )
 
 
-def _self_adjoint(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
+def _infer_self_adjoint_eig(
+    input: TensorType, *, compute_v: bool
+) -> tuple[TensorType, TensorType]:
     return _eigen(input, dt.real_part(input.dtype), input.dtype, compute_v=compute_v)
 
 
-def _general(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
+def _infer_eig(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
     wide = input.dtype in (dt.float64, dt.complex128)
     dtype = dt.complex128 if wide else dt.complex64
     return _eigen(input, dtype, dtype, compute_v=compute_v)
@@ -121,32 +123,36 @@ _NUMBERS: dict[str, Any] = {"accepts": dt.NUMERIC, "promote": ("input",), "inexa
 _NO = attributes.flag(default=False)
 _YES = attributes.flag(default=True)
 
-CHOLESKY = KernelSpec("Cholesky", ("input",), _same_square, **_NUMBERS)
+CHOLESKY = KernelSpec("Cholesky", ("input",), _infer_same_square, **_NUMBERS)
 MATRIX_INVERSE = KernelSpec(
-    "MatrixInverse", ("input",), _same_square, {"adjoint": _NO}, **_NUMBERS
+    "MatrixInverse", ("input",), _infer_same_square, {"adjoint": _NO}, **_NUMBERS
 )
 MATRIX_SOLVE = KernelSpec(
     "MatrixSolve",
     ("matrix", "rhs"),
-    _solution,
+    _infer_matrix_solve,
     attributes={"adjoint": _NO},
     accepts=dt.NUMERIC,
     promote=("matrix", "rhs"),
     inexact=True,
 )
-MATRIX_DETERMINANT = KernelSpec("MatrixDeterminant", ("input",), _determinant, **_NUMBERS)
+MATRIX_DETERMINANT = KernelSpec(
+    "MatrixDeterminant", ("input",), _infer_matrix_determinant, **_NUMBERS
+)
 LOG_MATRIX_DETERMINANT = KernelSpec(
     "LogMatrixDeterminant",
     ("input",),
-    _log_determinant,
+    _infer_log_matrix_determinant,
     outputs=("sign", "log_abs_determinant"),
     **_NUMBERS,
 )
-QR = KernelSpec("Qr", ("input",), _qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS)
+QR = KernelSpec(
+    "Qr", ("input",), _infer_qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS
+)
 SVD = KernelSpec(
     "Svd",
     ("input",),
-    _svd,
+    _infer_svd,
     {"compute_uv": _YES, "full_matrices": _NO},
     outputs=("s", "u", "vh"),
     **_NUMBERS,
@@ -154,16 +160,18 @@ SVD = KernelSpec(
 SELF_ADJOINT_EIG = KernelSpec(
     "SelfAdjointEigV2",
     ("input",),
-    _self_adjoint,
+    _infer_self_adjoint_eig,
     {"compute_v": _YES},
     outputs=("e", "v"),
     **_NUMBERS,
 )
-EIG = KernelSpec("Eig", ("input",), _general, {"compute_v": _YES}, outputs=("e", "v"), **_NUMBERS)
+EIG = KernelSpec(
+    "Eig", ("input",), _infer_eig, {"compute_v": _YES}, outputs=("e", "v"), **_NUMBERS
+)
 
 
-def _pseudo_inverse(input: TensorType, rtol: TensorType | None) -> TensorType:
-    batch, rows, columns = _matrices(input)
+def _infer_pseudo_inverse(input: TensorType, rtol: TensorType | None) -> TensorType:
+    batch, rows, columns = _check_matrices(input)
     if rtol is not None and shapes.broadcast(batch, rtol.shape) != batch:
         raise ShapeError(f"rtol of shape {list(rtol.shape)} does not broadcast to {list(batch)}")
     return TensorType(input.dtype, (*batch, columns, rows))
@@ -172,7 +180,7 @@ def _pseudo_inverse(input: TensorType, rtol: TensorType | None) -> TensorType:
 PSEUDO_INVERSE = KernelSpec(
     "PseudoInverse",
     ("input", "rtol?"),
-    _pseudo_inverse,
+    _infer_pseudo_inverse,
     accepts={"input": dt.NUMERIC, "rtol": dt.FLOATING},
     promote=("input",),
     inexact=True,

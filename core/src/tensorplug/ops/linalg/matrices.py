@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
+def _read_matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
     if tensor.ndim < 2:
         raise ShapeError(f"{caller}: x must have at least rank 2, got {tensor.type}")
@@ -93,7 +93,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
         ShapeError: the rank is below 2.
 
     """
-    tensor = _matrices(x, "diagonal")
+    tensor = _read_matrices(x, "diagonal")
     by = shapes.index(offset, "diagonal: offset")
     *batch, rows, columns = tensor.shape
     length = max(0, min(rows, columns - by) if by >= 0 else min(rows + by, columns))
@@ -113,7 +113,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
         ShapeError: the rank is below 2.
 
     """
-    return reduction.sum(diagonal(_matrices(x, "trace"), offset=offset), axis=-1, dtype=dtype)
+    return reduction.sum(diagonal(_read_matrices(x, "trace"), offset=offset), axis=-1, dtype=dtype)
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:
@@ -127,7 +127,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         LinAlgError: a matrix is singular and ``n`` negative.
 
     """
-    base = _matrices(x, "matrix_power", square=True)
+    base = _read_matrices(x, "matrix_power", square=True)
     times = shapes.index(n, "matrix_power: n")
     if times < 0:
         base, times = inv(base), -times
@@ -160,7 +160,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
         ShapeError: the rank is below 2.
 
     """
-    tensor = _matrices(x, "matrix_rank")
+    tensor = _read_matrices(x, "matrix_rank")
     values = svdvals(tensor)
     if not values.shape[-1]:
         return reduction.sum(astype(values, dt.default_int), axis=-1)
@@ -186,7 +186,7 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
         ArgumentError: ``num_lower`` exceeds the rows, or ``num_upper`` the columns.
 
     """
-    tensor = _matrices(a, "band_part")
+    tensor = _read_matrices(a, "band_part")
     rows, columns = tensor.shape[-2:]
     lower = shapes.index(num_lower, "band_part: num_lower")
     upper = shapes.index(num_upper, "band_part: num_upper")

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["euclidean_norm", "matrix_norm", "norm", "vector_norm"]
 
 
-def _floating(x: Any, caller: str) -> Tensor:
+def _read_floating(x: Any, caller: str) -> Tensor:
     tensor = as_tensor(x, what=f"{caller}: x")
     return tensor if tensor.dtype in dt.INEXACT else astype(tensor, dt.default_float)
 
 
-def _rooted(total: Tensor, power: float) -> Tensor:
+def _take_root(total: Tensor, power: float) -> Tensor:
     """Return ``total ** (1 / power)``, with gradient 0 for totals of 0."""
     zero = equal(total, 0)
     safe = where(zero, 1.0, total)
     return where(zero, 0.0, sqrt(safe) if power == 2 else safe ** (1 / power))
 
 
-def _squares(x: Tensor) -> Tensor:
+def _square_moduli(x: Tensor) -> Tensor:
     """Return ``|x|**2`` without ``|x|``, whose second derivative is wrong at 0."""
     return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
@@ -57,18 +57,18 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         ArgumentError: ``ord`` is not a number.
 
     """
-    tensor = _floating(x, "vector_norm")
+    tensor = _read_floating(x, "vector_norm")
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
-    return _vector_norm(tensor, axis, float(ord), keepdims=keepdims)
+    return _compute_vector_norm(tensor, axis, float(ord), keepdims=keepdims)
 
 
-def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
+def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
     narrow = dt.real_part(x.dtype)
     wide = astype(x, dt.float32) if narrow is dt.float16 else x  # squares may overflow
     if order == 2:
-        total = reduction.sum(_squares(wide), axis=axis, keepdims=keepdims)
-        return astype(_rooted(total, 2), narrow, copy=False)
+        total = reduction.sum(_square_moduli(wide), axis=axis, keepdims=keepdims)
+        return astype(_take_root(total, 2), narrow, copy=False)
     sizes = abs_(wide)
     if math.isinf(order):
         extreme = reduction.max if order > 0 else reduction.min
@@ -79,12 +79,12 @@ def _vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tenso
     elif order == 1:
         result = reduction.sum(sizes, axis=axis, keepdims=keepdims)
     else:
-        powers = sizes**order if order > 1 else _steep_powers(sizes, order)
-        result = _rooted(reduction.sum(powers, axis=axis, keepdims=keepdims), order)
+        powers = sizes**order if order > 1 else _raise_sizes(sizes, order)
+        result = _take_root(reduction.sum(powers, axis=axis, keepdims=keepdims), order)
     return result if result.dtype is narrow else astype(result, narrow)
 
 
-def _steep_powers(sizes: Tensor, order: float) -> Tensor:
+def _raise_sizes(sizes: Tensor, order: float) -> Tensor:
     """Return ``sizes**order`` for an order below 1, with gradient 0 for sizes of 0."""
     nothing = equal(sizes, 0)
     there = where(nothing, 1, sizes) ** order
@@ -108,11 +108,11 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         ArgumentError: an unknown ``ord``.
 
     """
-    tensor = _floating(x, "matrix_norm")
+    tensor = _read_floating(x, "matrix_norm")
     if tensor.ndim < 2:
         raise ShapeError(f"matrix_norm: x must have at least rank 2, got {tensor.type}")
     if ord in ("fro", None):
-        return _vector_norm(tensor, (-2, -1), 2.0, keepdims=keepdims)
+        return _compute_vector_norm(tensor, (-2, -1), 2.0, keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
         summed = -2 if ord in (1, -1) else -1
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
@@ -149,12 +149,12 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
         ShapeError: an axis is out of range.
 
     """
-    tensor = _floating(x, "norm")
+    tensor = _read_floating(x, "norm")
     chosen = None if axis is None else shapes.as_ints(axis, "norm: axis")
     if chosen is not None and len(chosen) > 2:
         raise ArgumentError(f"norm of {tensor.type}: axis must name one or two axes, got {axis!r}")
     if ord in ("euclidean", "fro") and (ord == "euclidean" or (chosen and len(chosen) == 2)):
-        return _vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
+        return _compute_vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
     if chosen is None or len(chosen) == 1:
         return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=ord)
     if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):

@@ -57,13 +57,13 @@ def samples_of(
     image: Shape, found: Projection, interpolation: str, fill_mode: str
 ) -> list[pixel_sampling.Sample]:
     """Return the samples of the result's values."""
-    y, x = _mapped(image, found, fill_mode)
+    y, x = _map_places(image, found, fill_mode)
     if interpolation == "nearest":
         rows, columns = pixel_sampling.nearest(y), pixel_sampling.nearest(x)
     else:
         rows = pixel_sampling.linear(y, closed=False)
         columns = pixel_sampling.linear(x, closed=False)
-    return pixel_sampling.samples(image, _first(image), rows, columns)
+    return pixel_sampling.samples(image, _number_first_pixels(image), rows, columns)
 
 
 def sloped_samples_of(
@@ -75,19 +75,19 @@ def sloped_samples_of(
     """
     if fill_mode == "constant":
         return samples_of(image, found, "bilinear", fill_mode)
-    y, x = _mapped(image, found, fill_mode)
+    y, x = _map_places(image, found, fill_mode)
     rows = pixel_sampling.between(y, image[1])
     columns = pixel_sampling.between(x, image[2])
-    return pixel_sampling.samples(image, _first(image), rows, columns)
+    return pixel_sampling.samples(image, _number_first_pixels(image), rows, columns)
 
 
-def _mapped(image: Shape, found: Projection, fill_mode: str) -> tuple[Tensor, Tensor]:
+def _map_places(image: Shape, found: Projection, fill_mode: str) -> tuple[Tensor, Tensor]:
     """Return the places on the image's pixels."""
     y = fill_modes.mapped(found.y, image[1], fill_mode, BY_OPS)
     return y, fill_modes.mapped(found.x, image[2], fill_mode, BY_OPS)
 
 
-def _first(image: Shape) -> Tensor:
+def _number_first_pixels(image: Shape) -> Tensor:
     """Return the number of each image's first pixel."""
     batch, height, width, _ = image
     return reshape(arange(batch, dtype=dt.int32) * (height * width), (batch, 1, 1))

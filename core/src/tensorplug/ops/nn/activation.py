@@ -53,7 +53,7 @@ ELU_GRAD = KernelSpec(
 )
 
 
-def _sloped(x: TensorType, *, alpha: dt.Scalar) -> TensorType:
+def _infer_sloped(x: TensorType, *, alpha: dt.Scalar) -> TensorType:
     dt.check_number(alpha, x.dtype)
     return x
 
@@ -61,7 +61,7 @@ def _sloped(x: TensorType, *, alpha: dt.Scalar) -> TensorType:
 LEAKY_RELU = KernelSpec(
     "LeakyRelu",
     ("x",),
-    _sloped,
+    _infer_sloped,
     attributes={"alpha": attributes.number(0.2)},
     accepts=dt.REAL,
     promote=("x",),
@@ -76,7 +76,7 @@ PRELU = KernelSpec(
     inexact=True,
 )
 STEP = KernelSpec(
-    "Step", ("x",), _sloped, attributes={"alpha": attributes.number(0.0)}, accepts=dt.REAL
+    "Step", ("x",), _infer_sloped, attributes={"alpha": attributes.number(0.0)}, accepts=dt.REAL
 )
 SOFTMAX = KernelSpec(
     "Softmax",

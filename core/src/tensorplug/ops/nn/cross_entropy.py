@@ -11,7 +11,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.errors import ShapeError
 
 
-def _classified(labels: TensorType, logits: TensorType) -> TensorType:
+def _infer_softmax_cross_entropy(labels: TensorType, logits: TensorType) -> TensorType:
     if labels.shape != logits.shape:
         raise ShapeError("labels and logits must have the same shape")
     if not logits.rank:
@@ -19,8 +19,10 @@ def _classified(labels: TensorType, logits: TensorType) -> TensorType:
     return TensorType(logits.dtype, logits.shape[:-1])
 
 
-def _pulled(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorType:
-    losses = _classified(labels, logits)
+def _infer_softmax_cross_entropy_grad(
+    dy: TensorType, labels: TensorType, logits: TensorType
+) -> TensorType:
+    losses = _infer_softmax_cross_entropy(labels, logits)
     if dy.shape != losses.shape:
         raise ShapeError("dy must have the shape of logits without the last axis")
     return logits
@@ -29,7 +31,7 @@ def _pulled(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorTyp
 SOFTMAX_CROSS_ENTROPY = KernelSpec(
     "SoftmaxCrossEntropy",
     ("labels", "logits"),
-    _classified,
+    _infer_softmax_cross_entropy,
     accepts=dt.REAL,
     promote=("labels", "logits"),
     inexact=True,
@@ -37,7 +39,7 @@ SOFTMAX_CROSS_ENTROPY = KernelSpec(
 SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     "SoftmaxCrossEntropyGrad",
     ("dy", "labels", "logits"),
-    _pulled,
+    _infer_softmax_cross_entropy_grad,
     accepts=dt.FLOATING,
     promote=("dy", "labels", "logits"),
 )

@@ -36,7 +36,7 @@ _ACTIVATIONS = (*_WHOLE, "elu", "prelu", "leakyrelu", "sigmoid")
 _SLOPE = 0.2  # TensorFlow.js's default
 
 
-def _slope(value: Any, _known: InputTypes) -> float:
+def _read_slope(value: Any, _known: InputTypes) -> float:
     number = _SLOPE if value is None else kinds.number().canonical(value, {})
     if isinstance(number, complex):
         raise ArgumentError(f"must be a real number, got {value!r}")
@@ -45,7 +45,7 @@ def _slope(value: Any, _known: InputTypes) -> float:
 
 _OPTIONS = {
     "activation": kinds.choice(*_ACTIVATIONS, default="linear"),
-    "leakyrelu_alpha": Attribute(_slope, _SLOPE, "float"),
+    "leakyrelu_alpha": Attribute(_read_slope, _SLOPE, "float"),
 }
 
 
@@ -61,7 +61,7 @@ def align(x: Tensor, rank: int, data_format: str | None) -> Tensor:
     return x if shape == x.shape else reshape(x, shape)
 
 
-def _checked(
+def _check_operands(
     out: TensorType,
     bias: TensorType | None,
     weights: TensorType | None,
@@ -84,7 +84,7 @@ def _checked(
     return out
 
 
-def _fused(name: str, family: Family) -> KernelSpec:
+def _define_fused(name: str, family: Family) -> KernelSpec:
     """Return the kernel of ``family.forward`` with bias and activation."""
 
     def infer(
@@ -96,7 +96,7 @@ def _fused(name: str, family: Family) -> KernelSpec:
         attributes: Attributes,
     ) -> TensorType:
         out = TensorType(x.dtype, family.output_shape(x.shape, filter.shape, attributes))
-        return _checked(
+        return _check_operands(
             out,
             bias,
             prelu_activation_weights,
@@ -115,7 +115,7 @@ def _fused(name: str, family: Family) -> KernelSpec:
     )
 
 
-def _matmul(
+def _infer_fused_mat_mul(
     a: TensorType,
     b: TensorType,
     bias: TensorType | None,
@@ -129,15 +129,15 @@ def _matmul(
         a, b, transpose_a=transpose_a, transpose_b=transpose_b
     )
     assert isinstance(out, TensorType)  # the product has one output
-    return _checked(out, bias, prelu_activation_weights, activation)
+    return _check_operands(out, bias, prelu_activation_weights, activation)
 
 
-FUSED_CONV2D = _fused("FusedConv2D", convolution.FAMILY)
-FUSED_DEPTHWISE_CONV2D = _fused("FusedDepthwiseConv2D", depthwise.FAMILY)
+FUSED_CONV2D = _define_fused("FusedConv2D", convolution.FAMILY)
+FUSED_DEPTHWISE_CONV2D = _define_fused("FusedDepthwiseConv2D", depthwise.FAMILY)
 FUSED_MAT_MUL = KernelSpec(
     "_FusedMatMul",
     ("a", "b", "bias?", "prelu_activation_weights?"),
-    _matmul,
+    _infer_fused_mat_mul,
     attributes={
         "transpose_a": kinds.flag(default=False),
         "transpose_b": kinds.flag(default=False),

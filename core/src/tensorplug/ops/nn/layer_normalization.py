@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["layer_norm"]
 
 
-def _normalized(
+def _infer_layer_norm(
     x: TensorType, scale: TensorType | None, offset: TensorType | None, *, epsilon: dt.Scalar
 ) -> TensorType:
     dt.check_number(epsilon, x.dtype)
@@ -27,7 +27,7 @@ def _normalized(
     return x
 
 
-def _pulled(dy: TensorType, x: TensorType, *, epsilon: dt.Scalar) -> TensorType:
+def _infer_layer_norm_grad(dy: TensorType, x: TensorType, *, epsilon: dt.Scalar) -> TensorType:
     dt.check_number(epsilon, x.dtype)
     if dy.shape != x.shape:
         raise ShapeError("dy and x must have the same shape")
@@ -39,7 +39,7 @@ _ATTRIBUTES = {"axis": attributes.axes("x", -1), "epsilon": attributes.number(1e
 LAYER_NORM = KernelSpec(
     "LayerNorm",
     ("x", "scale?", "offset?"),
-    _normalized,
+    _infer_layer_norm,
     attributes=_ATTRIBUTES,
     accepts=dt.REAL,
     promote=("x", "scale", "offset"),
@@ -48,7 +48,7 @@ LAYER_NORM = KernelSpec(
 LAYER_NORM_GRAD = KernelSpec(  # of LayerNorm without scale and offset
     "LayerNormGrad",
     ("dy", "x"),
-    _pulled,
+    _infer_layer_norm_grad,
     attributes=_ATTRIBUTES,
     accepts=dt.FLOATING,
     promote=("dy", "x"),

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def _normalized(
+def _infer_fused_batch_norm(
     x: TensorType,
     scale: TensorType | None,
     offset: TensorType | None,
@@ -46,7 +46,7 @@ def _normalized(
 FUSED_BATCH_NORM = KernelSpec(
     "FusedBatchNorm",
     ("x", "scale?", "offset?", "mean", "variance"),
-    _normalized,
+    _infer_fused_batch_norm,
     attributes={"variance_epsilon": attributes.number(0.001)},
     accepts=dt.REAL,
     promote=("x", "scale", "offset", "mean", "variance"),
@@ -61,7 +61,7 @@ _RESPONSE = {
 }
 
 
-def _response(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scalar) -> TensorType:
+def _infer_lrn(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scalar) -> TensorType:
     if not x.rank:
         raise ShapeError("x must have at least rank 1")
     for number in (bias, alpha, beta):
@@ -69,7 +69,7 @@ def _response(x: TensorType, *, bias: dt.Scalar, alpha: dt.Scalar, beta: dt.Scal
     return x
 
 
-def _response_grad(
+def _infer_lrn_grad(
     x: TensorType,
     y: TensorType,
     dy: TensorType,
@@ -80,13 +80,13 @@ def _response_grad(
 ) -> TensorType:
     if not x.shape == y.shape == dy.shape:
         raise ShapeError("x, y and dy must have the same shape")
-    return _response(x, bias=bias, alpha=alpha, beta=beta)
+    return _infer_lrn(x, bias=bias, alpha=alpha, beta=beta)
 
 
 LRN = KernelSpec(
     "LRN",
     ("x",),
-    _response,
+    _infer_lrn,
     attributes=_RESPONSE,
     accepts=dt.REAL,
     promote=("x",),
@@ -95,7 +95,7 @@ LRN = KernelSpec(
 LRN_GRAD = KernelSpec(
     "LRNGrad",
     ("x", "y", "dy"),
-    _response_grad,
+    _infer_lrn_grad,
     attributes=_RESPONSE,
     accepts=dt.FLOATING,
     promote=("x", "y", "dy"),

@@ -48,14 +48,14 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
         raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {rate!r}")
-    shape = _noise_shape(tensor.shape, noise_shape)
+    shape = _read_noise_shape(tensor.shape, noise_shape)
     if not rate:
         return tensor
     kept = bernoulli(checked, 1.0 - rate, shape)
     return where(kept, tensor / (1.0 - rate), 0.0)
 
 
-def _noise_shape(x: Shape, noise_shape: Any) -> Shape:
+def _read_noise_shape(x: Shape, noise_shape: Any) -> Shape:
     if noise_shape is None:
         return x
     listed = list(noise_shape) if isinstance(noise_shape, list | tuple) else [noise_shape]

@@ -73,12 +73,12 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
 
     """
     checked = as_key(key, "permutation")
-    count, source = _choices("permutation", x, axis)
-    order = _order(checked, count)
+    count, source = _count_choices("permutation", x, axis)
+    order = _draw_order(checked, count)
     return order if source is None else indexing.gather(source, order, axis=axis)
 
 
-def _choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
+def _count_choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
     """Return the number of choices, and the tensor of the slices, or None for integers."""
     if host_values.is_scalar(a) or isinstance(a, np.generic):
         count = shapes.index(a, f"{caller}: a number")
@@ -90,7 +90,7 @@ def _choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
     return tensor.shape[at], tensor
 
 
-def _order(key: Tensor, count: int) -> Tensor:
+def _draw_order(key: Tensor, count: int) -> Tensor:
     """Return a random order of ``count`` numbers.
 
     It sorts places by random words of 32 bits, twice. Sorting is stable, so with a single sort
@@ -121,32 +121,36 @@ def choice(
 
     """
     checked = as_key(key, "choice")
-    count, source = _choices("choice", a, axis)
+    count, source = _count_choices("choice", a, axis)
     sizes = shapes.as_shape(shape, "choice: shape")
     wanted = prod(sizes)
     if wanted > count and (not replace or not count):
         raise ArgumentError(f"choice: cannot choose {wanted} of {count} without repetition")
-    weights = None if p is None else _log_weights(p, count)
-    pick = _with_repetition if replace else _without_repetition
+    weights = None if p is None else _compute_log_weights(p, count)
+    pick = _choose_with_repetition if replace else _choose_without_repetition
     picked = pick(checked, count, sizes, weights)
     return picked if source is None else indexing.gather(source, picked, axis=axis)
 
 
-def _with_repetition(key: Tensor, count: int, shape: Shape, weights: Tensor | None) -> Tensor:
+def _choose_with_repetition(
+    key: Tensor, count: int, shape: Shape, weights: Tensor | None
+) -> Tensor:
     if weights is not None and count:
         return categorical(key, weights, shape=shape)
     return integers(key, 0, max(count, 1), shape)
 
 
-def _without_repetition(key: Tensor, count: int, shape: Shape, weights: Tensor | None) -> Tensor:
+def _choose_without_repetition(
+    key: Tensor, count: int, shape: Shape, weights: Tensor | None
+) -> Tensor:
     wanted = prod(shape)
     if weights is None:
-        return movement.reshape(movement.slice(_order(key, count), (0,), (wanted,)), shape)
+        return movement.reshape(movement.slice(_draw_order(key, count), (0,), (wanted,)), shape)
     _, order = sorting.topk(weights + gumbel(key, (count,), weights.dtype), wanted)
     return movement.reshape(order, shape)
 
 
-def _log_weights(p: Any, count: int) -> Tensor:
+def _compute_log_weights(p: Any, count: int) -> Tensor:
     _, chosen, (weight,) = parameters("choice", None, None, p=p)
     if host_values.is_scalar(weight) or weight.shape != (count,):
         shown = weight if host_values.is_scalar(weight) else weight.type

@@ -146,13 +146,17 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     checked = as_key(key, "integers")
     bounds = (0, low) if high is None else (low, high)
     first, last = (
-        _integer(bound, f"integers: {name}")
+        _read_integer(bound, f"integers: {name}")
         for bound, name in zip(bounds, ("low", "high"), strict=True)
     )
     tensors = [bound for bound in (first, last) if not isinstance(bound, int)]
-    chosen = _integer_dtype(dtype, tensors)
+    chosen = _choose_integer_dtype(dtype, tensors)
     sizes = fitting("integers", shape, [tensor.shape for tensor in tensors])
-    span = _span(first, last, chosen) if tensors else _span_of_numbers(first, last, chosen)
+    span = (
+        _compute_span(first, last, chosen)
+        if tensors
+        else _compute_span_of_numbers(first, last, chosen)
+    )
     if span.shape not in ((), sizes):
         span = movement.broadcast_to(span, sizes)
     drawn = astype(dispatch(RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
@@ -161,7 +165,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
 
 
-def _integer(value: Any, what: str) -> Any:
+def _read_integer(value: Any, what: str) -> Any:
     """Return a Python integer as it is, anything else as a tensor of integers."""
     if host_values.is_scalar(value) or isinstance(value, np.generic):
         return shapes.index(value, what)
@@ -171,7 +175,7 @@ def _integer(value: Any, what: str) -> Any:
     return tensor
 
 
-def _integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
+def _choose_integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
     if dtype is None:
         return dt.promote(tensor.dtype for tensor in tensors) if tensors else dt.default_int
     chosen = dt.of(dtype, "integers")
@@ -180,7 +184,7 @@ def _integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
     return chosen
 
 
-def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
+def _compute_span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
     """Return the number of integers, in 64 bits only if 32 do not suffice."""
     if not low < high:
         raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
@@ -188,19 +192,19 @@ def _span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
     if low < limits.min or high > int(limits.max) + 1:
         raise ArgumentError(f"integers: [{low}, {high}) does not fit into {dtype}")
     unsigned = dt.uint32 if high - low <= 1 << 32 else dt.uint64
-    return _wrapped(high - low, unsigned)
+    return _wrap(high - low, unsigned)
 
 
-def _span(low: Any, high: Any, dtype: DType) -> Tensor:
+def _compute_span(low: Any, high: Any, dtype: DType) -> Tensor:
     unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
     first, last = (
-        _wrapped(bound, unsigned) if isinstance(bound, int) else astype(bound, unsigned)
+        _wrap(bound, unsigned) if isinstance(bound, int) else astype(bound, unsigned)
         for bound in (low, high)
     )
     return last - first
 
 
-def _wrapped(number: int, dtype: DType) -> Tensor:
+def _wrap(number: int, dtype: DType) -> Tensor:
     return as_tensor(np.array(number % (1 << 8 * dtype.itemsize), dtype.numpy))
 
 
@@ -224,9 +228,9 @@ def parameters(
         ArgumentError, ShapeError, DTypeError: an argument is wrong.
 
     """
-    values = [_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
+    values = [_read_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
     tensors = [value for value in values if not host_values.is_scalar(value)]
-    chosen = _real_dtype(caller, dtype, tensors)
+    chosen = _choose_real_dtype(caller, dtype, tensors)
     sizes = fitting(caller, shape, [tensor.shape for tensor in tensors])
     work = widened(chosen) if widen else chosen
     converted = (
@@ -240,7 +244,7 @@ def widened(dtype: DType) -> DType:
     return dt.float32 if dtype is dt.float16 else dtype
 
 
-def _parameter(value: Any, what: str) -> Any:
+def _read_parameter(value: Any, what: str) -> Any:
     """Return a Python number as it is, anything else as a tensor of real numbers."""
     if host_values.is_scalar(value):
         if isinstance(value, complex):
@@ -252,7 +256,7 @@ def _parameter(value: Any, what: str) -> Any:
     return tensor
 
 
-def _real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
+def _choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
     if dtype is None:
         floating = [tensor.dtype for tensor in tensors if tensor.dtype in dt.FLOATING]
         return dt.promote(floating) if floating else dt.default_float

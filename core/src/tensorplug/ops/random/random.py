@@ -39,14 +39,14 @@ FOLD: Final = SPLIT | (1 << 62)
 _LARGEST: Final = (1 << 64) - 1
 
 
-def _start(value: Any, _types: InputTypes) -> int:
+def _read_start(value: Any, _types: InputTypes) -> int:
     number = shapes.index(value)
     if not 0 <= number <= _LARGEST:
         raise ArgumentError(f"must be in [0, 2**64), got {number}")
     return number
 
 
-def _floating(value: Any, _types: InputTypes) -> DType:
+def _read_floating(value: Any, _types: InputTypes) -> DType:
     dtype = dt.of(value)
     if dtype not in dt.FLOATING:
         raise DTypeError(f"must be float16, float32 or float64, got {dtype}")
@@ -58,62 +58,70 @@ def _check_key(key: TensorType) -> None:
         raise ShapeError(f"a key is {KEY}, got {key}")
 
 
-def _bits(key: TensorType, *, shape: Shape) -> TensorType:
+def _infer_random_bits(key: TensorType, *, shape: Shape) -> TensorType:
     _check_key(key)
     return TensorType(dt.uint32, shape)
 
 
-def _real(key: TensorType, *, shape: Shape, dtype: DType) -> TensorType:
+def _infer_real(key: TensorType, *, shape: Shape, dtype: DType) -> TensorType:
     _check_key(key)
     return TensorType(dtype, shape)
 
 
-def _integers(key: TensorType, span: TensorType, *, shape: Shape) -> TensorType:
+def _infer_random_integers(key: TensorType, span: TensorType, *, shape: Shape) -> TensorType:
     _check_key(key)
     if span.shape not in ((), shape):
         raise ShapeError(f"span must have shape [] or {list(shape)}")
     return TensorType(span.dtype, shape)
 
 
-def _seed(value: Any, _types: InputTypes) -> int:
+def _read_seed(value: Any, _types: InputTypes) -> int:
     """Return an integer, or the bits of a fraction, such as a seed of TensorFlow.js."""
     if isinstance(value, float | np.floating):
         exact = float(value)
         value = int(exact) if exact.is_integer() else int(np.float64(exact).view(np.uint64))
-    return _start(value, _types)
+    return _read_start(value, _types)
 
 
-def _samples(logits: TensorType, *, num_samples: int) -> TensorType:
+def _infer_multinomial(logits: TensorType, *, num_samples: int) -> TensorType:
     if logits.rank not in (1, 2) or not logits.shape[-1]:
         raise ShapeError("logits must have rank 1 or 2, and a nonempty last axis")
     return TensorType(dt.default_int, (*logits.shape[:-1], num_samples))
 
 
 # `start` numbers the first block.
-_WHERE: Final = {"shape": attributes.shape(), "start": Attribute(_start, 0, "int in [0, 2**64)")}
-_REAL: Final = {**_WHERE, "dtype": Attribute(_floating, dt.default_float, "DType, a floating one")}
+_WHERE: Final = {
+    "shape": attributes.shape(),
+    "start": Attribute(_read_start, 0, "int in [0, 2**64)"),
+}
+_REAL: Final = {
+    **_WHERE,
+    "dtype": Attribute(_read_floating, dt.default_float, "DType, a floating one"),
+}
 _ACCEPTS: Final = {"key": frozenset({dt.uint32})}
 
 # Element j is word j % 4 of block j // 4. Below, words are numbered through all blocks.
-RANDOM_BITS = KernelSpec("RandomBits", ("key",), _bits, attributes=_WHERE, accepts=_ACCEPTS)
+RANDOM_BITS = KernelSpec(
+    "RandomBits", ("key",), _infer_random_bits, attributes=_WHERE, accepts=_ACCEPTS
+)
 
 # In [0, 1). float32: the upper 24 bits of word j, over 2**24. float16: the upper 11 bits, over
 # 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1, the second
 # is the upper half, here and below.
 RANDOM_UNIFORM = KernelSpec(
-    "RandomUniform", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomUniform", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
 # See `ops.box_muller`. Element j is made of word j; for float64, of the words 2j and 2j + 1.
 # float16 is rounded float32.
 RANDOM_EXPONENTIAL = KernelSpec(
-    "RandomExponential", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomExponential", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
 # See `ops.box_muller`. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
 # word 2i and the angle from word 2i + 1; for float64, of the two halves of block i.
 RANDOM_NORMAL = KernelSpec(
-    "RandomNormal", ("key",), _real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomNormal", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )
 
 # floor(w * span / 2**64), w the 64 bits of the words 2j and 2j + 1; a span of 0 stands for 2**32.
@@ -121,7 +129,7 @@ RANDOM_NORMAL = KernelSpec(
 RANDOM_INTEGERS = KernelSpec(
     "RandomIntegers",
     ("key", "span"),
-    _integers,
+    _infer_random_integers,
     attributes=_WHERE,
     accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
     typed_by="span",
@@ -134,10 +142,10 @@ RANDOM_INTEGERS = KernelSpec(
 MULTINOMIAL = KernelSpec(
     "Multinomial",
     ("logits",),
-    _samples,
+    _infer_multinomial,
     attributes={
         "num_samples": attributes.integer(at_least=0),
-        "seed": Attribute(_seed, form="int in [0, 2**64)"),
+        "seed": Attribute(_read_seed, form="int in [0, 2**64)"),
         "normalized": attributes.flag(default=False),
     },
     accepts=dt.REAL,
@@ -164,7 +172,7 @@ def key(seed: Any, /) -> Tensor:
         DTypeError, ShapeError: it is a tensor of another dtype or rank.
 
     """
-    return _placed(seed, "key: seed", 0)
+    return _place_words(seed, "key: seed", 0)
 
 
 def split(key: Any, /, num: int = 2) -> Tensor:
@@ -197,7 +205,7 @@ def fold_in(key: Any, data: Any, /) -> Tensor:
 
     """
     parent = as_key(key, "fold_in")
-    number = _placed(data, "fold_in: data", 2)
+    number = _place_words(data, "fold_in: data", 2)
     # First leave the counters that sister keys share, then go to the place of the number.
     inner = dispatch(RANDOM_BITS, parent, shape=KEY.shape, start=FOLD)
     return dispatch(RANDOM_BITS, inner + number, shape=KEY.shape, start=FOLD)
@@ -254,10 +262,10 @@ def halves(number: int, what: str) -> tuple[int, int]:
     return number & 0xFFFFFFFF, number >> 32
 
 
-def _placed(value: Any, what: str, at: int) -> Tensor:
+def _place_words(value: Any, what: str, at: int) -> Tensor:
     """Return the 64 bits of an integer as words ``at`` and ``at`` + 1 of four; others are 0."""
     if hasattr(value, "_placement"):
-        both = _words_of(value, what)
+        both = _split_words(value, what)
         rest = creation.zeros((2,), dtype=dt.uint32)
         return movement.concat([rest, both] if at else [both, rest])
     words = np.zeros(4, np.uint32)
@@ -265,7 +273,7 @@ def _placed(value: Any, what: str, at: int) -> Tensor:
     return as_tensor(words)
 
 
-def _words_of(number: Tensor, what: str) -> Tensor:
+def _split_words(number: Tensor, what: str) -> Tensor:
     if number.dtype not in dt.INTEGER:
         raise DTypeError(f"{what} must be an integer, got {number.type}")
     if number.shape:

@@ -108,16 +108,16 @@ def truncated_normal(
     )
     work = widened(chosen)
     _check_bounds(low, high, work)
-    first, last = _erf(low, sqrt(0.5)), _erf(high, sqrt(0.5))
+    first, last = _compute_erf(low, sqrt(0.5)), _compute_erf(high, sqrt(0.5))
     largest = 1.0 - 2.0 ** (-24 if work is dt.float32 else -53)
     drawn = first + uniform(checked, sizes, work) * (last - first)
     inside = elementwise.minimum(elementwise.maximum(drawn, -largest), largest)
-    z = _inverse_erf(inside) * sqrt(2.0)
+    z = _invert_erf(inside) * sqrt(2.0)
     cut = elementwise.minimum(elementwise.maximum(z, low), high)
     return astype(placed(cut, mean, deviation), chosen)
 
 
-def _erf(bound: Any, factor: float) -> Any:
+def _compute_erf(bound: Any, factor: float) -> Any:
     """Return ``erf(bound * factor)`` for a number or a tensor."""
     return erf(bound * factor) if host_values.is_scalar(bound) else elementwise.erf(bound * factor)
 
@@ -164,12 +164,14 @@ _TAIL: Final = (
 )
 
 
-def _inverse_erf(x: Tensor) -> Tensor:
+def _invert_erf(x: Tensor) -> Tensor:
     """Return y with erf(y) = x for |x| < 1."""
     w = -elementwise.log((1.0 - x) * (1.0 + x))
     tail = less(5.0, w)
-    central = _polynomial(_CENTRAL, where(tail, 0.0, w - 2.5))
-    y = x * where(tail, _polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central)
+    central = _evaluate_polynomial(_CENTRAL, where(tail, 0.0, w - 2.5))
+    y = x * where(
+        tail, _evaluate_polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central
+    )
     if x.dtype is not dt.float64:
         return y
     # One step of Halley's method extends seven digits to twenty.
@@ -178,7 +180,7 @@ def _inverse_erf(x: Tensor) -> Tensor:
     return y - off / (1.0 + y * off)
 
 
-def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
+def _evaluate_polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
     result = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
@@ -221,11 +223,11 @@ def gamma(
             raise ArgumentError(f"gamma: concentration must be positive and finite, got {a!r}")
         a = full((), a, dtype=widened(chosen))
     with use_context(current_context().replace(recording=None)):
-        drawn = _standard_gamma(checked, a, sizes)
+        drawn = _draw_standard_gamma(checked, a, sizes)
     return astype(placed(drawn, 0, width), chosen)
 
 
-def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
+def _draw_standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
     rounds, boost = split(key)
     small = less(a, 1.0)
     possible = comparison.logical_and(less(0.0, a), less(a, inf))
@@ -235,7 +237,7 @@ def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
     open_ = movement.broadcast_to(possible, shape)
     number = 0
     while bool(reduction.any(open_)):
-        candidates, accepted = _candidates(fold_in(rounds, number), c, d, shape)
+        candidates, accepted = _draw_candidates(fold_in(rounds, number), c, d, shape)
         taken = comparison.logical_and(open_, accepted)
         result = where(taken, candidates, result)
         open_ = comparison.logical_and(open_, comparison.logical_not(accepted))
@@ -245,7 +247,7 @@ def _standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
     return where(small, result * power, result)
 
 
-def _candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+def _draw_candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
     """Return a candidate for every element, and whether it is accepted."""
     one, two = split(key)
     x = normal(one, shape, d.dtype)

@@ -135,7 +135,7 @@ def conv1d(
             expand_dims(rows, axis=height),
             expand_dims(taps, axis=0),
             (1, shapes.index(stride, "conv1d: stride")),
-            _flat_padding(pad, height),
+            _flatten_padding(pad, height),
             data_format=data_format.replace("W", "HW"),
             dilations=(1, shapes.index(dilation, "conv1d: dilation")),
             dim_rounding_mode=dim_rounding_mode,
@@ -145,7 +145,7 @@ def conv1d(
     return correlation.per_image("conv1d", x, 3, convolve)
 
 
-def _flat_padding(pad: Any, height: int) -> Any:
+def _flatten_padding(pad: Any, height: int) -> Any:
     """Return a padding of the width as one of height and width, without padding the height."""
     if isinstance(pad, str):
         return pad

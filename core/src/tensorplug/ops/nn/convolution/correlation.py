@@ -37,7 +37,7 @@ Attributes = Mapping[str, Any]
 _NAMES = ("strides", "data_format", "dilations", "dim_rounding_mode", "pad")
 
 
-def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     """Return the shape of x and the taps; gradient kernels have one of them as an attribute."""
     x = known["x"].shape if "x" in known else known["input_shape"]
     filter = known["filter"].shape if "filter" in known else known["filter_shape"]
@@ -51,7 +51,7 @@ def options(axes: int, *formats: str) -> dict[str, Attribute]:
         "data_format": kinds.choice(*formats, default=formats[0]),
         "dilations": axes_attribute(axes, 1),
         "dim_rounding_mode": rounding_attribute(),
-        "pad": pad_attribute(axes, _operands),
+        "pad": pad_attribute(axes, _read_operands),
     }
 
 

@@ -50,7 +50,7 @@ def pool_geometry(
     )
 
 
-def _spatial(kind: Any, form: str, default: Any = REQUIRED) -> Attribute:
+def _define_spatial(kind: Any, form: str, default: Any = REQUIRED) -> Attribute:
     """Return an attribute whose canonical form depends on the number of spatial axes."""
 
     def canonical(value: Any, known: InputTypes) -> Any:
@@ -66,7 +66,7 @@ def _spatial(kind: Any, form: str, default: Any = REQUIRED) -> Attribute:
     return Attribute(canonical, default, form)
 
 
-def _pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
+def _infer_pool(input: TensorType, *, pooling_type: str, attributes: Attributes) -> TensorType:
     windows = pool_geometry(input.shape, **attributes)
     dtype = dt.inexact(input.dtype) if pooling_type == "avg" else input.dtype
     return TensorType(
@@ -78,25 +78,25 @@ _PER_AXIS = "tuple of one int >= 1 per spatial axis"
 _PAD = "tuple of one pair (before, after) of ints >= 0 per dimension of input"
 
 
-def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     return known["input"].shape, known["window_shape"]
 
 
-def _pad(axes: int) -> Attribute:
-    return sliding.pad_attribute(axes, _operands)
+def _define_pad(axes: int) -> Attribute:
+    return sliding.pad_attribute(axes, _read_operands)
 
 
 POOL = KernelSpec(
     "Pool",
     ("input",),
-    _pool,
+    _infer_pool,
     attributes={
-        "window_shape": _spatial(axes_attribute, _PER_AXIS),
+        "window_shape": _define_spatial(axes_attribute, _PER_AXIS),
         "pooling_type": kinds.choice("avg", "max"),
-        "dilations": _spatial(axes_attribute, _PER_AXIS, default=1),
-        "strides": _spatial(axes_attribute, _PER_AXIS, default=1),
+        "dilations": _define_spatial(axes_attribute, _PER_AXIS, default=1),
+        "strides": _define_spatial(axes_attribute, _PER_AXIS, default=1),
         "dim_rounding_mode": sliding.rounding_attribute(),
-        "pad": _spatial(_pad, _PAD),
+        "pad": _define_spatial(_define_pad, _PAD),
     },
     accepts=dt.REAL,
 )

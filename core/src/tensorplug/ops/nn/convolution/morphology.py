@@ -45,45 +45,45 @@ def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
     return windows(x[1:3], filter[:2], strides, dilations, attributes["pad"], "floor", (1, 2))
 
 
-def _dilated(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
+def _infer_dilation2d(x: TensorType, filter: TensorType, *, attributes: Attributes) -> TensorType:
     height, width = windows_of(x.shape, filter.shape, attributes)
     return TensorType(x.dtype, (x.shape[0], height.out, width.out, x.shape[3]))
 
 
 def _check_dy(x: TensorType, filter: TensorType, dy: TensorType, attributes: Attributes) -> None:
-    expected = _dilated(x, filter, attributes=attributes)
+    expected = _infer_dilation2d(x, filter, attributes=attributes)
     if dy.shape != expected.shape:
         raise ShapeError(f"dy must have shape {list(expected.shape)}")
 
 
-def _backprop_input(
+def _infer_dilation2d_backprop_input(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> TensorType:
     _check_dy(x, filter, dy, attributes)
     return x
 
 
-def _backprop_filter(
+def _infer_dilation2d_backprop_filter(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> TensorType:
     _check_dy(x, filter, dy, attributes)
     return filter
 
 
-def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     return known["x"].shape, known["filter"].shape[:-1]
 
 
 _OPTIONS = {
     "strides": axes_attribute(2),
     "dilations": axes_attribute(2, 1),
-    "pad": pad_attribute(2, _operands),
+    "pad": pad_attribute(2, _read_operands),
 }
 
 DILATION2D = KernelSpec(
     "Dilation2D",
     ("x", "filter"),
-    _dilated,
+    _infer_dilation2d,
     attributes=_OPTIONS,
     accepts=dt.REAL,
     promote=("x", "filter"),
@@ -91,7 +91,7 @@ DILATION2D = KernelSpec(
 DILATION2D_BACKPROP_INPUT = KernelSpec(
     "Dilation2DBackpropInput",
     ("x", "filter", "dy"),
-    _backprop_input,
+    _infer_dilation2d_backprop_input,
     attributes=_OPTIONS,
     accepts=dt.FLOATING,
     promote=("x", "filter", "dy"),
@@ -99,7 +99,7 @@ DILATION2D_BACKPROP_INPUT = KernelSpec(
 DILATION2D_BACKPROP_FILTER = KernelSpec(
     "Dilation2DBackpropFilter",
     ("x", "filter", "dy"),
-    _backprop_filter,
+    _infer_dilation2d_backprop_filter,
     attributes=_OPTIONS,
     accepts=dt.FLOATING,
     promote=("x", "filter", "dy"),

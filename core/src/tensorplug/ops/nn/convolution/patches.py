@@ -39,9 +39,12 @@ def places(windows: Windows) -> product[tuple[int, ...]]:
 
 def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
     """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
-    padded = movement.pad(x, ((0, 0), *(_padding(window) for window in windows), (0, 0)), fill)
+    padded = movement.pad(
+        x, ((0, 0), *(_pad_of_window(window) for window in windows), (0, 0)), fill
+    )
     return [
-        getitem(padded, (slice(None), *map(_positions, windows, tap))) for tap in places(windows)
+        getitem(padded, (slice(None), *map(_slice_positions, windows, tap)))
+        for tap in places(windows)
     ]
 
 
@@ -80,7 +83,7 @@ def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
 
     NaN is a maximum; padding never is.
     """
-    return _first(taps(x, windows, 0), _inside(x.shape, windows), out)
+    return _choose_first(taps(x, windows, 0), _mark_inside(x.shape, windows), out)
 
 
 def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
@@ -88,22 +91,22 @@ def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, l
 
     Among equals it is at the first in row-major order. NaN is a maximum; padding never is.
     """
-    inside = _inside(x.shape, windows)
+    inside = _mark_inside(x.shape, windows)
     least = lowest(x.dtype)
     sums = [
         where(real, tap + getitem(filter, place), least)
         for tap, place, real in zip(taps(x, windows, 0), places(windows), inside, strict=True)
     ]
     best = reduce(maximum, sums)
-    return best, _first(sums, inside, best)
+    return best, _choose_first(sums, inside, best)
 
 
-def _inside(shape: Shape, windows: Windows) -> list[Tensor]:
+def _mark_inside(shape: Shape, windows: Windows) -> list[Tensor]:
     """Return for each tap whether it lies on the image."""
     return taps(creation.full(shape, fill_value=True), windows, fill=False)
 
 
-def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[Tensor]:
+def _choose_first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[Tensor]:
     """Return for each candidate whether it is the first inside that equals ``out`` or is NaN."""
     taken = None
     chosen = []
@@ -117,16 +120,16 @@ def _first(candidates: list[Tensor], inside: list[Tensor], out: Tensor) -> list[
     return chosen
 
 
-def _padding(window: Window) -> tuple[int, int]:
+def _pad_of_window(window: Window) -> tuple[int, int]:
     return (window.before, max(window.after, 0))
 
 
-def _positions(window: Window, tap: int) -> slice:
+def _slice_positions(window: Window, tap: int) -> slice:
     first = tap * window.dilation
-    return slice(first, first + _reach(window), window.stride)
+    return slice(first, first + _measure_reach(window), window.stride)
 
 
-def _reach(window: Window) -> int:
+def _measure_reach(window: Window) -> int:
     """Return the length of the range from a tap's first to its last position."""
     return (window.out - 1) * window.stride + 1 if window.out else 0
 
@@ -141,7 +144,7 @@ def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
         pads[axis + 1] = (0, window.stride - 1)
         shape[axis] *= window.stride
         part = movement.reshape(movement.pad(opened, pads), shape)
-    reach = _reach(window)
+    reach = _measure_reach(window)
     length = window.before + window.size + max(window.after, 0)
     begin, size = [0] * part.ndim, list(part.shape)
     size[axis] = reach

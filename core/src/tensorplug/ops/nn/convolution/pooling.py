@@ -59,35 +59,37 @@ def geometry(
     return sliding.windows(sizes, filter_size, strides, spread, pad, dim_rounding_mode, axes)
 
 
-def _pooled(x: TensorType, *, attributes: Attributes) -> TensorType:
+def _infer_pool(x: TensorType, *, attributes: Attributes) -> TensorType:
     windows = geometry(x.shape, **attributes)
     form = attributes.get("data_format", "NHWC")
     sizes = tuple(window.out for window in windows)
     return TensorType(x.dtype, arranged(x.shape[0], sizes, x.shape[channel_axis(form)], form))
 
 
-def _averaged_grad(dy: TensorType, input: TensorType, *, attributes: Attributes) -> TensorType:
-    expected = _pooled(input, attributes=attributes)
+def _infer_average_grad(
+    dy: TensorType, input: TensorType, *, attributes: Attributes
+) -> TensorType:
+    expected = _infer_pool(input, attributes=attributes)
     if dy != expected:
         raise ShapeError(f"dy must be {expected}")
     return input
 
 
-def _largest_grad(
+def _infer_largest_grad(
     dy: TensorType, input: TensorType, output: TensorType, *, attributes: Attributes
 ) -> TensorType:
-    expected = _pooled(input, attributes=attributes)
+    expected = _infer_pool(input, attributes=attributes)
     if dy != expected or output != expected:
         raise ShapeError(f"dy and output must be {expected}")
     return input
 
 
-def _operands(known: InputTypes) -> tuple[Shape, Shape]:
+def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     x: TensorType = known["x"] if "x" in known else known["input"]
     return x.shape, known["filter_size"]
 
 
-def _options(axes: int) -> dict[str, Attribute]:
+def _define_options(axes: int) -> dict[str, Attribute]:
     options = {
         "filter_size": axes_attribute(axes),
         "strides": axes_attribute(axes),
@@ -95,72 +97,72 @@ def _options(axes: int) -> dict[str, Attribute]:
     }
     if axes == 3:
         options["data_format"] = kinds.choice("NDHWC", "NCDHW", default="NDHWC")
-    return {**options, "pad": sliding.pad_attribute(axes, _operands)}
+    return {**options, "pad": sliding.pad_attribute(axes, _read_operands)}
 
 
-def _average(name: str, axes: int) -> KernelSpec:
+def _define_average(name: str, axes: int) -> KernelSpec:
     return KernelSpec(
         name,
         ("x",),
-        _pooled,
-        attributes=_options(axes),
+        _infer_pool,
+        attributes=_define_options(axes),
         accepts=dt.REAL,
         promote=("x",),
         inexact=True,
     )
 
 
-def _average_grad(name: str, axes: int) -> KernelSpec:
+def _define_average_grad(name: str, axes: int) -> KernelSpec:
     return KernelSpec(
         name,
         ("dy", "input"),
-        _averaged_grad,
-        attributes=_options(axes),
+        _infer_average_grad,
+        attributes=_define_options(axes),
         accepts=dt.FLOATING,
         promote=("dy", "input"),
     )
 
 
-def _largest(name: str, axes: int) -> KernelSpec:
-    return KernelSpec(name, ("x",), _pooled, attributes=_options(axes), accepts=dt.REAL)
+def _define_largest(name: str, axes: int) -> KernelSpec:
+    return KernelSpec(name, ("x",), _infer_pool, attributes=_define_options(axes), accepts=dt.REAL)
 
 
-def _largest_gradient(name: str, axes: int) -> KernelSpec:
+def _define_largest_grad(name: str, axes: int) -> KernelSpec:
     return KernelSpec(
         name,
         ("dy", "input", "output"),
-        _largest_grad,
-        attributes=_options(axes),
+        _infer_largest_grad,
+        attributes=_define_options(axes),
         accepts=dt.FLOATING,
     )
 
 
-AVG_POOL = _average("AvgPool", 2)
-AVG_POOL_GRAD = _average_grad("AvgPoolGrad", 2)
-AVG_POOL_3D = _average("AvgPool3D", 3)
-AVG_POOL_3D_GRAD = _average_grad("AvgPool3DGrad", 3)
-MAX_POOL = _largest("MaxPool", 2)
-MAX_POOL_GRAD = _largest_gradient("MaxPoolGrad", 2)
-MAX_POOL_3D = _largest("MaxPool3D", 3)
-MAX_POOL_3D_GRAD = _largest_gradient("MaxPool3DGrad", 3)
+AVG_POOL = _define_average("AvgPool", 2)
+AVG_POOL_GRAD = _define_average_grad("AvgPoolGrad", 2)
+AVG_POOL_3D = _define_average("AvgPool3D", 3)
+AVG_POOL_3D_GRAD = _define_average_grad("AvgPool3DGrad", 3)
+MAX_POOL = _define_largest("MaxPool", 2)
+MAX_POOL_GRAD = _define_largest_grad("MaxPoolGrad", 2)
+MAX_POOL_3D = _define_largest("MaxPool3D", 3)
+MAX_POOL_3D_GRAD = _define_largest_grad("MaxPool3DGrad", 3)
 
 
-def _with_argmax(
+def _infer_max_pool_with_argmax(
     x: TensorType, *, filter_size: Shape, strides: Shape, pad: Padding
 ) -> tuple[TensorType, TensorType]:
     options = {"filter_size": filter_size, "strides": strides, "pad": pad}
-    result = _pooled(x, attributes=options)
+    result = _infer_pool(x, attributes=options)
     return result, TensorType(dt.default_int, result.shape)
 
 
 MAX_POOL_WITH_ARGMAX = KernelSpec(
     "MaxPoolWithArgmax",
     ("x",),
-    _with_argmax,
+    _infer_max_pool_with_argmax,
     attributes={
         "filter_size": axes_attribute(2),
         "strides": axes_attribute(2),
-        "pad": sliding.pad_attribute(2, _operands),
+        "pad": sliding.pad_attribute(2, _read_operands),
         "include_batch_in_index": kinds.flag(default=False),
     },
     outputs=("result", "indexes"),
