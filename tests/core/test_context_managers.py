@@ -97,6 +97,6 @@ def test_a_closed_backend_does_not_become_the_active_one(engine: Engine) -> None
 
 
 def test_a_colon_without_a_device_opens_no_second_one(engine: Engine) -> None:
-    with pytest.raises(ArgumentError, match="'other:' names no device after the colon"):
+    with pytest.raises(ArgumentError, match="'other:' must name a device after the colon"):
         tp.set_backend("other:")
     assert engine.devices.listed() == []

@@ -64,7 +64,11 @@ NO_SHARING = {
     "a dtype": (lambda: (np.ones(2, "f4"),), {"dtype": "float64"}, "it is float32, not float64"),
     "another order": (lambda: (np.ones(2, SWAPPED),), {}, "not in this machine's layout"),
     "text": (lambda: (np.array(["a"]),), {}, "tensors lay strings out differently"),
-    "no place": (lambda: (np.ones(2, "f4"),), {"device": "minimal"}, "'minimal' does not share"),
+    "no place": (
+        lambda: (np.ones(2, "f4"),),
+        {"device": "minimal"},
+        "'minimal' does not use host memory",
+    ),
     "a tensor": (
         lambda: (tp.asarray([1.0]),),
         {"dtype": "int8"},

@@ -43,7 +43,7 @@ def test_the_first_that_opens_is_active(prefer, refused, chosen, recwarn):
     engine = preferring(prefer, refused=refused)
     skipped = [name for name in prefer if name in (*refused, "nothing")]
     if refused or skipped:
-        with pytest.warns(BackendWarning, match=f"'{chosen}' is used, because a preferred"):
+        with pytest.warns(BackendWarning, match=f"using '{chosen}', because a preferred"):
             assert engine.devices.active.name == chosen
     else:
         assert engine.devices.active.name == chosen

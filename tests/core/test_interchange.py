@@ -388,5 +388,5 @@ def test_no_room(engine):
     engine.open("memory").backend.room = 8
     with pytest.raises(BackendMemoryError) as got:
         tp.from_dlpack(np.ones(2), device="memory")
-    assert got.value.__notes__ == ["while from_dlpack: x was brought to backend 'memory'"]
+    assert got.value.__notes__ == ["while copying from_dlpack: x to backend 'memory'"]
     tp.from_dlpack(np.ones(1), device="memory")

@@ -245,7 +245,7 @@ def test_a_non_buffer_is_named(turn, stash):
     tp.register_kernel(SPEC, "memory", kernel_of(lambda *_: next(results), stash))
     for _ in range(turn):
         tp.run_kernel(SPEC, [two(), two()])
-    with pytest.raises(KernelOutputError, match="out is no buffer of backend 'memory'"):
+    with pytest.raises(KernelOutputError, match="out is not a buffer of backend 'memory'"):
         tp.run_kernel(SPEC, [two(), two()])
 
 

@@ -190,14 +190,14 @@ KERNEL = (
     "in kernel Multiply(a=float32[2], b=float32[2]) of memory-distribution 2.0 on backend 'memory'"
 )
 RULE = "in the gradient of 'Multiply' with respect to 'a'"
-BROUGHT = "was brought to backend 'memory'"
+COPIED = "to backend 'memory'"
 
 PLACES = [
     ("a kernel", 1, lambda x: tp.multiply(x, x), [KERNEL]),
     ("a rule", 2, lambda x: tp.vjp(lambda x: tp.multiply(x, x), x)[1](x), [KERNEL, RULE]),
-    ("an upload", 1, lambda _: tp.asarray([1.0]), [f"while asarray: obj {BROUGHT}"]),
-    ("a list", 1, lambda x: tp.add(x, [1.0, 2.0]), [f"while Add: input 'b' {BROUGHT}"]),
-    ("a number", 1, lambda x: x * 7.25, [f"while Multiply: input 'b' {BROUGHT}"]),
+    ("an upload", 1, lambda _: tp.asarray([1.0]), [f"while copying asarray: obj {COPIED}"]),
+    ("a list", 1, lambda x: tp.add(x, [1.0, 2.0]), [f"while copying Add: input 'b' {COPIED}"]),
+    ("a number", 1, lambda x: x * 7.25, [f"while copying Multiply: input 'b' {COPIED}"]),
 ]
 
 
@@ -222,7 +222,7 @@ def test_the_notes_name_the_failed_call(turn, call, notes):
     ("call", "notes", "result"),
     [
         (lambda there: there.to("memory"), [], [1, 2]),
-        (tp.negative, [f"while Neg: input 'x' (float32[2]) {BROUGHT}"], [-1, -2]),
+        (tp.negative, [f"while copying Neg: input 'x' (float32[2]) {COPIED}"], [-1, -2]),
     ],
     ids=["asked for", "needed"],
 )

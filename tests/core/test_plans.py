@@ -41,9 +41,9 @@ def returns_five(x):  # the spec names the input
 WRONG = [  # spec, what the kernel returns for float32[2], a part of the message
     (ONE, lambda x: x[:1], "out is float32[1], but must be float32[2]"),
     (ONE, lambda x: x.astype("float64"), "out is float64[2], but must be float32[2]"),
-    (ONE, returns_nothing, "out is no buffer of backend 'memory': None is no array"),
-    (ONE, lambda x: [x], "out is no buffer of backend 'memory'"),
-    (ONE, lambda x: x[0], "out is no buffer of backend 'memory'"),
+    (ONE, returns_nothing, "out is not a buffer of backend 'memory': None is no array"),
+    (ONE, lambda x: [x], "out is not a buffer of backend 'memory'"),
+    (ONE, lambda x: x[0], "out is not a buffer of backend 'memory'"),
     (TWO, lambda x: x, "<class 'numpy.ndarray'> instead of a list of 2 outputs"),
     (TWO, returns_nothing, "<class 'NoneType'> instead of a list of 2 outputs"),
     (TWO, lambda x: [x], "returned 1 outputs instead of a list of 2 outputs"),

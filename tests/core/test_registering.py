@@ -114,11 +114,14 @@ def test_memory_kept_for_reuse_is_given_back(engine):
 
 
 BAD = [
-    (lambda: tp.register_kernel("Neg", "memory:1", triple), "give its name, such as 'cpu', not"),
-    (lambda: tp.register_kernel("Neg", None, triple), "give its name, such as 'cpu', not None"),
+    (lambda: tp.register_kernel("Neg", "memory:1", triple), "pass its name, such as 'cpu', not"),
+    (lambda: tp.register_kernel("Neg", None, triple), "pass its name, such as 'cpu', not None"),
     (lambda: tp.register_kernel("Negg", "memory", triple), "no kernel is called 'Negg'; did you"),
-    (lambda: tp.register_kernel(5, "memory", triple), "give a kernel spec or its name, not 5"),
-    (lambda: tp.register_kernel("Neg", "memory", triple), "registered already by memory-distri"),
+    (
+        lambda: tp.register_kernel(5, "memory", triple),
+        "kernel must be a KernelSpec or its name, got 5",
+    ),
+    (lambda: tp.register_kernel("Neg", "memory", triple), "already registered by memory-distri"),
     (lambda: tp.register_kernel("Add", "memory", triple), "triple asks for (x); the inputs by"),
     (lambda: tp.register_kernel("Neg", "memory", 5), "has no signature to read"),
     (lambda: tp.register_gradient("Neg", "y", triple), "'y' is not an input; inputs are x"),
@@ -149,7 +152,7 @@ def test_bad_arguments(engine, call, message):
 def test_a_backend_that_is_not_installed(call):
     with pytest.raises(BackendNotInstalledError, match="'none' is not installed"):
         call("none")
-    with pytest.raises(ArgumentError, match="asked for by name"):
+    with pytest.raises(ArgumentError, match="the name of a backend must be text"):
         call(5)
 
 

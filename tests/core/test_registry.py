@@ -84,7 +84,7 @@ def test_a_second_one_needs_override(family):
     registry = Registry([SPEC])
     first = make()
     registry.add(A, **added(first))
-    message = f"{what} is registered already by dist-a 1.0; dist-b 2.0 must say override=True"
+    message = f"{what} is already registered by dist-a 1.0; dist-b 2.0 must set override=True"
     with pytest.raises(RegistrationError, match=re.escape(message)):
         registry.add(B, **added(make()))
     assert in_force(registry, family) is first
@@ -101,7 +101,7 @@ def test_the_programs_kernels_stay_above_a_plugins(family):
     handle = registry.add(PROGRAM, **added(mine))
     registry.add(A, **added(theirs))
     assert in_force(registry, family) is mine
-    with pytest.raises(RegistrationError, match="registered already by"):
+    with pytest.raises(RegistrationError, match="already registered by"):
         registry.add(PROGRAM, **added(make()))
     handle.remove()
     assert in_force(registry, family) is theirs
@@ -116,10 +116,13 @@ def test_a_context_manager_removes_also_after_an_error(family):
 
 
 FAILING = [  # what is added together, a part of the message
-    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(OTHER))]}, "registered already"),
-    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(TWIN))]}, "brings its own spec 'Spec'"),
-    ({"kernels": [("x", kernel(OTHER))], "gradients": [rule()]}, "registered already by dist-a"),
-    ({"gradients": [rule(OTHER)], "decompositions": [decomposition(TWIN)]}, "own spec 'Spec'"),
+    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(OTHER))]}, "already registered"),
+    ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(TWIN))]}, "defines a spec 'Spec'"),
+    ({"kernels": [("x", kernel(OTHER))], "gradients": [rule()]}, "already registered by dist-a"),
+    (
+        {"gradients": [rule(OTHER)], "decompositions": [decomposition(TWIN)]},
+        "defines a spec 'Spec'",
+    ),
 ]
 
 
@@ -136,9 +139,9 @@ def test_all_or_nothing(addition, message):
 def test_two_specs_of_one_name():
     registry = Registry()
     registry.add(A, kernels=[("cpu", kernel(SPEC))])
-    with pytest.raises(RegistrationError, match=r"dist-b 2\.0 brings its own spec 'Spec'"):
+    with pytest.raises(RegistrationError, match=r"dist-b 2\.0 defines a spec 'Spec'"):
         registry.add(B, kernels=[("other", kernel(TWIN))])
-    with pytest.raises(ArgumentError, match="another kernel spec called 'Spec' is known"):
+    with pytest.raises(ArgumentError, match="another kernel spec has the name 'Spec'"):
         registry.spec(TWIN)
     assert registry.spec(SPEC) is SPEC
     assert registry.spec(OTHER) is OTHER  # its name is free
@@ -157,8 +160,8 @@ def test_a_spec_comes_and_goes_with_its_entries():
     [
         ("Spce", "no kernel is called 'Spce'; did you mean Spec?"),
         ("Qqqq", "no kernel is called 'Qqqq'"),
-        (5, "give a kernel spec or its name, not 5"),
-        (None, "give a kernel spec or its name, not None"),
+        (5, "kernel must be a KernelSpec or its name, got 5"),
+        (None, "kernel must be a KernelSpec or its name, got None"),
     ],
 )
 def test_an_unknown_spec(asked, message):

@@ -194,12 +194,12 @@ def test_a_device_without_room(engine):
             call()
         (note,) = caught.value.__notes__
         assert note.startswith("while ")
-        assert note.endswith("was brought to backend 'memory'")
+        assert note.endswith("to backend 'memory'")
     with tp.use_backend("other"):
         there = tp.asarray(big)
     with pytest.raises(BackendMemoryError) as caught:
         tp.negative(there)
-    note = "while Neg: input 'x' (float32[5]) was brought to backend 'memory'"
+    note = "while copying Neg: input 'x' (float32[5]) to backend 'memory'"
     assert caught.value.__notes__ == [note]
     expect(tp.add(x, 1.0), "float32", (4,), [2, 2, 2, 2])
     backend.room = 1e9

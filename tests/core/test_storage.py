@@ -378,7 +378,7 @@ def test_no_room_on_the_device(path, engine):
     engine.open("memory").backend.room = 8
     with pytest.raises(BackendMemoryError) as got:
         tp.load(path, device="memory")
-    assert got.value.__notes__ == ["while load: 'x' was brought to backend 'memory'"]
+    assert got.value.__notes__ == ["while copying load: 'x' to backend 'memory'"]
 
 
 def test_no_file(tmp_path):

@@ -77,7 +77,7 @@ def test_without_saying_so_it_is_a_duplicate(kind: str) -> None:
     make, arguments, read = KINDS[kind]
     registry = Registry([SPEC])
     registry.add(FIRST, **arguments(make()))
-    with pytest.raises(RegistrationError, match=r"first 1\.0; second 2\.0 must say override"):
+    with pytest.raises(RegistrationError, match=r"first 1\.0; second 2\.0 must set override"):
         registry.add(SECOND, **arguments(make()))
     assert read(registry.state).owner is FIRST
 

@@ -238,7 +238,7 @@ CASES = {
         """,
         "RegistrationError",
         (
-            "kernel 'Add' for backend 'broken' is registered already by tensorplug-broken 1.2.3",
+            "kernel 'Add' for backend 'broken' is already registered by tensorplug-broken 1.2.3",
             "override=True",
         ),
     ),
@@ -253,7 +253,7 @@ CASES = {
             return [table]
         """,
         "RegistrationError",
-        ("brings its own spec 'Neg'",),
+        ("defines a spec 'Neg'",),
     ),
     "backend under another name": Case(
         """

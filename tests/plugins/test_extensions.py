@@ -108,7 +108,7 @@ CASES = {
     ),
     "gradient of the core registered again": Case(
         "gradients.wrt(specs.NEG, 'x')(lambda dy: -dy)",
-        ("the gradient of 'Neg' with respect to 'x' is registered already by tensorplug 0.1.0",),
+        ("the gradient of 'Neg' with respect to 'x' is already registered by tensorplug 0.1.0",),
     ),
     "gradient asks for something unknown": Case(
         "gradients.wrt(specs.ADD, 'a')(lambda dz: dz)",
@@ -138,8 +138,8 @@ CASES = {
     "kernel of the backend registered again": Case(
         "kernels.register(specs.ADD)(lambda a, b: a + b)",
         (
-            "kernel 'Add' for backend 'good' is registered already by tensorplug-good 1.2.3",
-            "acme-ops 4.5.6 must say override=True",
+            "kernel 'Add' for backend 'good' is already registered by tensorplug-good 1.2.3",
+            "acme-ops 4.5.6 must set override=True",
         ),
         when="opened",
     ),

@@ -194,7 +194,7 @@ def test_preferred_backends_are_tried_in_order(acme):
     assert seen == [[*RESULT, "good"]]
     [[category, message]] = warned
     assert category == "BackendWarning"
-    assert "'good' is used, because" in message
+    assert "'good', because" in message
     assert "no driver" in message
 
 

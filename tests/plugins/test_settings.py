@@ -70,7 +70,9 @@ def test_value_that_is_not_allowed(name, value, allowed):
     ],
 )
 def test_unknown_variable_is_a_warning(name, hint):
-    with pytest.warns(SettingsWarning, match=f"^{name} is neither .*({hint.replace('?', '[?]')})"):
+    with pytest.warns(
+        SettingsWarning, match=f"^{name} is not a variable .*({hint.replace('?', '[?]')})"
+    ):
         settings.read({name: "1"}, backends=["cpu"])
 
 

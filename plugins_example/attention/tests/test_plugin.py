@@ -32,7 +32,7 @@ def test_kernels_and_decompositions_are_known_as_ours(spec):
 @pytest.mark.parametrize("name", ["qkv", "bias", "mask"])
 def test_every_input_has_a_rule_or_a_stop(name):
     for spec in (ATTENTION, ATTENTION_GRAD):
-        with pytest.raises(tp.errors.RegistrationError, match=f"registered already by {OWNER}"):
+        with pytest.raises(tp.errors.RegistrationError, match=f"already registered by {OWNER}"):
             tp.register_gradient(spec.name, name, lambda: None)
 
 

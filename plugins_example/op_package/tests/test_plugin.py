@@ -32,7 +32,7 @@ def test_owner_of_the_decomposition():
 
 
 def test_owner_of_the_gradient():
-    with pytest.raises(tp.errors.RegistrationError, match=f"registered already by {OWNER}"):
+    with pytest.raises(tp.errors.RegistrationError, match=f"already registered by {OWNER}"):
         tp.register_gradient("Swish", "x", lambda dy: dy)
 
 

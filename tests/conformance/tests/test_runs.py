@@ -214,7 +214,7 @@ def test_settings_that_leave_a_backend_out_are_one_line(broken: Path) -> None:
     [
         ("nope", "backend 'nope' is not installed. Any distribution can provide a backend, "),
         ("CPU", "backend 'CPU' is not installed. Did you mean 'cpu'?"),
-        ("cpu:", "'cpu:' names no device after the colon"),
+        ("cpu:", "'cpu:' must name a device after the colon"),
         ("nope:1", "backend 'nope' is not installed."),
     ],
 )

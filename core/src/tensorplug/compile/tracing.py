@@ -14,7 +14,7 @@ from tensorplug.autodiff.tape import boundary, mark
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.device import Device
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.plans import Plan, decomposed, resolve
+from tensorplug.engine.plans import Plan, resolve, resolve_decomposition
 from tensorplug.errors import CompileError
 from tensorplug.observers import callsite
 from tensorplug.ops import creation
@@ -297,7 +297,7 @@ class Trace:
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         steps = resolve(engine, real)
         if real.how == "decomposed":
-            decomposed(plan, [])
+            resolve_decomposition(plan, [])
         else:
             plan.call, plan.how, plan.owner = self._recorder(real), "traced", real.owner
         return steps

@@ -1,7 +1,6 @@
-"""The engine in use, for those who need more of it than an op does.
+"""The engine of the current context, for code that needs more of it than ops do.
 
-It is not imported here, but built when it is first asked for: importing the package must stay
-cheap, and loads no engine.
+The engine is built at first use and not imported here, so that importing the package is fast.
 """
 
 from __future__ import annotations
@@ -17,5 +16,5 @@ __all__ = ["current_engine"]
 
 
 def current_engine() -> Engine:
-    """Return the engine that answers in this thread or task, building the default one."""
+    """Return the engine of this thread or task, building the default one if necessary."""
     return cast("Engine", engine_of(current_context()))

@@ -1,8 +1,8 @@
-"""What is open: an engine's devices, how they are chosen, opened and closed.
+"""The devices of an engine: choosing, opening and closing them.
 
-A device is asked for by name: ``"opencl"``, ``"opencl:1"`` for another of its devices, or
-``"opencl:nvidia"`` for the first whose description holds that text. A backend's own name means
-its device 0, so that ``"opencl"`` and ``"opencl:0"`` are one device under one name.
+A device has a name: ``"opencl"``, ``"opencl:1"`` for another of its devices, or
+``"opencl:nvidia"`` for the first whose description contains that text. A backend's own name
+means its device 0: ``"opencl"`` and ``"opencl:0"`` are the same device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["BackendSource", "Devices", "Opened", "split_name"]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a source gives for a backend that it opened: kernels with the owner of each table."""
+    """An opened backend, with its kernel tables and their owners."""
 
     backend: Backend
     owner: Owner
@@ -48,13 +48,13 @@ class Opened:
 
 
 class BackendSource(Protocol):
-    """Where an engine's backends come from: the installed plugins, or a test's own."""
+    """The source of an engine's backends: the installed plugins, or those of a test."""
 
     def names(self) -> Sequence[str]:
-        """Return the names that can be asked for, the preferred one first."""
+        """Return the names of the backends, the preferred one first."""
 
     def devices(self, name: str) -> Sequence[DeviceInfo] | None:
-        """Return what devices a backend has, number 0 first; None if only opening one tells.
+        """Return the devices of a backend, number 0 first; None if it cannot list them.
 
         Raises: as ``open``.
         """
@@ -64,18 +64,18 @@ class BackendSource(Protocol):
 
         Raises:
             BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
-            PluginVersionError, PluginCollisionError: each saying what to do.
+            PluginVersionError, PluginCollisionError: with advice in the message.
 
         """
 
 
 class Devices:
-    """The devices that are open, one of which is active.
+    """The open devices, one of which is active.
 
     Args:
-        source: gives the backends.
-        registry: takes the kernels of those that are opened.
-        prefer: backend names to try first, in order, when none was set.
+        source: of the backends.
+        registry: for the kernels of opened backends.
+        prefer: backend names to try first, in order, if none was set.
 
     """
 
@@ -87,8 +87,8 @@ class Devices:
         self._prefer = tuple(prefer)
         self._lock = Lock()
         self._devices: dict[str, Device] = {}
-        self._registered: dict[str, list[Handle]] = {}  # by backend, what opening it registered
-        self.host = open_host()  # takes what a removed backend held
+        self._registered: dict[str, list[Handle]] = {}  # the registrations of opened backends
+        self.host = open_host()
         self._forked: set[str] = set()  # backends that the parent process uses
         self._active: Device | None = None
         self._followers: WeakSet[Context] = WeakSet()
@@ -103,14 +103,14 @@ class Devices:
     def _choose(self) -> Device:
         with self._lock:
             if self._active is None:
-                self.activate(self.preferred())
+                self.activate(self.open_preferred())
             assert self._active is not None
             return self._active
 
-    def preferred(self) -> Device:
-        """Return the device that is used where none was chosen: the first that opens.
+    def open_preferred(self) -> Device:
+        """Open the default device: the first preferred one that opens.
 
-        Raises: what opening the only one raised; of several, an error that names all.
+        Raises: the error of the only candidate, or an error that lists those of all.
         """
         names = self._preferred()
         if not names:
@@ -122,9 +122,9 @@ class Devices:
             except TensorplugError as error:
                 refused.append(error)
                 continue
-            for item in refused:
+            for refusal in refused:
                 notices.warn(
-                    f"{device.name!r} is used, because a preferred backend does not open: {item}",
+                    f"using {device.name!r}, because a preferred backend does not open: {refusal}",
                     BackendWarning,
                 )
             return device
@@ -134,7 +134,7 @@ class Devices:
         raise type(refused[0])(f"none of the backends could be opened:\n{listed}")
 
     def _preferred(self) -> list[str]:
-        """Return the names to try in order; ``auto`` among them stands for all the others."""
+        """Return the names to try in order; ``auto`` means all installed backends."""
         names: dict[str, None] = {}
         for name in self._prefer or ("auto",):
             names.update(dict.fromkeys(self.source.names() if name == "auto" else (name,)))
@@ -144,13 +144,13 @@ class Devices:
         """Return the device on which kernels run in ``context``.
 
         Raises:
-            BackendClosedError: it was closed since it was chosen.
+            BackendClosedError: it was closed.
 
         """
         device = context.device or self.active
         if device.closed:
             raise BackendClosedError(
-                f"backend {device.name!r} is in use here, but it {device.fate}"
+                f"backend {device.name!r} is the active one, but it {device.fate}"
             )
         return device
 
@@ -158,7 +158,7 @@ class Devices:
         """Make ``device`` the process-wide active one.
 
         Raises:
-            BackendClosedError: it was closed since it was opened, by another thread perhaps.
+            BackendClosedError: it was closed, perhaps by another thread.
 
         """
         with self._lock:
@@ -169,26 +169,26 @@ class Devices:
                 context.plans = device.plans
 
     def follow(self, context: Context) -> None:
-        """Keep ``context.plans`` those of the active device, now and when it changes."""
+        """Set ``context.plans`` to those of the active device, now and when it changes."""
         with self._lock:
             self._followers.add(context)
             if self._active is not None:
                 context.plans = self._active.plans
 
     def open(self, name: str) -> Device:
-        """Return the open device called ``name``, opening it if need be.
+        """Return the device called ``name``, opening it if necessary.
 
         Raises:
-            ArgumentError: ``name`` is no text, ends with a colon, or is ``"host"``.
-            BackendUnavailableError: no device of that backend matches it.
-            BackendClosedError: this is a forked child, whose parent used that backend. Besides,
-                what ``BackendSource.open`` raises.
+            ArgumentError: ``name`` is not text, ends with a colon, or is ``"host"``.
+            BackendUnavailableError: no device of that backend matches ``name``.
+            BackendClosedError: this is a forked child, whose parent used that backend. Also the
+                errors of ``BackendSource.open``.
 
         """
         backend_name, selector = split_name(name)
         if backend_name == self.host.name:
             raise ArgumentError(
-                f"{name!r} is the host's memory, where tensors can be but no kernel runs"
+                f"{name!r} is host memory, which can hold tensors but cannot run kernels"
             )
         found = self._devices.get(name)
         if found is not None:
@@ -201,22 +201,22 @@ class Devices:
             return self._devices[full]
 
     def named(self, name: str) -> Device:
-        """Return the device called ``name``, which may be the host's memory."""
+        """Return the device called ``name``, which may be the host."""
         return self.host if name == self.host.name else self.open(name)
 
     def _number(self, backend_name: str, selector: str) -> str | None:
-        """Return which device is meant, as the source takes it: None for number 0."""
+        """Return the number of a device as ``BackendSource.open`` expects it: None for 0."""
         if not selector:
             return None
         if selector.isdecimal():
-            return _as_asked(int(selector))
+            return _number_text(int(selector))
         listed = self.source.devices(backend_name)
         if listed is None:
-            return selector  # the plugin's own business
+            return selector  # left to the plugin
         pattern = selector.casefold()
         for number, info in enumerate(listed):
             if pattern in f"{info.hardware} {info.driver}".casefold():
-                return _as_asked(number)
+                return _number_text(number)
         known = "; ".join(f"{number}: {info.hardware}" for number, info in enumerate(listed))
         raise BackendUnavailableError(
             f"no device of backend {backend_name!r} matches {selector!r}. Devices are {known}"
@@ -228,7 +228,7 @@ class Devices:
         opened = self.source.open(backend_name, number)
         handles: list[Handle] = []
         try:
-            if backend_name not in self._registered:  # else by another device, or one since closed
+            if backend_name not in self._registered:  # else another device has registered them
                 for owner, table in opened.kernels:
                     pairs = [(backend_name, entry) for entry in table]
                     handles.append(self.registry.add(owner, kernels=pairs))
@@ -242,10 +242,10 @@ class Devices:
         return device
 
     def find_open(self, name: str) -> list[Device]:
-        """Return the open devices that ``name`` means: all of a backend, or one of them.
+        """Return the open devices of a backend, or the one called ``name``.
 
         Raises:
-            ArgumentError: it names one device, and that is not open.
+            ArgumentError: it names a device that is not open.
 
         """
         backend_name, selector = split_name(name)
@@ -253,7 +253,7 @@ class Devices:
         if not selector:
             return of_backend
         full = device_name(backend_name, self._number(backend_name, selector))
-        found = [item for item in of_backend if item.name == full]
+        found = [device for device in of_backend if device.name == full]
         if not found:
             raise ArgumentError(f"no open device is called {name!r}")
         return found
@@ -268,7 +268,7 @@ class Devices:
             self.finish(device, "was closed")
 
     def unlist(self, device: Device) -> None:
-        """Let nobody find ``device`` any more; what uses it already may go on."""
+        """Remove ``device`` from the open devices, without closing it."""
         with self._lock:
             self._devices.pop(device.name, None)
             if self._active is device:
@@ -277,10 +277,10 @@ class Devices:
                     context.plans = {}
 
     def finish(self, device: Device, fate: str) -> None:
-        """Close an unlisted device; ``fate`` is what those who still use it are told."""
+        """Close an unlisted device; later uses raise an error with the text ``fate``."""
         with self._lock:
             device.retire(fate)
-            self._forget_plans()  # those of other devices that fall back to this one
+            self._forget_plans()  # other devices may fall back to this one
             device.constants.clear()
             try:
                 kernel_setup.clear(device)
@@ -288,7 +288,7 @@ class Devices:
                 device.backend.close()
 
     def unregister(self, backend_name: str) -> None:
-        """Take out the kernels that opening a backend has registered."""
+        """Remove the kernels that opening a backend has registered."""
         with self._lock:
             _undo(self._registered.pop(backend_name, []))
 
@@ -297,7 +297,7 @@ class Devices:
         return list(self._devices.values())
 
     def fallback_devices(self, home: Device) -> Iterator[Device]:
-        """Yield devices of other backends, open ones first, then those that open now."""
+        """Yield devices of other backends, open ones first; open the others."""
         tried = {home.backend_name}
         for device in self.listed():
             if device.backend_name not in tried:
@@ -309,7 +309,7 @@ class Devices:
                 try:
                     yield self.open(name)
                 except TensorplugError:
-                    continue  # listed with its own error by backends() and doctor
+                    continue  # backends() and doctor report the error
 
     def _changed(self) -> None:
         """Follow a change of the registry."""
@@ -322,22 +322,21 @@ class Devices:
             device.forget_plans()
 
     def forked(self) -> None:
-        """Retire, in a forked child, what does not survive that; called in the child only."""
+        """Retire the devices that do not survive a fork; called in the forked child."""
         for name, device in list(self._devices.items()):
             if not device.capabilities.survives_fork:
                 del self._devices[name]
                 self._forked.add(device.backend_name)
                 device.retire(FORKED)
-                _inherited.append(device)  # letting go of it might call a driver that hangs
+                _inherited.append(device)  # freeing it might call a driver that hangs
         if self._active is not None and self._active.closed:
-            # It stays the active one, so that nothing moves to another backend unasked.
+            # It remains the active one: another backend must not replace it silently.
             for context in self._followers:
                 context.plans = {}
         self._forget_plans()
 
 
-def _as_asked(number: int) -> str | None:
-    """Return a device's number as a source takes it."""
+def _number_text(number: int) -> str | None:
     return str(number) if number else None
 
 
@@ -345,14 +344,14 @@ def split_name(name: object) -> tuple[str, str]:
     """Return backend and selector of a device's name: ``("opencl", "1")``.
 
     Raises:
-        ArgumentError: it is no text, or ends with a colon.
+        ArgumentError: it is not text, or ends with a colon.
 
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"a backend is asked for by name, such as 'cpu', not {name!r}")
+        raise ArgumentError(f"the name of a backend must be text, such as 'cpu', got {name!r}")
     backend_name, colon, selector = name.partition(":")
     if colon and not selector:
-        raise ArgumentError(f"{name!r} names no device after the colon")
+        raise ArgumentError(f"{name!r} must name a device after the colon")
     return backend_name, selector
 
 
@@ -363,15 +362,15 @@ def _undo(handles: Sequence[Handle]) -> None:
 
 FORKED: Final = (
     "was opened by the parent process, and a forked child cannot use it. Start processes with "
-    "multiprocessing's 'spawn' method, or first use the backend in the child"
+    "the 'spawn' method of multiprocessing, or use the backend in the child only"
 )
 _living: Final[WeakSet[Devices]] = WeakSet()
 _inherited: Final[list[Device]] = []
 
 
 def _in_child() -> None:
-    for item in list(_living):
-        item.forked()
+    for devices in list(_living):
+        devices.forked()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork

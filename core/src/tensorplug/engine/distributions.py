@@ -1,4 +1,4 @@
-"""tensorplug's own distributions, which messages may tell users to install."""
+"""The pip commands that messages recommend, for tensorplug's own backends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["INSTALL"]
 
-# By backend, what installs it with all that it needs to run on any machine.
+# By backend: the command that installs it so that it runs on any machine.
 INSTALL: Final = {
     "cpu": "pip install tensorplug-cpu",
     "opencl": 'pip install "tensorplug-opencl[cpu]"',

@@ -1,7 +1,7 @@
-"""The engine: runs kernels on the devices that are open.
+"""The engine: runs kernels on the open devices.
 
-A call is found in the plan cache, or resolved, run, checked against its spec and then cached.
-``dispatch`` handles the plain hits itself; everything else comes here.
+The plan of a call comes from the cache; or it is resolved, run, checked against the spec, and
+then cached. ``dispatch`` runs cached native plans itself and leaves all other calls to the engine.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = ["BackendSource", "Engine", "Opened"]
 
 
 class Engine:
-    """Registries, open devices and the way a kernel is run. Tests build their own.
+    """Owns the registry and the open devices, and runs kernels. Tests build their own engines.
 
     Args:
-        source: gives the backends.
-        registry: the kernels, gradients and decompositions known so far.
-        prefer: backend names to try first, in order, when none was set.
-        fallback: what happens when the active backend has no way to run a kernel.
-        observers: stand around every kernel that this engine runs.
+        source: of the backends.
+        registry: of the kernels, gradients and decompositions.
+        prefer: backend names to try first, in order, if none was set.
+        fallback: the policy if the active backend cannot run a kernel.
+        observers: wrap every kernel that this engine runs.
 
     """
 
@@ -62,15 +62,15 @@ class Engine:
     # Devices --------------------------------------------------------------------------
 
     def open(self, name: str | None) -> Device:
-        """Return the device of that name, opening it if need be; None: the active one."""
+        """Return the device called ``name``, opening it if necessary; None: the active one."""
         return self.devices.active if name is None else self.devices.open(name)
 
     def follow(self, context: Context) -> None:
-        """Keep ``context.plans`` those of the active device, now and when it changes."""
+        """Set ``context.plans`` to those of the active device, now and when it changes."""
         self.devices.follow(context)
 
     def fallback_devices(self, home: Device) -> Iterator[Device]:
-        """Yield devices of other backends, open ones first, then those that open now."""
+        """Yield devices of other backends, open ones first; open the others."""
         return self.devices.fallback_devices(home)
 
     # Tensors --------------------------------------------------------------------------
@@ -85,46 +85,44 @@ class Engine:
         device: str | None = None,
         copy: bool | None = True,
     ) -> Tensor:
-        """Return ``value`` as a live tensor; a tensor stays where it is unless foreign.
-
-        ``device``: None for the context's; ``"host"`` is the host's memory, where no kernel runs.
-        ``copy`` concerns arrays: None shares their memory where the device can, False must.
+        """Return ``value`` as a live tensor on ``device``; see ``EngineProtocol.convert``.
 
         Raises:
-            DTypeError: the device has no such dtype.
-            CopyNeededError: ``copy`` is False, but the device does not share the host's memory.
-            DisposedError, BackendClosedError: the data of a tensor is gone.
+            DTypeError: the device does not support the dtype.
+            CopyNeededError: ``copy`` is False, but the device does not use host memory.
+            DisposedError, BackendClosedError: a tensor was disposed, or its backend was closed.
 
         """
         if isinstance(value, Tensor):
-            tensor = self._here(context, value, what) if device is None else value
-            if device is not None:
-                tensor = self._moved(context, tensor, self.devices.named(device))
+            if device is None:
+                tensor = self._to_context(context, value, what)
+            else:
+                tensor = self._transfer(context, value, self.devices.named(device))
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(context, CAST, (tensor,), {"dtype": dtype})
             return cast
         target = self.devices.of(context) if device is None else self.devices.named(device)
         if copy and device is None:
-            tensor = operands.outside(value, dtype, target, what)
+            tensor = operands.import_value(value, dtype, target, what)
         else:
-            tensor = operands.received(value, target, what, copy=copy)
+            tensor = operands.import_array(value, target, what, copy=copy)
         self._adopt(context, tensor)
         for observer in self._observers(context):
             observer.uploaded(tensor)
         return tensor
 
-    def _here(self, context: Context, value: Tensor, what: str) -> Tensor:
-        """Return a tensor, or what a variable holds, on the context's device."""
+    def _to_context(self, context: Context, value: Tensor, what: str) -> Tensor:
+        """Return a tensor, or the contents of a variable, on the context's device."""
         tensor = self._adopt(context, alias(value)) if isinstance(value, Variable) else value
         device = self.devices.of(context)
         if not device.can_use(tensor._placement):
-            tensor = self._adopt(context, operands.bring(tensor, device, what))
+            tensor = self._adopt(context, operands.transfer_input(tensor, device, what))
             notify(self._observers(context), "transferred", tensor)
         return tensor
 
-    def _moved(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
-        """Return a tensor on ``target``, with its place on the tape."""
+    def _transfer(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
+        """Return a tensor on ``target``, still connected to the tape."""
         if tensor._placement.device is target:
             return tensor
         if target.home(tensor.dtype) is not target:
@@ -136,17 +134,17 @@ class Engine:
     def constant(
         self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
     ) -> Tensor:
-        """Return numbers, input ``position`` of a call, as a tensor that is kept for next time.
+        """Return numbers, input ``position`` of a call, as a cached tensor.
 
-        ``value`` is a Python number, which takes its dtype from ``peer``, or a tuple of integers.
+        ``value`` is a Python number, whose dtype follows that of ``peer``, or a tuple of integers.
         """
         device = self.devices.of(context)
         if value.__class__ is tuple:
             return operands.index_constant(device, value)
-        return operands.weak(device, spec, position, value, peer.dtype)
+        return operands.scalar_constant(device, spec, position, value, peer.dtype)
 
     def _observers(self, context: Context) -> tuple[Observer, ...]:
-        """Return who watches: those of the context around those of the engine."""
+        """Return the observers of the context, then those of the engine."""
         return (*context.observers, *self.observers)
 
     @staticmethod
@@ -164,21 +162,21 @@ class Engine:
         inputs: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> Any:
-        """Run one kernel; return its output tensor, or a list if its spec has several.
+        """Run one kernel; return its output tensor, or a list if its spec has multiple outputs.
 
         Raises:
             ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
-            DisposedError, BackendClosedError: an input's data is gone.
-            KernelNotFoundError: no way to run it here.
-            KernelOutputError: the kernel did not return what its spec infers.
+            DisposedError, BackendClosedError: an input was disposed, or its backend was closed.
+            KernelNotFoundError: no backend can run the call.
+            KernelOutputError: an output does not have the type that the spec infers.
 
         """
         device = self.devices.of(context)
-        tensors = operands.operands(device, spec, inputs)
+        tensors = operands.prepare_inputs(device, spec, inputs)
         observers = (*context.observers, *self.observers) if device.trace is None else ()
         if observers:
-            _announce(observers, inputs, tensors)
-        key = operands.key(spec, tensors, attributes)
+            _report_inputs(observers, inputs, tensors)
+        key = operands.plan_key(spec, tensors, attributes)
         plan: plans.Plan | Promotion = (
             device.plans.get(key)
             or device.slow_plans.get(key)
@@ -189,25 +187,24 @@ class Engine:
                 self._publish(device, key, plan)
             if not observers:
                 return self.run(context, spec, plan.apply(self, context, tensors), attributes)
-            run = partial(self._promoted, context, plan, tensors, attributes)
+            run = partial(self._run_promoted, context, plan, tensors, attributes)
             return promote(observers, plan, tensors, run)
         outputs: list[Tensor]
         if observers:
-            verified = partial(_verified, plan, tensors)
-            outputs = execute(observers, plan, tensors, verified)
+            outputs = execute(observers, plan, tensors, partial(_run_verified, plan, tensors))
         else:
             outputs = plan.execute(tensors)
         if not plan.published:
             plan.verify(outputs)
             self._publish(device, key, plan)
         if context.watched:
-            seen = plan if plan.static_shapes else plan.bound(outputs)
-            context.record(seen, tensors, outputs)
+            recorded = plan if plan.static_shapes else plan.with_outputs(outputs)
+            context.record(recorded, tensors, outputs)
             if observers:
                 notify(observers, "recorded", plan, outputs)
         return outputs if spec.multiple_outputs else outputs[0]
 
-    def _promoted(
+    def _run_promoted(
         self,
         context: Context,
         promotion: Promotion,
@@ -225,16 +222,16 @@ class Engine:
         types: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> tuple[plans.Plan, list[plans.Step]]:
-        """Resolve a call without running it; return the plan and the steps that were tried.
+        """Resolve a call without running it; return the plan and the steps tried.
 
-        ``types`` are promoted first, as the call's inputs would be.
+        ``types`` are promoted first, like the inputs of a call.
         """
         dtype = spec.promoted(types) if len(types) == len(spec.declared) else None
         if dtype is not None:
             types = Promotion(spec, dtype, self.registry.state).promoted(types)
-        return self._resolved(spec, device, types, attributes)
+        return self._resolve(spec, device, types, attributes)
 
-    def _resolved(
+    def _resolve(
         self,
         spec: KernelSpec,
         device: Device,
@@ -260,42 +257,42 @@ class Engine:
             if promotion.needed(types):
                 return promotion
         self.registry.check(spec)
-        return self._resolved(spec, device, types, attributes)[0]
+        return self._resolve(spec, device, types, attributes)[0]
 
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
         plan.published = True
         if key is None:
             return
-        # `dispatch` runs these by itself, and compares what comes out with nothing.
-        direct = type(plan) is plans.Plan and plan.how == "native" and plan.static_shapes
-        direct = direct and not self.observers
-        cache = device.plans if direct else device.slow_plans
+        # `dispatch` runs the fast plans without checks of their outputs.
+        fast = type(plan) is plans.Plan and plan.how == "native" and plan.static_shapes
+        fast = fast and not self.observers
+        cache = device.plans if fast else device.slow_plans
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
 
 
-def _verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
-    """Run a plan; at its first run compare the outputs with its spec before anybody looks."""
+def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
+    """Run a plan; in its first run, check the outputs before observers see them."""
     outputs = plan.execute(tensors)
     if not plan.published:
         plan.verify(outputs)
     return outputs
 
 
-def _announce(
+def _report_inputs(
     observers: Sequence[Observer], inputs: Sequence[Any], tensors: Sequence[Any]
 ) -> None:
-    """Show the observers what was uploaded or brought from another device for a call."""
-    for before, after in zip(inputs, tensors, strict=True):
-        if isinstance(after, list):
-            _announce(observers, before, after)
-        elif after is before or host_values.is_scalar(before):
-            continue  # a constant is the engine's
-        elif isinstance(before, Tensor):
-            if before._placement.device is not after._placement.device:  # a variable was read
-                notify(observers, "transferred", after)
+    """Report the uploaded and transferred inputs of a call to the observers."""
+    for value, tensor in zip(inputs, tensors, strict=True):
+        if isinstance(tensor, list):
+            _report_inputs(observers, value, tensor)
+        elif tensor is value or host_values.is_scalar(value):
+            continue  # constants are not reported
+        elif isinstance(value, Tensor):
+            if value._placement.device is not tensor._placement.device:  # else a variable
+                notify(observers, "transferred", tensor)
         else:
             for observer in observers:
-                observer.uploaded(after)
+                observer.uploaded(tensor)

@@ -1,4 +1,4 @@
-"""Fallback: a call whose device cannot run it runs on the host, or on another backend."""
+"""Fallback: running a call on the host or on another backend if the device cannot run it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Resolver", "on_backend", "on_host"]
 
 
 class Resolver(Protocol):
-    """What resolving a plan takes from an engine."""
+    """The members of an engine that resolving a plan uses."""
 
     fallback: Fallback
     registry: Registry
@@ -40,47 +40,47 @@ class Resolver(Protocol):
         """Run one kernel."""
 
     def fallback_devices(self, home: Device) -> Iterator[Device]:
-        """Yield devices of other backends, open ones first, then those that open now."""
+        """Yield devices of other backends, open ones first; open the others."""
 
 
 def on_host(
     device: Device, function: Callable[..., Any], extras: Mapping[str, Any], *, multiple: bool
 ) -> Callable[..., Any]:
-    """Return what a plan calls with tensors: ``function`` on copies of them in host memory.
+    """Return the call of a plan that runs ``function`` on copies of tensors in host memory.
 
-    Its results go to ``device``, or to where that keeps tensors of their dtype.
+    It copies the results to ``device``, or to the device that holds tensors of their dtype.
     """
 
     def call(*tensors: Any) -> Tensor | list[Tensor]:
         arrays = [_read(tensor) for tensor in tensors]
-        with np.errstate(all="ignore"):  # NaN and infinity are values here as on any device
+        with np.errstate(all="ignore"):  # NaN and infinity are valid results, as on any device
             result = function(*arrays, **extras)
         if multiple:
-            return [upload(np.asarray(item), device) for item in _sequence(result)]
+            return [upload(np.asarray(output), device) for output in _check_list(result)]
         return upload(np.asarray(result), device)
 
     return call
 
 
-def _sequence(result: Any) -> Sequence[Any]:
+def _check_list(result: Any) -> Sequence[Any]:
     if not isinstance(result, list | tuple):
         raise TypeError(f"a function on the host returned {type(result).__name__}, not a list")
     return result
 
 
-def _read(given: Any) -> Any:
-    """Return what the host sees of an input: one, a list of them, or none."""
-    if given is None:
+def _read(operand: Any) -> Any:
+    """Return an input in host memory: an array, a list of arrays, or None."""
+    if operand is None:
         return None
-    if isinstance(given, list):
-        return [_read(item) for item in given]
-    return given._placement.device.backend.to_host(given._buffer)
+    if isinstance(operand, list):
+        return [_read(tensor) for tensor in operand]
+    return operand._placement.device.backend.to_host(operand._buffer)
 
 
 def on_backend(
     engine: Resolver, spec: KernelSpec, attributes: Mapping[str, Any], home: Device, device: Device
 ) -> Callable[..., Any]:
-    """Return what a plan of ``home`` calls with tensors: the kernel of another backend."""
+    """Return the call of a plan of ``home`` that runs the kernel of another backend."""
 
     def call(*tensors: Any) -> Any:
         counts = home.counters.fallbacks
@@ -96,7 +96,7 @@ def on_backend(
         with use_context(context):
             result = engine.run(context, spec, tensors, attributes)
         if isinstance(result, list):
-            return [transfer(item, home) for item in result]
+            return [transfer(tensor, home) for tensor in result]
         return transfer(result, home)
 
     return call

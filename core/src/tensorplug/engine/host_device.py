@@ -1,4 +1,4 @@
-"""Where tensors live whose backend was removed: in the host's memory, without any kernel."""
+"""The host device: memory without kernels, for strings and tensors of removed backends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Array = np.ndarray[Any, Any]
 
 
 class HostStorage:
-    """A ``Backend`` whose buffers are NumPy arrays that nobody writes into.
+    """A ``Backend`` without kernels, whose buffers are immutable NumPy arrays.
 
-    A kernel that gets a tensor from here copies it to its own device first.
+    Other devices copy a tensor from here before their kernels use it.
     """
 
     name = NAME
@@ -34,7 +34,7 @@ class HostStorage:
 
     @property
     def dtypes(self) -> frozenset[DType]:
-        """All of them."""
+        """All dtypes."""
         return dt.ANY
 
     def from_host(self, array: Array) -> Array:
@@ -58,23 +58,23 @@ class HostStorage:
         return TensorType(dt.of(buffer.dtype), buffer.shape)
 
     def allocation(self, buffer: Array) -> tuple[Hashable, int]:
-        """Return the identity of what owns the memory, and the array's size in bytes."""
+        """Return the identity of the memory's owner, and the array's size in bytes."""
         owner: Any = buffer
         while getattr(owner, "base", None) is not None:
             owner = owner.base
         return id(owner), buffer.nbytes
 
     def synchronize(self) -> None:
-        """Do nothing: there is never anything to wait for."""
+        """Do nothing: no work is ever pending."""
 
     def memory(self) -> Mapping[str, int]:
-        """Return nothing: the process's memory is not ours alone."""
+        """Return {}: other code uses the process's memory, too."""
         return {}
 
     def close(self) -> None:
-        """Do nothing: the arrays are freed when the last tensor dies."""
+        """Do nothing: an array is freed with its last tensor."""
 
 
 def open_host() -> Device:
-    """Return a device of its own for an engine."""
+    """Return the host device of a new engine."""
     return Device(NAME, NAME, HostStorage(), Owner("tensorplug"))

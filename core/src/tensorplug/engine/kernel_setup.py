@@ -1,8 +1,8 @@
-"""The set-up and tear-down functions of kernels: each once per device.
+"""The set-up and tear-down functions of kernels, which run once per device.
 
-A kernel's ``setup`` runs before the kernel can be called on a device: when the device is opened,
-or when the kernel is registered while it is open. Its ``teardown`` runs when the device is
-closed or the kernel removed. One that is merely overridden stays set up.
+A kernel's ``setup`` runs when the device is opened, or when the kernel is registered for an open
+device. Its ``teardown`` runs when the device is closed or the kernel removed. An overridden
+kernel stays set up.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["clear", "update"]
 
 
 def update(device: Device, state: State) -> None:
-    """Set up what is registered for ``device`` and is not set up; tear down what is gone.
+    """Set up newly registered kernels of ``device``; tear down removed ones.
 
-    Raises: what a function raises, with a note that names it. If that is a set-up, those done
-        before it in this call are torn down.
+    Raises: the error of a function, with a note that names it. If a set-up fails, the kernels
+        that this call has set up are torn down.
     """
     wanted = {
         id(owned.entry): owned.entry
@@ -31,9 +31,9 @@ def update(device: Device, state: State) -> None:
         if owned.entry.setup or owned.entry.teardown
     }
     with device.lock:
-        gone = [entry for key, entry in device.installed.items() if key not in wanted]
+        removed = [entry for key, entry in device.installed.items() if key not in wanted]
         new = [entry for key, entry in wanted.items() if key not in device.installed]
-        _tear_down(device, gone)
+        _tear_down(device, removed)
         for at, entry in enumerate(new):
             try:
                 _set_up(device, entry)
@@ -59,7 +59,7 @@ def _set_up(device: Device, entry: KernelEntry) -> None:
 
 
 def _tear_down(device: Device, entries: list[KernelEntry]) -> None:
-    """Tear all of them down, also when one raises; raise the first such error at the end."""
+    """Tear all of them down, even if one raises; raise the first such error at the end."""
     first: BaseException | None = None
     for entry in reversed(entries):
         del device.installed[id(entry)]
@@ -67,7 +67,7 @@ def _tear_down(device: Device, entries: list[KernelEntry]) -> None:
             continue
         try:
             entry.teardown(device.backend)
-        except BaseException as error:  # noqa: BLE001  # the others must not be left set up
+        except BaseException as error:  # noqa: BLE001  # tear down the others, too
             error.add_note(f"in the tear-down of kernel {entry.spec.name!r} on {device.name!r}")
             if first is None:
                 first = error

@@ -1,4 +1,4 @@
-"""Warnings that point to the user's line: the innermost one outside this package."""
+"""Warnings that point to the user's code: the innermost line outside this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a caller passes to live tensors on one device, and what names the call."""
+"""Preparing the inputs of a call: live tensors on one device, constants, and the plan's key."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
 
 __all__ = [
-    "bring",
+    "import_array",
+    "import_value",
     "index_constant",
-    "key",
-    "operands",
-    "outside",
-    "received",
+    "plan_key",
+    "prepare_inputs",
+    "scalar_constant",
     "transfer",
+    "transfer_input",
     "types_of",
     "unsupported",
     "upload",
-    "weak",
 ]
 
 
 def unsupported(type_: TensorType, device: Device) -> str:
-    """Return the message that ``device`` has no such dtype."""
+    """Return the message that ``device`` does not support a dtype."""
     names = ", ".join(sorted(dtype.name for dtype in device.backend.dtypes))
     return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
 
 
 def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
-    """Return a NumPy array as a tensor on ``device``, over the array's own memory if ``shared``.
+    """Copy a NumPy array to ``device``; if ``shared``, use the array's own memory.
 
     Raises:
-        DTypeError: when the device has no such dtype.
-        BackendMemoryError: when it has no room.
+        DTypeError: the device does not support the dtype.
+        BackendMemoryError: the device has no room.
 
     """
     type_ = TensorType(dt.of(array.dtype), array.shape)
@@ -66,7 +66,7 @@ def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
 
 
 def transfer(tensor: Tensor, device: Device) -> Tensor:
-    """Copy ``tensor`` to ``device`` through the host."""
+    """Return ``tensor`` on ``device``, copied through the host if necessary."""
     source = tensor._live()
     if device.can_use(tensor._placement):
         return tensor
@@ -75,8 +75,13 @@ def transfer(tensor: Tensor, device: Device) -> Tensor:
     return moved
 
 
-def bring(tensor: Tensor, device: Device, what: str) -> Tensor:
-    """Return a tensor of another device here, counted; raise if its data is gone."""
+def transfer_input(tensor: Tensor, device: Device, what: str) -> Tensor:
+    """Copy an input from another device to ``device``, and count it.
+
+    Raises:
+        DisposedError, BackendClosedError: the tensor was disposed, or its backend was closed.
+
+    """
     try:
         tensor._live()
     except (DisposedError, BackendClosedError) as error:
@@ -85,52 +90,55 @@ def bring(tensor: Tensor, device: Device, what: str) -> Tensor:
     try:
         return transfer(tensor, device)
     except Exception as error:
-        error.add_note(f"while {what} ({tensor.type}) was brought to backend {device.name!r}")
+        error.add_note(f"while copying {what} ({tensor.type}) to backend {device.name!r}")
         raise
 
 
-def operands(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[Any]:
-    """Return the inputs as live tensors on ``device`` (lists of them, None if absent)."""
+def prepare_inputs(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> list[Any]:
+    """Return the inputs as live tensors on ``device``, or lists of them; None if absent."""
     if len(inputs) != len(spec.declared):
         raise ArgumentError(f"{spec.name} takes {len(spec.declared)} inputs, got {len(inputs)}")
     result: list[Any] = []
-    seen: dict[int, Tensor] = {}
-    weak = False
+    read: dict[int, Tensor] = {}
+    scalars = False
     for declared, value in zip(spec.declared, inputs, strict=True):
         if value.__class__ is Tensor and value._placement.device is device:
             result.append(value)
         elif value is None or host_values.is_scalar(value):
-            weak = weak or value is not None
+            scalars = scalars or value is not None
             result.append(value)
         else:
             what = f"{spec.name}: input {declared.name!r}"
             if declared.variadic and isinstance(value, list | tuple):
-                result.append([_operand(device, item, what, seen) for item in value])
+                result.append([_prepare_input(device, member, what, read) for member in value])
             else:
-                result.append(_operand(device, value, what, seen))
-    return _fill_scalars(device, spec, result) if weak else result
+                result.append(_prepare_input(device, value, what, read))
+    return _fill_scalars(device, spec, result) if scalars else result
 
 
-def _operand(device: Device, value: Any, what: str, seen: dict[int, Tensor]) -> Tensor:
-    """Return one input as a tensor on ``device``; ``seen``: the variables read for this call."""
+def _prepare_input(device: Device, value: Any, what: str, read: dict[int, Tensor]) -> Tensor:
+    """Return one input as a tensor on ``device``; ``read``: the variables read for this call."""
     if isinstance(value, Tensor):
         tensor = value
         if isinstance(value, Variable):
-            if id(value) not in seen:
-                seen[id(value)] = value._reading()
-            tensor = seen[id(value)]
+            if id(value) not in read:
+                read[id(value)] = value._reading()
+            tensor = read[id(value)]
         if tensor._placement.device is device or device.can_use(tensor._placement):
             return tensor
-        return bring(tensor, device, what)
-    return outside(value, None, device, what)
+        return transfer_input(tensor, device, what)
+    return import_value(value, None, device, what)
 
 
-def outside(value: Any, dtype: DType | None, device: Device, what: str) -> Tensor:
-    """Return what is no tensor yet as one on ``device``; ``what`` names it in messages.
+def import_value(value: Any, dtype: DType | None, device: Device, what: str) -> Tensor:
+    """Return a value that is not a tensor as a tensor on ``device``.
+
+    ``what`` names the value in messages.
 
     Raises:
-        ShapeError, ArgumentError, DTypeError: it is no array, or the device cannot hold it.
-        BackendMemoryError: when the device has no room.
+        ShapeError, ArgumentError, DTypeError: it is not an array, or the device does not support
+            its dtype.
+        BackendMemoryError: the device has no room.
 
     """
     try:
@@ -138,37 +146,37 @@ def outside(value: Any, dtype: DType | None, device: Device, what: str) -> Tenso
     except (ArgumentError, DTypeError) as error:
         raise type(error)(f"{what}: {error}") from None
     except Exception as error:
-        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        error.add_note(f"while copying {what} to backend {device.name!r}")
         raise
 
 
-def received(
+def import_array(
     array: np.ndarray[Any, Any], device: Device, what: str, *, copy: bool | None
 ) -> Tensor:
-    """Return an array as a tensor on ``device``, over its own memory if ``copy`` allows it.
+    """Return an array as a tensor on ``device``, sharing its memory if ``copy`` permits.
 
     Raises:
-        CopyNeededError: ``copy`` is False, but the device does not share the host's memory.
-        DTypeError, BackendMemoryError: the device cannot hold it.
+        CopyNeededError: ``copy`` is False, but the device does not use host memory.
+        DTypeError, BackendMemoryError: the device does not support the dtype, or has no room.
 
     """
     shares = device.capabilities.shares_memory is not None
     if copy is False and not shares:
         raise CopyNeededError(
-            f"{what} must be copied, since backend {device.name!r} does not share the host's "
-            "memory; leave copy=False out"
+            f"{what} must be copied, since backend {device.name!r} does not use host memory; "
+            "omit copy=False"
         )
     try:
         return upload(array, device, shared=shares and not copy)
     except DTypeError as error:
         raise DTypeError(f"{what}: {error}") from None
     except Exception as error:
-        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        error.add_note(f"while copying {what} to backend {device.name!r}")
         raise
 
 
 def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
-    """Replace Python scalars by constants of the dtype they take beside the tensors."""
+    """Replace Python scalars by constants, whose dtype follows that of the tensors."""
     peer: DType | None = None
     for name, value in zip(spec.input_names, values, strict=True):
         if name in spec.promote and isinstance(value, Tensor) and value.dtype is not peer:
@@ -176,41 +184,41 @@ def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[A
     return [
         value
         if value is None or isinstance(value, Tensor | list)
-        else weak(device, spec, at, value, peer)
+        else scalar_constant(device, spec, at, value, peer)
         for at, value in enumerate(values)
     ]
 
 
-def weak(
+def scalar_constant(
     device: Device, spec: KernelSpec, position: int, value: Any, peer: DType | None
 ) -> Tensor:
-    """Return a Python number, input ``position`` of a call, as a constant of the dtype it takes.
+    """Return a Python number, input ``position`` of a call, as a constant.
 
-    ``peer``: the dtype of the tensors beside it, None without any.
+    ``peer``: the common dtype of the call's tensors, which the constant follows; None without any.
     """
     name = spec.input_names[position]
-    beside = peer if name in spec.promote else None
+    peer = peer if name in spec.promote else None
     # Equal numbers share a constant unless they differ in type or in the sign of a zero, of
-    # which a complex number has two. A NaN equals nothing: its text stands for it where it is
-    # part of a complex number, which are new objects at each call.
-    whole = value.__class__ is complex
-    known = None if whole and value != value else value  # noqa: PLR0124
-    kind = (known, value.__class__, beside, str(value) if whole or value == 0 else "")
-    constant: Tensor | None = device.constants.get(kind)
+    # which a complex number has two. Complex NaNs are new objects in each call, and a NaN is not
+    # equal to itself: they are compared as text.
+    is_complex = value.__class__ is complex
+    number = None if is_complex and value != value else value  # noqa: PLR0124
+    key = (number, value.__class__, peer, str(value) if is_complex or value == 0 else "")
+    constant: Tensor | None = device.constants.get(key)
     if constant is None:
-        constant = _constant(device, f"{spec.name}: input {name!r}", value, beside)
-        device.remember(device.constants, kind, constant)
+        constant = _make_constant(device, f"{spec.name}: input {name!r}", value, peer)
+        device.remember(device.constants, key, constant)
     return constant
 
 
 def index_constant(device: Device, numbers: tuple[int, ...]) -> Tensor:
-    """Return integers, which are not negative, as a constant of rank 1."""
-    kind = ("index", numbers)
-    constant: Tensor | None = device.constants.get(kind)
+    """Return non-negative integers as a constant of rank 1."""
+    key = ("index", numbers)
+    constant: Tensor | None = device.constants.get(key)
     if constant is None:
         wide = any(number >> 31 for number in numbers)
         constant = upload(np.array(numbers, np.int64 if wide else np.int32), device)
-        device.remember(device.constants, kind, constant)
+        device.remember(device.constants, key, constant)
     return constant
 
 
@@ -221,30 +229,30 @@ def _common(spec: KernelSpec, a: DType, b: DType) -> DType:
         raise DTypeError(f"{spec.name}: {error}") from None
 
 
-def _constant(device: Device, what: str, value: dt.Scalar, beside: DType | None) -> Tensor:
+def _make_constant(device: Device, what: str, value: dt.Scalar, peer: DType | None) -> Tensor:
     try:
-        return upload(host_values.scalar(value, dt.of_scalar(value, beside)), device)
+        return upload(host_values.scalar(value, dt.of_scalar(value, peer)), device)
     except (ArgumentError, DTypeError) as error:
         raise type(error)(f"{what}: {error}") from None
     except Exception as error:
-        error.add_note(f"while {what} was brought to backend {device.name!r}")
+        error.add_note(f"while copying {what} to backend {device.name!r}")
         raise
 
 
 def types_of(tensors: Sequence[Any]) -> list[Any]:
-    """Return the types of a call's inputs: of a list a list, None of an absent one."""
+    """Return the types of a call's inputs: a list for a list, None if absent."""
     return [
         types_of(tensor) if isinstance(tensor, list) else None if tensor is None else tensor.type
         for tensor in tensors
     ]
 
 
-def key(
+def plan_key(
     spec: KernelSpec, tensors: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Hashable | None:
-    """Return what names a plan, the same as in ``dispatch``.
+    """Return the key of a call's plan, as in ``dispatch``.
 
-    None where an attribute cannot be hashed: such a call is resolved every time.
+    It is None if an attribute is not hashable; such a call is resolved every time.
     """
     multiple = [MULTIPLE_OUTPUTS] if spec.multiple_outputs else []
     placements = [*multiple, *placements_of(tensors)]

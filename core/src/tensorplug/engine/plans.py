@@ -1,7 +1,7 @@
-"""Plans: how one call, with these input types and attributes, runs on one device.
+"""Plans: how a call with certain input types and attributes runs on one device.
 
-A plan is resolved once and cached. The order is native kernel, decomposition, fallback to
-another backend if the policy allows it, else an error that says why each step was refused.
+A plan is resolved once and cached. It is the native kernel, a decomposition, or a fallback to
+another backend if the policy permits; else an error explains why each step failed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from tensorplug.engine.fallback import Resolver
     from tensorplug.engine.registry import State
 
-__all__ = ["How", "Plan", "Step", "decomposed", "resolve"]
+__all__ = ["How", "Plan", "Step", "resolve", "resolve_decomposition"]
 
 How = Literal["native", "decomposed", "host", "fallback", "traced"]
-Step = tuple[str, str]  # (what was tried, what came of it)
+Step = tuple[str, str]  # (step, outcome)
 
 
 class Plan:
@@ -77,16 +77,16 @@ class Plan:
         self.spec = spec
         self.attributes = attributes
         self.device = device
-        self.inputs = [_interned(device, operand) for operand in inputs]
-        self.outputs = tuple(_placed(device, output) for output in outputs)
+        self.inputs = [_intern(device, operand) for operand in inputs]
+        self.outputs = tuple(_place(device, output) for output in outputs)
         self.static_shapes = all(output.known for output in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state = state
         self.tensor = Tensor
         self.recipes: dict[tuple[bool, ...], Any] = {}
-        self.published = False  # True once it has run, was verified and was cached
-        self.varied = 0  # how many plans were made from it, with other attributes
-        self.taped = True  # whether the tape gets one node for the whole call
+        self.published = False  # True after the first run, which verifies and caches it
+        self.varied = 0  # how often ``vary`` was called
+        self.taped = True  # whether the tape records one node for the whole call
         self.how: How = "native"
         self.owner: Owner | None = None
         self.call: Callable[..., Any] = _unresolved
@@ -96,7 +96,7 @@ class Plan:
         return self.spec.describe(self.inputs)
 
     def annotate(self, error: BaseException) -> None:
-        """Note on ``error``, raised by the kernel, which kernel it was and whose."""
+        """Add a note to ``error`` that names the kernel and its owner."""
         error.add_note(
             f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
         )
@@ -115,26 +115,26 @@ class Plan:
         if not self.spec.multiple_outputs:
             return [self._adopt(result, self.output)]
         if not isinstance(result, list | tuple) or len(result) != len(self.outputs):
-            came = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
+            got = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
             raise KernelOutputError(
                 f"{self.describe()} of {self.owner} on backend {self.device.name!r} returned "
-                f"{came} instead of a list of {len(self.outputs)} outputs"
+                f"{got} instead of a list of {len(self.outputs)} outputs"
             )
         return [
-            self._adopt(item, placement)
-            for item, placement in zip(result, self.outputs, strict=True)
+            self._adopt(output, placement)
+            for output, placement in zip(result, self.outputs, strict=True)
         ]
 
-    def bound(self, outputs: Sequence[Tensor]) -> Plan:
-        """Return this plan with the types that its outputs turned out to have, for the tape."""
+    def with_outputs(self, outputs: Sequence[Tensor]) -> Plan:
+        """Return this plan with the actual types of ``outputs``, for the tape."""
         other = copy.copy(self)
         other.outputs = tuple(output._placement for output in outputs)
         return other
 
     def vary(self, attributes: Mapping[str, Any]) -> Plan | None:
-        """Return the native plan of the same call with other attributes, which is in no cache.
+        """Return the native plan of the same call with other attributes, which is not cached.
 
-        They must be canonical, and leave the types of the outputs as they are. None where the
+        The attributes must be canonical and must not change the output types. Return None if the
         kernel declines.
         """
         self.varied += 1
@@ -143,13 +143,13 @@ class Plan:
             setattr(other, name, getattr(self, name))
         other.attributes = {**self.attributes, **attributes}
         other.recipes, other.published, other.varied = {}, True, 0
-        return other if _native(other, []) else None
+        return other if _resolve_native(other, []) else None
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.how == "native":
             if not placement.type.known:
                 label = self.output_labels()[self.outputs.index(placement)]
-                placement = self.device.placement(self._compared(result, placement, label))
+                placement = self.device.placement(self._check_output(result, placement, label))
             return Tensor._of(result, placement)
         if not isinstance(result, Tensor):
             raise KernelOutputError(
@@ -159,24 +159,24 @@ class Plan:
         return Tensor._of(result._buffer, result._placement, result._node)
 
     def verify(self, outputs: Sequence[Tensor]) -> None:
-        """Compare what came out with what the spec infers; done at a plan's first run.
+        """Check the outputs of a plan's first run against the types that the spec infers.
 
         Raises:
-            KernelOutputError: naming kernel, owner, output, what came and what should have.
+            KernelOutputError: an output has another type.
 
         """
         for name, output, placement in zip(
             self.output_labels(), outputs, self.outputs, strict=True
         ):
-            self._compared(output._buffer, placement, name)
+            self._check_output(output._buffer, placement, name)
 
-    def _compared(self, buffer: Any, placement: Placement, label: str) -> TensorType:
-        """Return the type of an output, which must be what was inferred."""
+    def _check_output(self, buffer: Any, placement: Placement, label: str) -> TensorType:
+        """Return the type of an output, which must match the inferred one."""
         try:
             real = placement.device.backend.describe(buffer)
         except TypeError as error:
             raise KernelOutputError(
-                f"{self.describe()} of {self.owner}: {label} is no buffer of backend "
+                f"{self.describe()} of {self.owner}: {label} is not a buffer of backend "
                 f"{placement.device.name!r}: {error}"
             ) from None
         if not placement.type.admits(real):
@@ -187,27 +187,27 @@ class Plan:
         return real
 
     def output_labels(self) -> list[str]:
-        """Return what messages call each output: ``out``, or ``outs[0]`` of several."""
+        """Return the names of the outputs in messages: ``out``, or ``outs[0]`` in a list."""
         names = self.spec.output_names
         if len(names) == len(self.outputs):
             return list(names)
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
 
 
-_OWN: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}  # of each plan
-_KEPT: Final = [name for name in Plan.__slots__ if name not in _OWN]
+_VARIED: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}
+_KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``vary``
 
 
-def _placed(device: Device, type_: TensorType) -> Placement:
-    """Return the placement of ``type_`` on ``device``, or where it keeps such tensors."""
+def _place(device: Device, type_: TensorType) -> Placement:
+    """Return the placement of ``type_`` on ``device``, or on the host that holds its strings."""
     return (device.home(type_.dtype) or device).placement(type_)
 
 
-def _interned(device: Device, given: InputType) -> InputType:
-    """Return the one object of each type, so that backpropagation compares by identity."""
-    if isinstance(given, TensorType):
-        return _placed(device, given).type
-    return None if given is None else [_placed(device, item).type for item in given]
+def _intern(device: Device, type_: InputType) -> InputType:
+    """Return the interned types of an input, which backpropagation compares by identity."""
+    if isinstance(type_, TensorType):
+        return _place(device, type_).type
+    return None if type_ is None else [_place(device, member).type for member in type_]
 
 
 def _unresolved(*_inputs: Any) -> Any:
@@ -217,17 +217,20 @@ def _unresolved(*_inputs: Any) -> Any:
 def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
 
-    Returns the steps that were tried, for ``explain``. Where a function is traced, its calls are
-    noted instead.
+    Returns the steps tried, for ``explain``. On a tracing device, the trace records the call.
 
     Raises:
-        KernelNotFoundError: when no way is left, with every step and why it was refused.
+        KernelNotFoundError: every step failed; the message gives the reasons.
 
     """
     if plan.device.trace is not None:
-        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # of above
+        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # Any
     steps: list[Step] = []
-    if _native(plan, steps) or decomposed(plan, steps) or _fallback(engine, plan, steps):
+    if (
+        _resolve_native(plan, steps)
+        or resolve_decomposition(plan, steps)
+        or _resolve_fallback(engine, plan, steps)
+    ):
         return steps
     spec, device = plan.spec, plan.device
     have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
@@ -238,18 +241,20 @@ def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     )
 
 
-def _native(plan: Plan, steps: list[Step]) -> bool:
+def _resolve_native(plan: Plan, steps: list[Step]) -> bool:
     spec, device = plan.spec, plan.device
     owned = plan.state.kernel(spec.name, device.backend_name)
     if owned is None:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = _uncovered(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
+    missing = _unsupported_dtype(plan, entry.dtypes) or _missing_dtypes(
+        plan, device.backend.dtypes
+    )
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
-    extras = _asked(plan, entry.asks)
+    extras = _extra_arguments(plan, entry.asks)
     if entry.prepares:
         try:
             plan.call = entry.function(*plan.inputs, **extras)
@@ -267,8 +272,8 @@ def _native(plan: Plan, steps: list[Step]) -> bool:
     return True
 
 
-def _asked(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what a kernel or a decomposition asked for by name."""
+def _extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments that a kernel or a decomposition requests by name."""
     outputs: Any = tuple(placement.type for placement in plan.outputs)
     available = {
         **plan.attributes,
@@ -289,7 +294,7 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
     return call
 
 
-def _uncovered(plan: Plan, dtypes: frozenset[DType] | None) -> str:
+def _unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
     """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
     dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
     return "" if dtypes is None or dtype in dtypes else dtype.name
@@ -306,29 +311,29 @@ def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
     return ", ".join(sorted(lacking))
 
 
-def decomposed(plan: Plan, steps: list[Step]) -> bool:
-    """Let ``plan`` run by its decomposition, or its function on the host; say whether it can."""
+def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
+    """Resolve ``plan`` to its decomposition or its host function; return whether it has one."""
     spec = plan.spec
     owned = plan.state.decomposition(spec.name)
     if owned is None:
         steps.append(("decomposed", "no decomposition is registered"))
         return False
     entry = owned.entry
-    missing = _uncovered(plan, entry.dtypes)
+    missing = _unsupported_dtype(plan, entry.dtypes)
     if missing:
         steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
         return False
-    extras = _asked(plan, entry.asks)
+    extras = _extra_arguments(plan, entry.asks)
     if entry.on_host:
         plan.call = fallback.on_host(
             plan.device, entry.function, extras, multiple=spec.multiple_outputs
         )
         plan.owner = owned.owner
         plan.how = "host"
-        steps.append(("host", f"by {owned.owner}, with copies there and back"))
+        steps.append(("host", f"by {owned.owner}, with copies to the host and back"))
         return True
-    # With rules of its own the kernel is one node on the tape, and its inner ops are not
-    # recorded; without any, the inner ops are what can be differentiated.
+    # A kernel with gradient rules is one node on the tape, which does not record the inner ops.
+    # Without rules, the tape records and differentiates the inner ops.
     opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
     plan.taped = opaque
 
@@ -337,10 +342,10 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
     def call(*tensors: Any) -> Any:
         context = current_context()
         recording = None if opaque else context.recording
-        # On this device to the end, also when another thread sets another backend meanwhile.
+        # On this device, even if another thread sets another backend meanwhile.
         with use_context(context.replace(device=device, recording=recording)):
             result = entry.function(*tensors, **extras)
-        return _bare(result) if recording is None else result
+        return _detach(result) if recording is None else result
 
     plan.call = call
     plan.owner = owned.owner
@@ -349,20 +354,20 @@ def decomposed(plan: Plan, steps: list[Step]) -> bool:
     return True
 
 
-def _bare(result: Any) -> Any:
-    """Return results without their place on the tape: one may be an input handed through."""
+def _detach(result: Any) -> Any:
+    """Return results without nodes: one may be an input that was returned unchanged."""
     if isinstance(result, list | tuple):
-        return [_bare(item) for item in result]
+        return [_detach(member) for member in result]
     return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
 
 
-def _fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
+def _resolve_fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
     home = plan.device
     if engine.fallback == "error":
         steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
         return False
     for device in engine.fallback_devices(home):
-        refused = _refused_on(engine, plan, device)
+        refused = _explain_refusal(engine, plan, device)
         if refused:
             steps.append(("fallback", f"backend {device.name!r}: {refused}"))
             continue
@@ -376,30 +381,30 @@ def _fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
     return False
 
 
-def _refused_on(engine: Resolver, plan: Plan, device: Device) -> str:
-    """Return why ``device`` has no kernel of its own for the call, empty if it has one.
+def _explain_refusal(engine: Resolver, plan: Plan, device: Device) -> str:
+    """Return why ``device`` has no native kernel for the call; "" if it has one.
 
-    A decomposition there, or yet another fallback, would be no better than one here, and two
-    backends that decline would send the call back and forth without end.
+    Decompositions and fallbacks do not count: two backends that decline a call would send it back
+    and forth forever.
     """
     types = [operand for operand in plan.inputs if isinstance(operand, TensorType)]
-    types += [item for given in plan.inputs if isinstance(given, list) for item in given]
+    types += [type_ for operand in plan.inputs if isinstance(operand, list) for type_ in operand]
     outputs = [placement.type for placement in plan.outputs]
     for type_ in (*types, *outputs):
         if type_.dtype not in device.backend.dtypes:
             return unsupported(type_, device)
-    # Not the plan's state: this backend may have been opened, and so registered, just now.
+    # Not the plan's state: opening this backend may just have registered its kernels.
     state = engine.registry.state
     trial = Plan(plan.spec, plan.attributes, device, plan.inputs, outputs, state)
     steps: list[Step] = []
-    return "" if _native(trial, steps) else steps[-1][1]
+    return "" if _resolve_native(trial, steps) else steps[-1][1]
 
 
 def check_dtypes(plan: Plan) -> None:
-    """Refuse a plan whose outputs the device cannot hold.
+    """Refuse a plan whose output dtypes the device does not support.
 
     Raises:
-        DTypeError: naming the dtype, the device and what it has.
+        DTypeError: an output dtype is not supported.
 
     """
     allowed = plan.device.backend.dtypes

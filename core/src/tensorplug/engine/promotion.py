@@ -1,4 +1,4 @@
-"""Casting the inputs of a call to the dtype they promote to, before its kernel runs."""
+"""Casting the inputs of a call to a common dtype before its kernel runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Promotion"]
 
 
 class Promotion:
-    """What a key leads to when some of a call's inputs must be cast to a common dtype first."""
+    """Cached under a call's key if its inputs must be cast to a common dtype first."""
 
     __slots__ = ("dtype", "published", "spec", "state")
 
@@ -35,28 +35,28 @@ class Promotion:
         return self.promoted(types) != list(types)
 
     def promoted(self, types: Sequence[Any]) -> list[Any]:
-        """Return the types that the inputs have after the casts."""
-        return self._over(types, lambda item: TensorType(self.dtype, item.shape))
+        """Return the types of the inputs after the casts."""
+        return self._map(types, lambda type_: TensorType(self.dtype, type_.shape))
 
     def apply(self, engine: EngineProtocol, context: Context, tensors: Sequence[Any]) -> list[Any]:
-        """Return the inputs with a Cast, on the tape as any other kernel, where one is due."""
+        """Cast the inputs with the kernel Cast, which the tape records, if necessary."""
 
-        def cast(each: Tensor) -> Any:
-            if each.dtype is self.dtype:
-                return each
-            return engine.run(context, CAST, (each,), {"dtype": self.dtype})
+        def cast(tensor: Tensor) -> Any:
+            if tensor.dtype is self.dtype:
+                return tensor
+            return engine.run(context, CAST, (tensor,), {"dtype": self.dtype})
 
-        return self._over(tensors, cast)
+        return self._map(tensors, cast)
 
-    def _over(self, given: Sequence[Any], change: Callable[[Any], Any]) -> list[Any]:
-        """Return the inputs, or their types, with ``change`` made to the promoted ones."""
+    def _map(self, operands: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
+        """Apply ``function`` to the promoted inputs, or their types; return all."""
 
-        def changed(each: Any) -> Any:
-            if isinstance(each, list):
-                return [change(one) for one in each]
-            return None if each is None else change(each)
+        def convert(operand: Any) -> Any:
+            if isinstance(operand, list):
+                return [function(member) for member in operand]
+            return None if operand is None else function(operand)
 
         return [
-            changed(item) if name in self.spec.promote else item
-            for name, item in zip(self.spec.input_names, given, strict=True)
+            convert(operand) if name in self.spec.promote else operand
+            for name, operand in zip(self.spec.input_names, operands, strict=True)
         ]

@@ -38,7 +38,7 @@ Stacks = dict[Any, tuple[Owned[E], ...]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One consistent picture of everything registered; replaced, never changed.
+    """An immutable snapshot of all registered entries.
 
     Keys: kernels by (kernel name, backend name), gradients by (kernel name, input name),
     decompositions by kernel name.
@@ -66,7 +66,7 @@ class State:
         return stack[-1] if stack else None
 
 
-Addition = tuple[str, Any, Owned[Any]]  # which stacks, key, what is put on top
+Addition = tuple[str, Any, Owned[Any]]  # the stacks' name, the key, the new top entry
 
 
 class Handle:
@@ -77,7 +77,7 @@ class Handle:
         self._additions = additions
 
     def remove(self) -> None:
-        """Take the entries out again, uncovering what they overrode. Twice does nothing."""
+        """Remove the entries; overridden ones apply again. Calling it again does nothing."""
         additions, self._additions = self._additions, []
         if additions:
             self._registry.discard(additions)
@@ -108,33 +108,32 @@ class Registry:
         self._listeners.append(listener)
 
     def spec(self, spec_or_name: KernelSpec | str) -> KernelSpec:
-        """Return the spec, looked up by name if need be.
+        """Return the spec itself, or look it up by name.
 
         Raises:
-            ArgumentError: when no spec has that name, with the nearest names, or another one.
+            ArgumentError: no spec has that name, or another spec has it.
 
         """
         if isinstance(spec_or_name, KernelSpec):
             self.check(spec_or_name)
             return spec_or_name
         if not isinstance(spec_or_name, str):
-            raise ArgumentError(f"give a kernel spec or its name, not {spec_or_name!r}")
+            raise ArgumentError(f"kernel must be a KernelSpec or its name, got {spec_or_name!r}")
         found = self.state.specs.get(spec_or_name)
         if found is None:
             raise ArgumentError(_unknown_spec(spec_or_name, self.state.specs))
         return found
 
     def check(self, spec: KernelSpec) -> None:
-        """Refuse a spec that bears the name of another: its kernels do something else.
+        """Refuse a spec whose name belongs to another one.
 
         Raises:
-            ArgumentError: when one of that name is known already.
+            ArgumentError: another spec has that name.
 
         """
         if self.state.specs.get(spec.name, spec) is not spec:
             raise ArgumentError(
-                f"another kernel spec called {spec.name!r} is known; import that one, or rename "
-                "yours"
+                f"another kernel spec has the name {spec.name!r}; import that one, or rename yours"
             )
 
     def add(
@@ -146,13 +145,13 @@ class Registry:
         decompositions: Iterable[DecompositionEntry] = (),
         override: bool = False,
     ) -> Handle:
-        """Register entries, all or none; ``kernels`` are (backend name, entry) pairs.
+        """Register all entries or none; ``kernels`` are (backend name, entry) pairs.
 
-        What the running program registered stays on top of what a plugin brings later.
+        Entries of the running program take precedence over those a plugin registers later.
 
         Raises:
-            RegistrationError: when one is registered already and ``override`` is not said,
-                or when its spec is another object than the known one of that name.
+            RegistrationError: one is registered already and ``override`` is False, or another
+                spec has its spec's name.
 
         """
         additions: list[Addition] = [
@@ -179,7 +178,7 @@ class Registry:
         return Handle(self, additions)
 
     def discard(self, additions: Iterable[Addition]) -> None:
-        """Take single entries out, wherever in their stacks they are."""
+        """Remove single entries from any place in their stacks."""
         with self._lock:
             stacks = self._copies()
             for which, key, owned in additions:
@@ -190,7 +189,7 @@ class Registry:
         """Remove the kernel in force.
 
         Raises:
-            RegistrationError: when there is none.
+            RegistrationError: no kernel is registered.
 
         """
         with self._lock:
@@ -205,7 +204,7 @@ class Registry:
         """Remove the gradient rules in force: of one input, or of all.
 
         Raises:
-            RegistrationError: when there is none.
+            RegistrationError: no rule is registered.
 
         """
         with self._lock:
@@ -236,29 +235,29 @@ class Registry:
                     known = specs.setdefault(spec.name, spec)
                     if known is not spec:
                         raise RegistrationError(
-                            f"{owned.owner} brings its own spec {spec.name!r}, but one of that "
-                            "name is known already; import the known one, or rename it"
+                            f"{owned.owner} defines a spec {spec.name!r}, but another spec has "
+                            "that name; import that one, or rename yours"
                         )
         before = self.state
         self.state = State(before.version + 1, specs, **stacks)
         try:
-            self._tell()
+            self._notify()
         except BaseException:
-            # A kernel could not be set up. What was in force before is again, as a new state,
-            # because plans may have been made from the one that failed.
+            # The set-up of a kernel failed. Restore the entries in a new state, because plans
+            # may have been made from the failed one.
             self.state = replace(before, version=self.state.version + 1)
-            self._tell()
+            self._notify()
             raise
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()
 
 
 def _drop(stacks: Stacks[Any], key: Hashable, owned: Owned[Any]) -> None:
-    left = tuple(item for item in stacks.get(key, ()) if item is not owned)
-    if left:
-        stacks[key] = left
+    rest = tuple(other for other in stacks.get(key, ()) if other is not owned)
+    if rest:
+        stacks[key] = rest
     else:
         stacks.pop(key, None)
 
@@ -269,11 +268,11 @@ def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
         "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
         "decompositions": lambda: f"the decomposition of {key!r}",
     }[which]()
-    return f"{what} is registered already by {old}; {new} must say override=True to replace it"
+    return f"{what} is already registered by {old}; {new} must set override=True to replace it"
 
 
 def _unknown_spec(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # only when something went wrong
+    from difflib import get_close_matches  # imported only for errors
 
     near = get_close_matches(name, list(known), n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -1,4 +1,4 @@
-"""The environment variables we read: one strict parser, read at first use, never at import."""
+"""Parsing the environment variables, at first use and never at import."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment asks for.
+    """The settings of the environment.
 
     ``backends``: in order of preference (``TENSORPLUG_BACKEND=opencl,cpu``); empty for auto.
-    ``allowed``: the only plugins to use, by name or as ``distribution:name``, which chooses
-    between two that claim one name; None for all. ``denied``: plugins never loaded, written
-    the same way. ``autoload``: whether plugins are used that ``allowed`` does not name.
-    ``fallback``: what happens when a backend cannot run a kernel (``Engine``). ``debug``: the
-    checks of ``tensorplug.debug`` that are made in the whole process.
+    ``allowed``: the only plugins to use, by name, or as ``distribution:name`` if two have the
+    same name; None for all. ``denied``: plugins never to load, in the same form. ``autoload``:
+    whether to use plugins that ``allowed`` does not name. ``fallback``: the policy if a backend
+    cannot run a kernel (``Engine``). ``debug``: the checks of ``tensorplug.debug`` that are
+    active in the whole process.
     """
 
     backends: tuple[str, ...] = ()
@@ -47,31 +47,31 @@ class Settings:
 
 
 def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
-    """Parse ``environ`` (by default the process's own).
+    """Parse ``environ``, by default that of the process.
 
-    ``backends`` are the names of the installed ones: variables that start with such a name,
-    like ``TENSORPLUG_ACME_``, are that backend's own to parse. Any other unknown
-    variable of ours gives a ``SettingsWarning``.
+    ``backends`` are the names of the installed ones, which parse the variables that start with
+    their names, like ``TENSORPLUG_ACME_``. Any other unknown variable with our prefix gives a
+    ``SettingsWarning``.
 
     Raises:
-        SettingsError: naming the variable, its value and what is allowed.
+        SettingsError: a value is not allowed.
 
     """
-    given = {
+    variables = {
         name: value.strip()
         for name, value in (os.environ if environ is None else environ).items()
         if name.startswith(PREFIX)
     }
-    _warn_unknown(given, tuple(_prefix(name) for name in backends))
-    preferred = _names(given.get("TENSORPLUG_BACKEND", ""))
-    plugins = given.get("TENSORPLUG_PLUGINS")
+    _warn_unknown(variables, tuple(_prefix(name) for name in backends))
+    preferred = _names(variables.get("TENSORPLUG_BACKEND", ""))
+    plugins = variables.get("TENSORPLUG_PLUGINS")
     return Settings(
         backends=() if preferred == ("auto",) else preferred,
         allowed=None if plugins is None else _names(plugins),
-        denied=_names(given.get("TENSORPLUG_DISABLE_PLUGINS", "")),
-        autoload=_flag(given, "TENSORPLUG_AUTOLOAD", default=True),
-        fallback=_fallback(given.get("TENSORPLUG_FALLBACK", "warn")),
-        debug=_checks(given.get("TENSORPLUG_DEBUG", "")),
+        denied=_names(variables.get("TENSORPLUG_DISABLE_PLUGINS", "")),
+        autoload=_flag(variables, "TENSORPLUG_AUTOLOAD", default=True),
+        fallback=_fallback(variables.get("TENSORPLUG_FALLBACK", "warn")),
+        debug=_checks(variables.get("TENSORPLUG_DEBUG", "")),
     )
 
 
@@ -83,19 +83,19 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    if name not in given:
+def _flag(variables: Mapping[str, str], name: str, *, default: bool) -> bool:
+    if name not in variables:
         return default
-    value = given[name].lower()
+    value = variables[name].lower()
     if value in _TRUE:
         return True
     if value in _FALSE:
         return False
-    raise SettingsError(f"{name}={given[name]!r}: must be 0 or 1")
+    raise SettingsError(f"{name}={variables[name]!r}: must be 0 or 1")
 
 
 def _checks(value: str) -> frozenset[Check]:
-    """Return the checks that ``TENSORPLUG_DEBUG`` asks for: by a flag, or by their names."""
+    """Parse the value of ``TENSORPLUG_DEBUG``: a flag, or names of checks."""
     if value.lower() in _FALSE:
         return frozenset()
     if value.lower() in _TRUE:
@@ -115,20 +115,20 @@ def _fallback(value: str) -> Fallback:
 
 
 def _prefix(backend: str) -> str:
-    """Return how the variables of a backend's own begin: ``TENSORPLUG_MY_GPU_``."""
+    """Return the prefix of a backend's own variables: ``TENSORPLUG_MY_GPU_``."""
     return PREFIX + re.sub(r"\W", "_", backend).upper() + "_"
 
 
-def _warn_unknown(given: Mapping[str, str], owned: tuple[str, ...]) -> None:
-    for name in given:
+def _warn_unknown(variables: Mapping[str, str], owned: tuple[str, ...]) -> None:
+    for name in variables:
         if name in _KNOWN or name.startswith(owned):
             continue
-        from difflib import get_close_matches  # only when something looks wrong
+        from difflib import get_close_matches  # imported only for warnings
 
-        # Without the prefix, which makes all of them look alike.
+        # Without the prefix, which all of them share.
         near = get_close_matches(name.removeprefix(PREFIX), _NAMES, n=1)
         hint = f"did you mean {PREFIX}{near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
         notices.warn(
-            f"{name} is neither a variable of tensorplug nor of an installed backend; {hint}",
+            f"{name} is not a variable of tensorplug or of an installed backend; {hint}",
             SettingsWarning,
         )

@@ -96,7 +96,7 @@ class AbstractEvaluation:
         attributes: Mapping[str, Any],
     ) -> Any:
         """Return tensors of the types that the call would give."""
-        tensors = operands.operands(self._device, spec, inputs)
+        tensors = operands.prepare_inputs(self._device, spec, inputs)
         types = operands.types_of(tensors)
         found = self._resolve(spec, types, attributes)
         if not all(item.known for item in found):
@@ -117,7 +117,7 @@ class AbstractEvaluation:
         """Return a tensor of the type that ``value`` would have; nothing is copied anywhere."""
         del device, copy
         if not isinstance(value, Tensor):
-            return operands.outside(value, dtype, self._device, what)
+            return operands.import_value(value, dtype, self._device, what)
         # Another device's is one that the decomposition keeps.
         known = value._placement.device is self._device
         tensor: Tensor = value if known else self._tensor(value.type)
@@ -131,7 +131,7 @@ class AbstractEvaluation:
         """Return a tensor of the type that a constant has."""
         if value.__class__ is tuple:
             return operands.index_constant(self._device, value)
-        return operands.weak(self._device, spec, position, value, peer.dtype)
+        return operands.scalar_constant(self._device, spec, position, value, peer.dtype)
 
     def open(self, name: str | None) -> Device:
         """Return the device without data, or another one of the engine's."""

@@ -75,7 +75,7 @@ def set_backend(name: str) -> None:
     """
     engine = current_engine()
     engine.devices.activate(
-        engine.devices.preferred() if name == "auto" else engine.devices.open(name)
+        engine.devices.open_preferred() if name == "auto" else engine.devices.open(name)
     )
 
 
