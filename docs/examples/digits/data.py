@@ -79,7 +79,7 @@ def load(file: Path = FILE) -> Digits:
 
 def split(digits: Digits) -> Split:
     """Keep every fifth image of each class for the test; the same ones whatever the seed."""
-    kept = [np.flatnonzero(digits.labels == each)[EVERY - 1 :: EVERY] for each in range(CLASSES)]
+    kept = [np.flatnonzero(digits.labels == index)[EVERY - 1 :: EVERY] for index in range(CLASSES)]
     test = np.sort(np.concatenate(kept))
     train = np.setdiff1d(np.arange(len(digits.labels)), test)
     images = (digits.images[..., np.newaxis] / np.float32(BRIGHTEST)).astype(np.float32)

@@ -168,7 +168,7 @@ def _digits(figure: FigureBase, run: Run, runs: Sequence[Run], split: Split) -> 
         axes.set_yticks([])
         for spine in axes.spines.values():
             spine.set(color=colour, linewidth=1.0 if read == meant else 2.2)
-    same = np.all([each.predictions == run.predictions for each in runs], axis=0)
+    same = np.all([item.predictions == run.predictions for item in runs], axis=0)
     agreement = f" All backends agree on {int(same.sum())}." if len(runs) > 1 else ""
     figure.suptitle(
         f"Test digits as {run.backend} reads them: {len(others)} of {len(truth)} right",

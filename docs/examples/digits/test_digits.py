@@ -102,7 +102,7 @@ def test_a_seed_fixes_every_number() -> None:
 
 def test_scores_and_loss_of_untrained_weights() -> None:
     job = train.prepare(1, 0)
-    weights = {name: tp.asarray(np.zeros_like(each)) for name, each in job.weights.items()}
+    weights = {name: tp.asarray(np.zeros_like(weight)) for name, weight in job.weights.items()}
     images = tp.asarray(job.split.train_images[:5])
     labels = tp.asarray(job.split.train_labels[:5])
     scores = model.scores(weights, images)
@@ -191,7 +191,7 @@ def test_without_a_name_every_installed_backend_is_trained_on(
 ) -> None:
     monkeypatch.delenv("TENSORPLUG_BACKEND", raising=False)
     names, named = train.wanted([])
-    assert set(names) == {each.name for each in tp.backends()}
+    assert set(names) == {backend.name for backend in tp.backends()}
     assert not named
 
 

@@ -100,7 +100,7 @@ def run_on(name: str, job: Job, progress: Progress) -> report.Run:
         losses, read = train(job, after_step)
         seconds = time.perf_counter() - start
         device = tp.describe_device()
-    info = next(each for each in tp.backends() if each.name == name.partition(":")[0])
+    info = next(backend for backend in tp.backends() if backend.name == name.partition(":")[0])
     return report.Run(
         backend=name,
         distribution=info.distribution,
@@ -123,7 +123,7 @@ def wanted(given: Sequence[str]) -> tuple[list[str], bool]:
     from_environment = [part.strip() for part in asked.split(",") if part.strip()]
     named = list(given) or [name for name in from_environment if name != "auto"]
     # With nothing installed we ask for the reference, so that the error says what to install.
-    installed = [each.name for each in tp.backends() if each.state != "disabled"]
+    installed = [backend.name for backend in tp.backends() if backend.state != "disabled"]
     names = named or installed or [report.REFERENCE]
     ordered = sorted(dict.fromkeys(names), key=lambda name: name != report.REFERENCE)
     return ordered, bool(named)
