@@ -24,14 +24,14 @@ PARTITIONS: Final = ("FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS")
 
 
 class GatheredRows(NamedTuple):
-    """What ``ragged_gather`` returns."""
+    """The result of ``ragged_gather``."""
 
     output_nested_splits: tuple[Tensor, ...]
     output_dense_values: Tensor
 
 
 class RaggedRange(NamedTuple):
-    """What ``ragged_range`` returns."""
+    """The result of ``ragged_range``."""
 
     rt_nested_splits: Tensor
     rt_dense_values: Tensor

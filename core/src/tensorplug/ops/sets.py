@@ -36,14 +36,14 @@ __all__ = [
 
 
 class UniqueResult(NamedTuple):
-    """What ``unique`` returns."""
+    """The result of ``unique``."""
 
     values: Tensor
     indices: Tensor
 
 
 class UniqueAllResult(NamedTuple):
-    """What ``unique_all`` returns."""
+    """The result of ``unique_all``."""
 
     values: Tensor
     indices: Tensor
@@ -52,21 +52,21 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What ``unique_counts`` returns."""
+    """The result of ``unique_counts``."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverseResult(NamedTuple):
-    """What ``unique_inverse`` returns."""
+    """The result of ``unique_inverse``."""
 
     values: Tensor
     inverse_indices: Tensor
 
 
 class SetDifference(NamedTuple):
-    """What ``setdiff1d`` returns."""
+    """The result of ``setdiff1d``."""
 
     values: Tensor
     indices: Tensor

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class FilledRows(NamedTuple):
-    """What ``sparse_fill_empty_rows`` returns."""
+    """The result of ``sparse_fill_empty_rows``."""
 
     output_indices: Tensor
     output_values: Tensor
@@ -33,7 +33,7 @@ class FilledRows(NamedTuple):
 
 
 class ReshapedIndices(NamedTuple):
-    """What ``sparse_reshape`` returns."""
+    """The result of ``sparse_reshape``."""
 
     output_indices: Tensor
     output_shape: Tensor

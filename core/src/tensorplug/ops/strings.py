@@ -25,14 +25,14 @@ _MOST: Final = 1 << 31  # number of buckets; their indices are int32
 
 
 class NGrams(NamedTuple):
-    """What ``string_n_grams`` returns."""
+    """The result of ``string_n_grams``."""
 
     n_grams: Tensor
     n_grams_splits: Tensor
 
 
 class SplitStrings(NamedTuple):
-    """What ``string_split`` returns."""
+    """The result of ``string_split``."""
 
     indices: Tensor
     values: Tensor

@@ -188,14 +188,14 @@ PSEUDO_INVERSE = KernelSpec(
 
 
 class QRResult(NamedTuple):
-    """What ``qr`` returns."""
+    """The result of ``qr``."""
 
     Q: Tensor
     R: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What ``svd`` returns."""
+    """The result of ``svd``."""
 
     U: Tensor
     S: Tensor
@@ -203,14 +203,14 @@ class SVDResult(NamedTuple):
 
 
 class EigResult(NamedTuple):
-    """What ``eigh`` and ``eig`` return."""
+    """The result of ``eigh`` and ``eig``."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What ``slogdet`` returns."""
+    """The result of ``slogdet``."""
 
     sign: Tensor
     logabsdet: Tensor
