@@ -74,7 +74,7 @@ def test_error_of_a_thread_is_raised():
 def three_threads(monkeypatch):
     monkeypatch.setattr(parallel._workers, "_count", 2)
     monkeypatch.setattr(parallel._workers, "_pool", None)
-    monkeypatch.setattr(one_thread_each, "_limit", None)  # lest it know too few libraries by now
+    monkeypatch.setattr(one_thread_each, "_limit", None)  # more libraries may be loaded by now
 
 
 def threads_of_blas():

@@ -1,4 +1,4 @@
-"""Memory of large results: recycled once nobody can see it, and not before."""
+"""Memory of large results, which is recycled once no array can see it."""
 
 from __future__ import annotations
 

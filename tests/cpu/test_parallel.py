@@ -60,7 +60,7 @@ SHARED = {
 def test_in_several_threads(name, monkeypatch):
     module, compute = SHARED[name]
     monkeypatch.setattr(module, "_SHARED", 1 << 40)
-    alone = compute()  # stays, lest the other result lie in its memory, full of right answers
+    alone = compute()  # kept alive, so that its memory is not reused for the other result
     shared = []
     share_out = parallel.share_out
 

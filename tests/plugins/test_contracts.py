@@ -66,7 +66,7 @@ def test_contract_keeps_its_names(contract):
 
 
 def test_every_published_minor_version_has_its_contract(distributions):
-    """A core of version 0.3 stands beside the contracts of 0.1, 0.2 and its own."""
+    """For a core of version 0.3 there are the contracts of 0.1, 0.2 and 0.3."""
     core = tomllib.loads((distributions["tensorplug"] / "pyproject.toml").read_text("utf-8"))
     _, minor, *_ = core["project"]["version"].split(".")
     assert FROZEN.keys() == {f"v0_{number}" for number in range(1, int(minor) + 1)}

@@ -178,6 +178,6 @@ def test_persist_computes_once_and_keeps(source, table):
     np.testing.assert_array_equal(doubled.numpy(), table * 2)
     assert float(tp.sum(doubled)) == pytest.approx(2 * float(total), abs=1e-4)
     assert not source.made
-    elsewhere = tp.asarray([1.0]).to("cpu")
-    tensorplug_dask.persist(elsewhere)
-    assert elsewhere.tolist() == [1]
+    on_cpu = tp.asarray([1.0]).to("cpu")
+    tensorplug_dask.persist(on_cpu)
+    assert on_cpu.tolist() == [1]

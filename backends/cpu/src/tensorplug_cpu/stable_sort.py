@@ -104,11 +104,11 @@ def _ascending(x: Array, *, stable: bool) -> Array:
 
 
 def _equals_in_order(x: Array, order: Array) -> Array:
-    """Return ``order`` with the indices of equals, which stand together, in ascending order."""
+    """Return ``order`` with the indices of equal elements in ascending order."""
     values = np.take_along_axis(x, order, axis=-1)
     fresh = values[..., 1:] != values[..., :-1]
     if x.dtype.kind == "f":
-        fresh &= ~np.isnan(values[..., :-1])  # NaN stand together at the end
+        fresh &= ~np.isnan(values[..., :-1])  # all NaN are adjacent, at the end
     if fresh.all():
         return order
     packed: np.ndarray[Any, np.dtype[np.int64]] = np.zeros(x.shape, np.int64)

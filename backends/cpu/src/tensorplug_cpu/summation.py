@@ -8,7 +8,7 @@ is summed in float64, as a product with ones, which BLAS computes faster than Nu
 
 A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
 the end in float64. As long as they are at most 2 log2(n) for n terms, the error is within
-eps * log2(n) * sum(|terms|), whatever the terms are.
+eps * log2(n) * sum(|terms|) for any terms.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Tiles:
             for first in range(0, others[0].out, rows)
         ]
         self._taps = list(product(*(range(other.filter) for other in others)))
-        # Within a row, windows follow one another: where in its window stands each element?
+        # The place of each element of a row in its window.
         width = last.filter * channels
         size = min(images, batch) * rows * prod(out for out, _ in inner) * row
         place = np.arange(size) % width

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Chunks = tuple[tuple[int, ...], ...]
 
 __all__ = [
-    "Quiet",
+    "WithoutWarnings",
     "blockwise",
     "chunks_of",
     "concrete",
@@ -38,7 +38,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 
-class Quiet:
+class WithoutWarnings:
     """A function of blocks, run without NumPy's warnings: 1/0 is infinite on every backend.
 
     The thread or process that runs a block has floating-point settings of its own. The result
@@ -84,7 +84,7 @@ def one_block(
     function: Callable[..., Any], inputs: Sequence[da.Array | list[da.Array]], out: TensorType
 ) -> da.Array:
     """Return the array of one block that ``function`` makes of the only blocks of ``inputs``."""
-    call = Quiet(function)
+    call = WithoutWarnings(function)
     name = fresh(call.__name__)
     flat = [
         one for operand in inputs for one in (operand if isinstance(operand, list) else [operand])
@@ -96,7 +96,7 @@ def one_block(
 
 
 def _key(arrays: Any) -> Any:
-    """Return what stands for the block of an array, or for those of a list of arrays."""
+    """Return the graph key of an array's block, or the keys for a list of arrays."""
     if isinstance(arrays, list):
         return [_key(array) for array in arrays]
     return (arrays.name, *(0,) * arrays.ndim)
@@ -115,11 +115,11 @@ def elementwise(
 ) -> da.Array:
     """Return what ``function`` makes of blocks that broadcast; blocks hold ``limit`` bytes."""
     pairs = [(item, pattern(item.ndim)) for item in _fitted(inputs, out, limit)]
-    return blockwise(Quiet(function), pattern(out.rank), pairs, out.dtype.numpy)
+    return blockwise(WithoutWarnings(function), pattern(out.rank), pairs, out.dtype.numpy)
 
 
 def blockwise(
-    function: Quiet,
+    function: WithoutWarnings,
     letters: tuple[int, ...],
     inputs: Sequence[tuple[da.Array, tuple[int, ...]]],
     dtype: np.dtype[Any],

@@ -36,7 +36,7 @@ def native(
     """Register a function of whole arrays and ``chunked``, a function of Dask arrays, as a kernel.
 
     Either asks by naming: for inputs, then keyword-only for attributes and ``out``; ``chunked``
-    also for ``limit``, how many bytes a block shall have at most.
+    also for ``limit``, the largest size of a block in bytes.
     """
 
     def decorate(whole: Function) -> Function:

@@ -190,7 +190,7 @@ def _many(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> It
     def drawn(shape: tuple[int, ...]) -> tuple[Array | None, ...]:
         return _inputs(spec, corpus, lambda _: corpus.ordinary(shape), without)
 
-    # Each array starts elsewhere, so that every special value meets ordinary ones.
+    # Each array is rotated differently, so that every special value meets ordinary ones.
     special = _inputs(spec, corpus, lambda at: np.roll(edges, at), without)
     also = f" without {' and '.join(without)}" if without else ""
     yield Case(f"edges{also}", special)

@@ -69,7 +69,7 @@ def dense_bincount(
     binary_output: bool,
     out: TensorType,
 ) -> Call:
-    """Count, or add up weights, row by row: bins of all rows stand in one line."""
+    """Count, or add up weights, row by row; the bins of all rows are one vector."""
     rows = prod(x.shape[:-1])
     if not binary_output:
         return without_warnings(_counter(x, weights, rows, size, out))

@@ -258,7 +258,7 @@ def max_pool_with_argmax(
     include_batch_in_index: bool,
     out: tuple[TensorType, TensorType],
 ) -> Call:
-    """Take the largest, find the first tap that holds it, and count where that stands."""
+    """Take the largest, find the first tap that holds it, and compute its position."""
     at = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     pooling = _Pooling(x, out[0], at, "NHWC")
     if not out[0].size:
@@ -292,7 +292,7 @@ def max_pool_with_argmax(
 
 
 def _corners(shape: tuple[int, ...], windows: Windows, steps: list[int], *, batch: bool) -> Array:
-    """Return where the first tap of each window stands in the flattened input."""
+    """Return the position of each window's first tap in the flattened input."""
     number: Any = np.arange(shape[-1])
     for axis, window in enumerate(windows, start=1):
         along = (np.arange(window.out) * window.stride - window.before) * steps[axis]

@@ -184,7 +184,7 @@ class _Call:
         if self.q.size * self.k.shape[-2] > _FEW:
             share_out(work, count)
             return
-        with np.errstate(all="ignore"):  # infinities are values here, whatever np.seterr says
+        with np.errstate(all="ignore"):  # infinities are ordinary values
             for number in range(count):
                 work(number)
 

@@ -92,8 +92,8 @@ def joined(real: Array, imag: Array, *, out: TensorType) -> Any:
     return result
 
 
-# Beyond the primitives stand here functions whose decompositions are for real numbers, and the
-# parts of complex ones, which ops would take apart only on the host.
+# Beyond the primitives: functions whose decompositions are for real numbers, and the parts of
+# complex numbers, which decompositions could split only on the host.
 SIMPLE: Final[dict[KernelSpec, Callable[..., Any]]] = {
     specs.NEG: np.negative,
     specs.ABS: np.absolute,

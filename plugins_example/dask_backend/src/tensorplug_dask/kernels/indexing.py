@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 
 from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, scatter_depth, specs
-from tensorplug_dask.blocks import Quiet, chunks_of, fresh, meta, starts_of
+from tensorplug_dask.blocks import WithoutWarnings, chunks_of, fresh, meta, starts_of
 from tensorplug_dask.kernels.reduction import tree, wider
 from tensorplug_dask.native import native
 
@@ -54,7 +54,7 @@ def _gathered(
     _, (x, indices) = da.core.unify_chunks(x, x_axes, indices, i_axes, warn=False)
     starts = starts_of(x.chunks[axis])
     parts = da.blockwise(
-        Quiet(
+        WithoutWarnings(
             partial(_gather_part, axis=axis, batch_dims=batch_dims, length=x.shape[axis]), "gather"
         ),
         (*x_axes[:axis], *i_axes[batch_dims:], *x_axes[axis + 1 :], x_axes[axis]),
@@ -133,7 +133,7 @@ def _scattered(
     heights = chunks_of((rows, width), out.dtype.numpy, limit, ("auto", values.chunks[1]))[0]
     spans = np.stack([np.cumsum([0, *heights[:-1]]), heights], axis=1)
     parts = da.blockwise(
-        Quiet(partial(_scatter_part, sizes=sizes, dtype=wider(out.dtype)), "scatter"),
+        WithoutWarnings(partial(_scatter_part, sizes=sizes, dtype=wider(out.dtype)), "scatter"),
         "rwn",
         da.from_array(spans, (1, 2), name=fresh("spans")),
         "rs",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_dask.blocks import Quiet, blockwise, chunks_of, elementwise, pattern
+from tensorplug_dask.blocks import WithoutWarnings, blockwise, chunks_of, elementwise, pattern
 from tensorplug_dask.kernels.reduction import tree
 from tensorplug_dask.native import native
 
@@ -45,7 +45,7 @@ def _product(
     of_left, of_right = batch[out.rank - left.ndim :], batch[out.rank - right.ndim :]
     work = np.dtype(np.float32) if dtype == np.float16 else dtype
     parts = blockwise(
-        Quiet(_part, "matmul"),
+        WithoutWarnings(_part, "matmul"),
         (*batch, row, inner, column),
         [(left, (*of_left, row, inner)), (right, (*of_right, inner, column))],
         work,

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_dask.blocks import Quiet, elementwise, meta
+from tensorplug_dask.blocks import WithoutWarnings, elementwise, meta
 from tensorplug_dask.native import native
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def tree(
     if not axis:
         return x.astype(dtype.numpy)
     work = wider(dtype) if work is None else work
-    step = Quiet(partial(_step, function, work))
-    end = Quiet(partial(_end, function, work, dtype.numpy))
+    step = WithoutWarnings(partial(_step, function, work))
+    end = WithoutWarnings(partial(_end, function, work, dtype.numpy))
     return da.reduction(
         x,
         step,

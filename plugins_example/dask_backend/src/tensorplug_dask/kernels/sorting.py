@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import (
-    Quiet,
+    WithoutWarnings,
     concrete,
     fresh,
     meta,
@@ -57,7 +57,7 @@ def _taken(x: Array, order: Array) -> Array:
 
 
 def _chunked(x: da.Array, k: int, out: tuple[TensorType, TensorType]) -> list[da.Array]:
-    """Return the largest of the largest of each block, which stand in the order of the blocks."""
+    """Return the largest among the largest of each block, which are in the order of the blocks."""
     widths = x.chunks[-1]
     starts = starts_of(widths)
     axes, kept = pattern(x.ndim), tuple(min(k, width) for width in widths)
@@ -76,7 +76,7 @@ def _rowwise(
     function: Any, inputs: list[tuple[da.Array, Any]], out: TensorType, widths: tuple[int, ...]
 ) -> da.Array:
     """Return what a function makes of blocks whose last axis then has other sizes."""
-    call = Quiet(partial(_cast, function, out.dtype))
+    call = WithoutWarnings(partial(_cast, function, out.dtype))
     return da.blockwise(
         call,
         pattern(out.rank),
