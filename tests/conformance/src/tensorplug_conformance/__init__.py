@@ -26,5 +26,5 @@ __all__ = [
     "Relation",
 ]
 
-SUITE_VERSION: Final = "0.2"
+SUITE_VERSION: Final = "0.3"
 """Names the cases, their inputs and the rules of judgement; any change of those changes it."""
