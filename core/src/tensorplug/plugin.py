@@ -64,7 +64,7 @@ from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_mul
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
-from tensorplug.ops import contraction_order
+from tensorplug.ops import contraction_order, error_function
 from tensorplug.ops.arrangement import lined_up
 from tensorplug.ops.blocks import cells_first, cut, depth_moves
 from tensorplug.ops.image import fill_modes
@@ -157,6 +157,7 @@ __all__ = [
     "dispatch",
     "dispatch_multiple",
     "dtypes",
+    "error_function",
     "fill_modes",
     "hookimpl",
     "host_functions",

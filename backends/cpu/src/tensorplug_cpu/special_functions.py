@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tensorplug.plugin import error_function
 from tensorplug_cpu import parallel
 from tensorplug_cpu.memory_pool import empty
 
@@ -27,88 +28,6 @@ __all__ = ["erf", "erfc_double"]
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
 Pieces = tuple[tuple[float, "Callable[[Array], Array]"], ...]
 
-_NEAR_0: Final = (
-    (
-        1.28379167095512558561e-01,
-        -3.25042107247001499370e-01,
-        -2.84817495755985104766e-02,
-        -5.77027029648944159157e-03,
-        -2.37630166566501626084e-05,
-    ),
-    (
-        1.0,
-        3.97917223959155352819e-01,
-        6.50222499887672944485e-02,
-        5.08130628187576562776e-03,
-        1.32494738004321644526e-04,
-        -3.96022827877536812320e-06,
-    ),
-)
-_AT_1: Final = 8.45062911510467529297e-01  # about erf(1), with few bits, so that adding is exact
-_NEAR_1: Final = (
-    (
-        -2.36211856075265944077e-03,
-        4.14856118683748331666e-01,
-        -3.72207876035701323847e-01,
-        3.18346619901161753674e-01,
-        -1.10894694282396677476e-01,
-        3.54783043256182359371e-02,
-        -2.16637559486879084300e-03,
-    ),
-    (
-        1.0,
-        1.06420880400844228286e-01,
-        5.40397917702171048937e-01,
-        7.18286544141962662868e-02,
-        1.26171219808761642112e-01,
-        1.36370839120290507362e-02,
-        1.19844998467991074170e-02,
-    ),
-)
-_MIDDLE: Final = (
-    (
-        -9.86494403484714822705e-03,
-        -6.93858572707181764372e-01,
-        -1.05586262253232909814e01,
-        -6.23753324503260060396e01,
-        -1.62396669462573470355e02,
-        -1.84605092906711035994e02,
-        -8.12874355063065934246e01,
-        -9.81432934416914548592e00,
-    ),
-    (
-        1.0,
-        1.96512716674392571292e01,
-        1.37657754143519042600e02,
-        4.34565877475229228821e02,
-        6.45387271733267880336e02,
-        4.29008140027567833386e02,
-        1.08635005541779435134e02,
-        6.57024977031928170135e00,
-        -6.04244152148580987438e-02,
-    ),
-)
-_FAR: Final = (
-    (
-        -9.86494292470009928597e-03,
-        -7.99283237680523006574e-01,
-        -1.77579549177547519889e01,
-        -1.60636384855821916062e02,
-        -6.37566443368389627722e02,
-        -1.02509513161107724954e03,
-        -4.83519191608651397019e02,
-    ),
-    (
-        1.0,
-        3.03380607434824582924e01,
-        3.25792512996573918826e02,
-        1.53672958608443695994e03,
-        3.19985821950859553908e03,
-        2.55305040643316442583e03,
-        4.74528541206955367215e02,
-        -2.24409524465858183362e01,
-    ),
-)
 _SINGLE: Final[Coefficients] = (
     1.12837924,
     0.102769371,
@@ -137,12 +56,12 @@ def _horner(coefficients: Coefficients, x: Array) -> Array:
 
 
 def _near_0(x: Array) -> Array:
-    result: Array = x + x * _ratio(_NEAR_0, np.square(x))
+    result: Array = x + x * _ratio(error_function.NEAR_0, np.square(x))
     return result
 
 
 def _near_1(x: Array) -> Array:
-    return _AT_1 + _ratio(_NEAR_1, x - 1)
+    return error_function.AT_1 + _ratio(error_function.NEAR_1, x - 1)
 
 
 def _tail(pair: tuple[Coefficients, Coefficients]) -> Callable[[Array], Array]:
@@ -154,7 +73,7 @@ def _tail(pair: tuple[Coefficients, Coefficients]) -> Callable[[Array], Array]:
     return evaluate
 
 
-_middle, _far = _tail(_MIDDLE), _tail(_FAR)
+_middle, _far = _tail(error_function.MIDDLE), _tail(error_function.FAR)
 _PIECES: Final[Pieces] = (  # up to which |x|, and the formula for |x|
     (0.84375, _near_0),
     (1.25, _near_1),
@@ -163,7 +82,7 @@ _PIECES: Final[Pieces] = (  # up to which |x|, and the formula for |x|
 )
 _COMPLEMENTS: Final[Pieces] = (
     (0.84375, lambda x: 1 - _near_0(x)),
-    (1.25, lambda x: (1 - _AT_1) - _ratio(_NEAR_1, x - 1)),
+    (1.25, lambda x: (1 - error_function.AT_1) - _ratio(error_function.NEAR_1, x - 1)),
     (1 / 0.35, _middle),
     (28.0, _far),  # beyond it is below the smallest number
 )

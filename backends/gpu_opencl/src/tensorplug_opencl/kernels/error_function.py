@@ -11,96 +11,22 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["TEXTS"]
+from tensorplug.plugin import error_function
 
-_NEAR_0: Final = (
-    (
-        1.28379167095512558561e-01,
-        -3.25042107247001499370e-01,
-        -2.84817495755985104766e-02,
-        -5.77027029648944159157e-03,
-        -2.37630166566501626084e-05,
-    ),
-    (
-        1.0,
-        3.97917223959155352819e-01,
-        6.50222499887672944485e-02,
-        5.08130628187576562776e-03,
-        1.32494738004321644526e-04,
-        -3.96022827877536812320e-06,
-    ),
-)
-_AT_1: Final = 8.45062911510467529297e-01  # about erf(1), with few bits, so that adding is exact
-_NEAR_1: Final = (
-    (
-        -2.36211856075265944077e-03,
-        4.14856118683748331666e-01,
-        -3.72207876035701323847e-01,
-        3.18346619901161753674e-01,
-        -1.10894694282396677476e-01,
-        3.54783043256182359371e-02,
-        -2.16637559486879084300e-03,
-    ),
-    (
-        1.0,
-        1.06420880400844228286e-01,
-        5.40397917702171048937e-01,
-        7.18286544141962662868e-02,
-        1.26171219808761642112e-01,
-        1.36370839120290507362e-02,
-        1.19844998467991074170e-02,
-    ),
-)
-_MIDDLE: Final = (
-    (
-        -9.86494403484714822705e-03,
-        -6.93858572707181764372e-01,
-        -1.05586262253232909814e01,
-        -6.23753324503260060396e01,
-        -1.62396669462573470355e02,
-        -1.84605092906711035994e02,
-        -8.12874355063065934246e01,
-        -9.81432934416914548592e00,
-    ),
-    (
-        1.0,
-        1.96512716674392571292e01,
-        1.37657754143519042600e02,
-        4.34565877475229228821e02,
-        6.45387271733267880336e02,
-        4.29008140027567833386e02,
-        1.08635005541779435134e02,
-        6.57024977031928170135e00,
-        -6.04244152148580987438e-02,
-    ),
-)
-_FAR: Final = (
-    (
-        -9.86494292470009928597e-03,
-        -7.99283237680523006574e-01,
-        -1.77579549177547519889e01,
-        -1.60636384855821916062e02,
-        -6.37566443368389627722e02,
-        -1.02509513161107724954e03,
-        -4.83519191608651397019e02,
-    ),
-    (
-        1.0,
-        3.03380607434824582924e01,
-        3.25792512996573918826e02,
-        1.53672958608443695994e03,
-        3.19985821950859553908e03,
-        2.55305040643316442583e03,
-        4.74528541206955367215e02,
-        -2.24409524465858183362e01,
-    ),
-)
-_ENDS: Final = (0.84375, 1.25, 1 / 0.35)  # of all intervals but the last
+__all__ = ["TEXTS"]
 
 
 def _write_ratio_part(part: int) -> str:
     """Return a polynomial in z whose coefficients, one for each interval, are chosen."""
-    pieces = [piece[part] for piece in (_NEAR_0, _NEAR_1, _MIDDLE, _FAR)]
+    pieces = [
+        piece[part]
+        for piece in (
+            error_function.NEAR_0,
+            error_function.NEAR_1,
+            error_function.MIDDLE,
+            error_function.FAR,
+        )
+    ]
     terms = max(map(len, pieces))
     rows = zip(*([*piece, *[0.0] * (terms - len(piece))] for piece in pieces), strict=True)
     chosen = [_choose_by_interval([f"{coefficient!r}" for coefficient in row]) for row in rows]
@@ -112,7 +38,7 @@ def _write_ratio_part(part: int) -> str:
 
 def _choose_by_interval(values: list[str]) -> str:
     *others, chosen = values
-    for end, value in zip(_ENDS[::-1], others[::-1], strict=True):
+    for end, value in zip(error_function.ENDS[::-1], others[::-1], strict=True):
         chosen = f"size < {end!r} ? {value} : {chosen}"
     return f"({chosen})"
 
@@ -121,13 +47,13 @@ _DOUBLE: Final = f"""
 INLINE A a_erf(A x) {{$fuse
   const A size = a_fabs(x) < 6.0 ? a_fabs(x) : 6.0;
   const A square = size * size;
-  const A z = size < {_ENDS[0]!r} ? square : size < {_ENDS[1]!r} ? size - 1 : 1 / square;
+  const A z = size < {error_function.ENDS[0]!r} ? square : size < {error_function.ENDS[1]!r} ? size - 1 : 1 / square;
   const A above = {_write_ratio_part(0)};
   const A below = {_write_ratio_part(1)};
   const A ratio = above / below;
   const A tail = 1 - a_exp(ratio - square - 0.5625) / size;
-  const A far = size < {_ENDS[1]!r} ? {_AT_1!r} + ratio : tail;
-  return size < {_ENDS[0]!r} ? x + x * ratio : x != x ? x : a_copysign(far, x);
+  const A far = size < {error_function.ENDS[1]!r} ? {error_function.AT_1!r} + ratio : tail;
+  return size < {error_function.ENDS[0]!r} ? x + x * ratio : x != x ? x : a_copysign(far, x);
 }}"""
 _SINGLE: Final = """
 INLINE A a_erf(A x) {$fuse
