@@ -54,12 +54,12 @@ def test_argnums(argnums: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("argnums", [2, -3, (0, 5)])
 def test_argnums_out_of_range(argnums: Any) -> None:
-    with pytest.raises(ArgumentError, match="out of range: 2 arguments were given"):
+    with pytest.raises(ArgumentError, match="out of range: the function got 2 arguments"):
         tp.grad(lambda x, y: x * y, argnums)(1.0, 2.0)
 
 
 def test_argnums_twice() -> None:
-    with pytest.raises(ArgumentError, match=r"argnums .* names one argument twice"):
+    with pytest.raises(ArgumentError, match=r"argnums .* contains an argument twice"):
         tp.grad(lambda x, y: x * y, (0, -2))(1.0, 2.0)
 
 

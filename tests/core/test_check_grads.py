@@ -229,7 +229,7 @@ def test_tolerances_decide() -> None:
         (tp.abs, [np.array([1, 2])], {}, "no argument is floating"),
         (tp.sin, [X], {"directions": 0}, "directions must be at least 1, got 0"),
         (tp.sin, [X], {"directions": 1.5}, "directions must be an integer, got 1.5"),
-        (tp.sin, [X], {"argnums": 1}, "argnums 1 is out of range: 1 arguments"),
+        (tp.sin, [X], {"argnums": 1}, "argnums 1 is out of range: the function got 1"),
         (tp.sin, [X], {"argnums": ()}, "no argument is floating"),
         (lambda x: [x, 2.0], [X], {}, "return a tensor, got float"),
         (lambda _: [], [X], {}, "return a tensor, got list"),

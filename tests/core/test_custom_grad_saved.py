@@ -146,7 +146,7 @@ def test_a_captured_tensor_that_is_being_differentiated(value: str, argnums: Any
 
     message = (
         "custom_grad: the value of scaled depends on a tensor that is being differentiated and "
-        "not passed as an argument; .* Pass what it needs to scaled .* or apply stop_gradient"
+        "not passed as an argument, .* Pass them to scaled .* or apply stop_gradient"
     )
     with pytest.raises(ArgumentError, match=message):
         tp.grad(f, argnums)(tensor(X), tensor(0.5))

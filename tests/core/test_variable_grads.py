@@ -171,9 +171,9 @@ MISTAKES = [
     (
         {"var_list": "tensor"},
         ArgumentError,
-        "var_list must be a list of variables, or a tree of them, but holds Tensor",
+        "var_list must be a list of variables, or a tree of them, but contains Tensor",
     ),
-    ({"var_list": 3}, ArgumentError, "but holds int"),
+    ({"var_list": 3}, ArgumentError, "but contains int"),
     (
         {"f": lambda v: v.a * v.x},
         ShapeError,
@@ -220,7 +220,7 @@ def test_no_function():
 
 
 def test_no_variables_or_none_that_could_be_trained():
-    with pytest.raises(ArgumentError, match="this engine has no variables"):
+    with pytest.raises(ArgumentError, match="this engine has no live variables"):
         tp.variable_grads(lambda: tp.asarray(1.0))
     x = tp.Variable(1.0, trainable=False, name="x")
     kept = [x, *[tp.Variable(1, name=f"step{number}") for number in range(6)]]

@@ -1,7 +1,7 @@
-"""Backpropagation: from a result's node back over the tape to the leaves that were asked for.
+"""Backpropagation over the tape, from the nodes of results to the requested leaves.
 
-Ops do the work in the caller's context. If that context records, what they do can be
-differentiated in turn.
+It calls ops in the caller's context. If that context records, the gradients can be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ __all__ = ["FunctionNode", "backpropagate", "fit"]
 
 
 class FunctionNode(Node, ABC):
-    """A call of a Python function whose gradient does not come from rules of kernels."""
+    """A call of a Python function with a gradient of its own."""
 
     __slots__ = ()
 
     @abstractmethod
-    def pull(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
-        """Return what flows on to those parents through which ``path`` goes on.
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Return the cotangents of the parents on ``path``.
 
-        ``arrived``: the gradient; if there are several outputs, a list of them with None for
-        those to which nothing flowed.
+        ``cotangent``: that of the output; for multiple outputs a list, with None for outputs
+        without one.
         """
 
 
 def backpropagate(
     starts: Sequence[tuple[Node | None, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor]:
-    """Return the gradients that arrive at ``leaves`` when they arrive at ``starts``."""
+    """Return the cotangents of ``leaves``, given those of ``starts``."""
     pending: dict[Node, Any] = {}
     roots = [node for node, _ in starts if node is not None]
     if not roots or not leaves:
@@ -56,31 +56,30 @@ def backpropagate(
     for node in reversed(path):
         if node in targets or node not in pending:
             continue
-        arrived = pending.pop(node)
+        cotangent = pending.pop(node)
         if isinstance(node, OutputNode):
             call = node.parents[0]
             assert call is not None
             dys = pending.setdefault(call, [None] * call.count)
-            # An output that a rule asked for has a second node beside the user's.
+            # An output that a rule has used has a second node, besides the user's.
             old = dys[node.index]
-            dys[node.index] = arrived if old is None else elementwise.add(old, arrived)
+            dys[node.index] = cotangent if old is None else elementwise.add(old, cotangent)
             continue
-        pulled = _pulled(node, arrived, path)
-        for parent, gradient in pulled:
+        for parent, gradient in _apply_vjp(node, cotangent, path):
             if parent in path:
                 old = pending.get(parent)
                 pending[parent] = gradient if old is None else elementwise.add(old, gradient)
     return pending
 
 
-def _pulled(node: Node, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
-    """Return what flows on to the parents of ``node`` when ``arrived`` reaches it."""
+def _apply_vjp(node: Node, cotangent: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
+    """Return the cotangents of the parents of ``node``."""
     if isinstance(node, CallNode):
-        return _pull_call(node, arrived, path)
+        return _call_vjp(node, cotangent, path)
     if isinstance(node, FunctionNode):
-        return node.pull(arrived, path)
-    # The leaf of an inner tape: the same value entered there under another handle.
-    return [(parent, arrived) for parent in node.parents if parent is not None]
+        return node.vjp(cotangent, path)
+    # The leaf of an inner tape has the value of its parent.
+    return [(parent, cotangent) for parent in node.parents if parent is not None]
 
 
 _age = attrgetter("order")
@@ -95,7 +94,7 @@ def _path(roots: Sequence[Node], leaves: Sequence[Node]) -> dict[Node, None]:
     while stack:
         node = stack.pop()
         if node in targets:
-            continue  # what lies behind a leaf belongs to an outer tape
+            continue  # the parents of a leaf belong to an outer tape
         for parent in node.parents:
             if parent is not None and parent.order >= oldest and parent not in seen:
                 seen.add(parent)
@@ -112,33 +111,33 @@ def _path(roots: Sequence[Node], leaves: Sequence[Node]) -> dict[Node, None]:
     return path
 
 
-def _pull_call(node: CallNode, arrived: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
-    dys = arrived if isinstance(arrived, list) else [arrived]
-    if len(dys) > 1:  # outputs that were not used: zeros arrive there
+def _call_vjp(node: CallNode, cotangent: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
+    dys = cotangent if isinstance(cotangent, list) else [cotangent]
+    if len(dys) > 1:  # the cotangents of unused outputs are zeros
         for index, (dy, placement) in enumerate(zip(dys, node.plan.outputs, strict=True)):
             if dy is None:
                 dys[index] = creation.zeros(placement.type.shape, dtype=placement.type.dtype)
     result: list[tuple[Node, Tensor]] = []
-    for step, given in node.pull(dys, path):
+    for step, gradient in node.vjp(dys, path):
         if step.count is None:
             parent = node.parents[step.first]
             assert parent is not None  # it is on the path
-            if given.__class__ is Tensor and given._placement.type is step.type:
-                result.append((parent, given))  # by far the commonest case
+            if gradient.__class__ is Tensor and gradient._placement.type is step.type:
+                result.append((parent, gradient))  # the most frequent case
             else:
-                result.append((parent, fit(given, step.type, _what(node, step))))
+                result.append((parent, fit(gradient, step.type, _what(node, step))))
         else:
-            result += _pull_list(node, step, given)
+            result += _split_list(node, step, gradient)
     return result
 
 
-def _pull_list(node: CallNode, step: Step, given: Any) -> list[tuple[Node, Tensor]]:
-    if not isinstance(given, list | tuple):
+def _split_list(node: CallNode, step: Step, gradients: Any) -> list[tuple[Node, Tensor]]:
+    """Return the gradients of a variadic input with their nodes."""
+    if not isinstance(gradients, list | tuple):
         raise GradientError(
-            f"the gradient of {_what(node, step)} is {type(given).__name__}, but must be a list "
-            "of tensors"
+            f"the gradient of {_what(node, step)} is {type(gradients).__name__}, but must be a "
+            "list of tensors"
         )
-    gradients = list(given)
     if len(gradients) != step.count:
         raise GradientError(
             f"the gradient of {_what(node, step)} is {len(gradients)} tensors, but the input "
@@ -158,12 +157,12 @@ def _what(node: CallNode, step: Step) -> str:
 
 
 def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
-    """Return a gradient summed back over the axes along which its input was broadcast.
+    """Return a gradient summed over the axes along which its input was broadcast.
 
-    Of a complex one for a real input the real part counts: such an input cannot move otherwise.
+    The gradient of a real input is the real part of a complex gradient.
 
     Raises:
-        GradientError: when it is no tensor, or its dtype or shape cannot be the input's.
+        GradientError: it is not a tensor, or its dtype or shape does not fit the input.
 
     """
     if not isinstance(gradient, Tensor):
@@ -172,12 +171,12 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
         return fit(complexes.real(gradient), type_, what)
     if gradient.type == type_:
         return gradient
-    given, wanted = gradient.shape, type_.shape
-    fits = len(given) >= len(wanted) and all(
-        length in (1, given[axis - len(wanted)]) for axis, length in enumerate(wanted)
+    shape, target = gradient.shape, type_.shape
+    fits = len(shape) >= len(target) and all(
+        length in (1, shape[axis - len(target)]) for axis, length in enumerate(target)
     )
     if gradient.dtype is not type_.dtype or not fits:
         raise GradientError(f"the gradient of {what} is {gradient.type}, but must be {type_}")
-    axes = shapes.broadcast_axes(wanted, given)
+    axes = shapes.broadcast_axes(target, shape)
     total = reduction.sum(gradient, axis=axes)
-    return total if total.shape == wanted else movement.reshape(total, wanted)
+    return total if total.shape == target else movement.reshape(total, target)

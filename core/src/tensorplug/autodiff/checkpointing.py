@@ -1,4 +1,4 @@
-"""Checkpoints: a function's intermediates are computed again instead of kept."""
+"""Checkpoints: recomputing a function's intermediates instead of storing them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
-from tensorplug.autodiff.tape import Node, OutputNode, boundary, handle, mark
+from tensorplug.autodiff.tape import Node, OutputNode, find_boundary, mark, with_node
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -26,23 +26,23 @@ __all__ = ["checkpoint"]
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``f`` with less memory: its intermediates are not kept for the backward pass.
+    """Return ``f`` with its intermediates recomputed in the backward pass, to save memory.
 
-    Only the arguments are. The backward pass calls ``f`` again, at the arguments as they were,
-    however the caller disposed of theirs meanwhile. So ``f`` runs once more for each backward
+    The tape stores the arguments only. The backward pass calls ``f`` again with the same
+    arguments, even if the caller has disposed of them. So ``f`` runs once more for each backward
     pass, and must do the same every time: draw random numbers from a key, not from a generator,
-    and assign to no variable.
+    and do not assign to variables.
 
-    Gradients flow to the arguments and to the tensors that ``f`` takes from around it; these
-    must still be there then. ``f`` takes and returns what it likes; tensors in trees of its
-    result are those whose graph is dropped. A derivative of the gradient keeps the second
-    call's intermediates.
+    Gradients flow to the arguments and to the tensors that ``f`` captures, which must not be
+    disposed of before the backward pass. ``f`` may take and return any objects; the tensors in
+    trees of its result lose their graph. A derivative of the gradient stores the intermediates
+    of the second call.
 
-    Where no tape is on, the function is ``f`` itself.
+    Without a tape, the function is ``f`` itself.
 
     Raises:
-        ArgumentError: ``f`` is no function.
-        GradientError: in the backward pass, when ``f`` did something else than the first time.
+        ArgumentError: ``f`` is not a function.
+        GradientError: in the backward pass, if ``f`` did not do the same as in the first call.
 
     """
     check_function(f, "checkpoint")
@@ -53,15 +53,15 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*args, **kwargs)
         again = _Call.of(f, args, kwargs)
         since = mark()
-        return _dropping(f(*args, **kwargs), again, since)
+        return _drop_graph(f(*args, **kwargs), again, since)
 
     return call
 
 
 class _Call(NamedTuple):
-    """A call that can be made again, whatever becomes of the caller's arguments.
+    """A call that can be repeated, even if the caller disposes of the arguments.
 
-    ``device`` is the one that a ``use_backend`` named, ``recording`` that which was on.
+    ``device`` and ``recording`` are those of the context of the first call.
     """
 
     f: Callable[..., Any]
@@ -74,15 +74,15 @@ class _Call(NamedTuple):
     def of(cls, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         context = current_context()
         leaves, rebuild = flatten((args, kwargs))
-        kept = [_kept(leaf) for leaf in leaves]
-        return cls(f, kept, rebuild, context.device, context.recording)
+        copies = [_copy_leaf(leaf) for leaf in leaves]
+        return cls(f, copies, rebuild, context.device, context.recording)
 
     def make(self) -> Any:
-        """Call ``f``, recording as the first time did."""
+        """Call ``f`` again and record it."""
         context = current_context()
         device = context.device if self.device is None or self.device.closed else self.device
-        # Again others: f may dispose of those that it gets, and change arrays.
-        args, kwargs = self.rebuild([_kept(leaf) for leaf in self.leaves])
+        # Copies, because f may dispose of its arguments, and change arrays.
+        args, kwargs = self.rebuild([_copy_leaf(leaf) for leaf in self.leaves])
         try:
             with use_context(context.replace(device=device, recording=self.recording)):
                 return self.f(*args, **kwargs)
@@ -92,42 +92,43 @@ class _Call(NamedTuple):
 
 
 class _CheckpointNode(FunctionNode):
-    """A call of which only the arguments are kept; its parents are all that it hangs on.
+    """A call whose intermediates are not stored; ``dependencies`` are its parents.
 
-    ``places``: which leaves of the result hang on the tape, ``types`` what they are.
+    ``places``: the positions of the result's leaves on the tape, ``types`` their types.
     """
 
-    __slots__ = ("again", "hangs_on", "places", "types")
+    __slots__ = ("again", "dependencies", "places", "types")
 
     def __init__(
-        self, hangs_on: list[Node], again: _Call, places: list[int], types: list[TensorType]
+        self, dependencies: list[Node], again: _Call, places: list[int], types: list[TensorType]
     ) -> None:
-        super().__init__(tuple(hangs_on))
-        self.hangs_on = hangs_on
+        super().__init__(tuple(dependencies))
+        self.dependencies = dependencies
         self.again = again
         self.places = places
         self.types = types
 
     @property
     def count(self) -> int:
-        """How many tensors of the result hang on the tape."""
+        """The number of tensors of the result on the tape."""
         return len(self.places)
 
-    def pull(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
-        """Call the function again and pull what arrived back through that."""
-        dys = arrived if isinstance(arrived, list) else [arrived]
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Call the function again and backpropagate through that call."""
+        dys = cotangent if isinstance(cotangent, list) else [cotangent]
         since = mark()
         nodes = self._nodes(self.again.make())
-        if boundary([node for node in nodes if node is not None], since) != self.hangs_on:
+        dependencies = find_boundary([node for node in nodes if node is not None], since)
+        if dependencies != self.dependencies:
             raise self._differs("depends on other tensors than before")
         starts = [(node, dy) for node, dy in zip(nodes, dys, strict=True) if dy is not None]
-        wanted = [node for node in self.hangs_on if node in path]
+        wanted = [node for node in self.dependencies if node in path]
         return list(backpropagate(starts, wanted).items())
 
     def _nodes(self, result: Any) -> list[Node | None]:
         leaves = flatten(result)[0]
         found = [leaves[at] for at in self.places if at < len(leaves)]
-        tensors = [item for item in found if isinstance(item, Tensor)]
+        tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
         types = [tensor.type for tensor in tensors]
         if types != self.types:
             raise self._differs(f"has {_listed(types)} instead of {_listed(self.types)}")
@@ -140,17 +141,17 @@ class _CheckpointNode(FunctionNode):
         )
 
 
-def _dropping(result: Any, again: _Call, since: int) -> Any:
-    """Return ``result`` with a node that can make its graph again in the place of the graph."""
+def _drop_graph(result: Any, again: _Call, since: int) -> Any:
+    """Return ``result`` with its graph replaced by a node that can recompute it."""
     leaves, rebuild = flatten(result)
     places = [at for at, leaf in enumerate(leaves) if _recorded(leaf, since)]
     if not places:
         return result
-    parents = boundary([leaves[at]._node for at in places], since)
+    parents = find_boundary([leaves[at]._node for at in places], since)
     node = _CheckpointNode(parents, again, places, [leaves[at].type for at in places])
     for index, at in enumerate(places):
-        own = node if len(places) == 1 else OutputNode(node, index)
-        leaves[at] = handle(leaves[at], own if parents else None)
+        output_node = node if len(places) == 1 else OutputNode(node, index)
+        leaves[at] = with_node(leaves[at], output_node if parents else None)
     return rebuild(leaves)
 
 
@@ -160,8 +161,8 @@ def _recorded(leaf: Any, since: int) -> bool:
     return leaf._node is not None and leaf._node.order > since
 
 
-def _kept(leaf: Any) -> Any:
-    """Return what stays as ``leaf`` is now, whatever a caller does to his."""
+def _copy_leaf(leaf: Any) -> Any:
+    """Return an alias of a tensor, a copy of an array, or the leaf itself."""
     if isinstance(leaf, Tensor) and not leaf.is_disposed:
         return alias(leaf)
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf

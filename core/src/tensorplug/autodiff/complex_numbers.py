@@ -1,8 +1,8 @@
-"""The two forms of a complex derivative, and where one becomes the other (docs/adr/0018).
+"""The two forms of a complex derivative, and their conversion (docs/adr/0018).
 
-What flows back over the tape to z = x + iy is dL/dx - i dL/dy: with that the rule of a
-holomorphic function reads as that of the real one. The gradient of a real loss L is
-dL/dx + i dL/dy: the direction in which L grows fastest. Each is the other's conjugate.
+The cotangent of z = x + iy on the tape is dL/dx - i dL/dy, so that the rule of a holomorphic
+function is that of the real one. The gradient of a real loss L is dL/dx + i dL/dy, the direction
+of steepest ascent. Each is the conjugate of the other.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from tensorplug.ops.complexes import conj
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["check_holomorphic_result", "check_real_loss", "conjugated"]
+__all__ = ["check_holomorphic_result", "check_real_loss", "conjugate"]
 
 
-def conjugated(derivative: Tensor) -> Tensor:
-    """Return a gradient for what flows on the tape, or the other way round."""
+def conjugate(derivative: Tensor) -> Tensor:
+    """Convert a cotangent on the tape to a gradient, or the reverse."""
     return conj(derivative) if derivative.dtype in dt.COMPLEX else derivative
 
 
 def check_real_loss(y: Tensor, who: str) -> None:
-    """Check that ``y`` is no complex number, which has no direction of fastest growth.
+    """Check that ``y`` is not complex: such a result has no direction of steepest ascent.
 
     Raises:
-        DTypeError: it is.
+        DTypeError: it is complex.
 
     """
     if y.dtype in dt.COMPLEX:
         raise DTypeError(
-            f"{who}: the result is {y.type}, but only a real one grows in some direction; return "
-            "its real part, its imaginary part or its abs, or, for the derivative of a "
-            "holomorphic function, say holomorphic=True"
+            f"{who}: the result must be real, got {y.type}; return its real part, its imaginary "
+            "part or its abs, or, for the derivative of a holomorphic function, set "
+            "holomorphic=True"
         )
 
 
 def check_holomorphic_result(y: Tensor, who: str) -> None:
-    """Check that a function that is said to be holomorphic gave a complex number.
+    """Check that the result of a function with ``holomorphic=True`` is complex.
 
     Raises:
-        DTypeError: it did not.
+        DTypeError: it is not complex.
 
     """
     if y.dtype not in dt.COMPLEX:
         raise DTypeError(
-            f"{who}: with holomorphic=True the result must be complex, but is {y.type}; a real "
-            "one is a loss, whose gradient needs no holomorphic=True"
+            f"{who}: with holomorphic=True the result must be complex, got {y.type}; omit "
+            "holomorphic=True for the gradient of a real loss"
         )

@@ -1,4 +1,4 @@
-"""Functions whose gradient the user writes."""
+"""Functions with a gradient that the user defines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import FunctionNode, fit
-from tensorplug.autodiff.tape import Node, boundary, handle, mark
+from tensorplug.autodiff.tape import Node, find_boundary, mark, with_node
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
@@ -24,23 +24,23 @@ __all__ = ["custom_grad"]
 
 
 def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..., Tensor]:
-    """Give a function a gradient of your own.
+    """Define the gradient of a function.
 
     ``f`` takes tensors and returns ``(value, backward)``; ``backward(dy)`` returns one gradient
-    per argument (the tensor itself if there is one argument). ``backward`` saves what it needs
-    by using it: the arguments that ``f`` got and what ``f`` computed live until the tape is
-    gone, also where the caller disposes of the arguments or a ``tidy`` around ends. (A ``tidy``
-    inside ``f`` frees as always.) Derivatives of ``backward`` itself are taken through its ops.
+    per argument (the tensor itself if there is one argument). ``backward`` may use the arguments
+    and intermediates of ``f``: they live as long as the tape, even if the caller disposes of the
+    arguments or an enclosing ``tidy`` ends. (A ``tidy`` inside ``f`` frees as usual.) Derivatives
+    of ``backward`` itself are taken through its ops.
 
-    Of complex numbers dy and what ``backward`` returns are of the form that rules see, that of
-    ``vjp``: of a holomorphic f it returns ``dy * f'(z)``, as if z were real (docs/gradients.md).
+    Complex dy and gradients have the form of gradient rules and ``vjp``: for a holomorphic f,
+    return ``dy * f'(z)``, as if z were real (docs/gradients.md).
 
-    Pass every tensor that needs a gradient as an argument: nothing could flow back to one that
-    ``f`` takes from around it.
+    Pass every tensor that needs a gradient as an argument: no gradient flows to a tensor that
+    ``f`` captures.
 
     Raises, when called:
-        ArgumentError: ``f`` returns something else, or the value depends on a tensor that is
-            being differentiated and is no argument.
+        ArgumentError: ``f`` returns something else, or the value depends on a differentiated
+            tensor that is not an argument.
         GradientError: ``backward`` returns a wrong number of gradients or a wrong type.
     """
     check_function(f, "custom_grad")
@@ -57,13 +57,13 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
             _check_captured(value, tensors, since, name)
             if any(tensor._node for tensor in tensors):
                 node = CustomNode(tensors, name, backward)
-        return handle(value, node)
+        return with_node(value, node)
 
     return call
 
 
 class CustomNode(FunctionNode):
-    """A call whose gradient the user wrote."""
+    """A call with a gradient that the user defined."""
 
     __slots__ = ("backward", "name", "types")
 
@@ -73,15 +73,15 @@ class CustomNode(FunctionNode):
         self.name = name
         self.backward = backward
 
-    def pull(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
-        """Return what the user's function gives for each argument that is on the path."""
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Return the results of the user's function for the arguments on ``path``."""
         try:
-            # A handle of its own: others may need the gradient that arrived here.
-            given = self.backward(alias(arrived))
+            # An alias, because the user may dispose of it, but other nodes may need it.
+            result = self.backward(alias(cotangent))
         except BaseException as error:
             error.add_note(f"in the backward function of {self.name}")
             raise
-        gradients = given if isinstance(given, list | tuple) else (given,)
+        gradients = result if isinstance(result, list | tuple) else (result,)
         if len(gradients) != len(self.types):
             raise GradientError(
                 f"custom_grad: the backward function of {self.name} returned "
@@ -99,13 +99,13 @@ class CustomNode(FunctionNode):
 def _value_and_backward(
     f: Callable[..., Any], tensors: Sequence[Tensor], context: Context, name: str
 ) -> tuple[Tensor, Callable[..., Any]]:
-    """Call ``f`` so that what its backward function uses lives as long as that does."""
-    own = [alias(tensor) for tensor in tensors]
+    """Call ``f`` so that no scope frees the tensors that its backward function uses."""
+    aliases = [alias(tensor) for tensor in tensors]
     if context.recording is None or context.scope is None:
-        result = f(*own)
+        result = f(*aliases)
     else:
         with use_context(context.replace(scope=None)):
-            result = f(*own)
+            result = f(*aliases)
     if not (
         isinstance(result, tuple)
         and len(result) == 2
@@ -122,12 +122,12 @@ def _check_captured(value: Tensor, tensors: Sequence[Tensor], since: int, name: 
     if value._node is None:
         return
     arguments = {tensor._node for tensor in tensors}
-    captured = [node for node in boundary([value._node], since) if node not in arguments]
+    captured = [node for node in find_boundary([value._node], since) if node not in arguments]
     if captured:
-        one = len(captured) == 1
-        number = "a tensor that is" if one else f"{len(captured)} tensors that are"
+        single = len(captured) == 1
+        number = "a tensor that is" if single else f"{len(captured)} tensors that are"
         raise ArgumentError(
             f"custom_grad: the value of {name} depends on {number} being differentiated and not "
-            f"passed as an argument; no gradient could flow back there. Pass what it needs to "
-            f"{name} and return a gradient for it, or apply stop_gradient to what is constant"
+            f"passed as an argument, to which no gradient can flow. Pass them to {name} and "
+            "return their gradients, or apply stop_gradient to constants"
         )

@@ -1,4 +1,4 @@
-"""Derivatives of vectors: forward mode, jacobians and hessians."""
+"""Derivatives of functions of vectors: forward mode, Jacobians and Hessians."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from tensorplug.autodiff.complex_numbers import (
     check_holomorphic_result,
     check_real_loss,
-    conjugated,
+    conjugate,
 )
 from tensorplug.autodiff.grad import vjp
-from tensorplug.autodiff.tracing import Argnums, Traced, Unconnected, check_function, matching
+from tensorplug.autodiff.tracing import Argnums, Traced, Unconnected, check_function, match_tree
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
@@ -31,48 +31,49 @@ __all__ = ["hessian", "jacobian", "jvp"]
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Return ``f(*primals)`` and its derivative in the direction of ``tangents``.
 
-    The pull of ``vjp`` is linear in dy; its own pull is the derivative. So this costs a forward
-    and a backward pass and the gradient of that, and needs rules that are differentiable in dy.
+    The vector-Jacobian product is linear in dy; its own vector-Jacobian product is the
+    derivative. So this costs a forward and a backward pass and the gradient of that, and needs
+    rules that are differentiable in dy.
 
     Args:
         f: takes and returns tensors, or trees of them.
         primals: the arguments, as a list or tuple.
-        tangents: one per primal, of its structure, shapes and dtypes.
+        tangents: one per primal, with its structure, shapes and dtypes.
 
     Returns:
-        ``(y, y_dot)``, of one structure. Where nothing flows, y_dot is zero. Of complex numbers
-        it is the derivative along a real parameter: how y moves where the primals move along
-        the tangents.
+        ``(y, y_dot)``, with the same structure. If y does not depend on the primals, y_dot is
+        zero. For complex numbers it is the derivative along a real parameter.
 
     Raises:
-        ArgumentError: ``f`` is no function or its result no tensor, the tangents do not fit.
+        ArgumentError: ``f`` is not a function, its result is not a tensor, or the tangents do
+            not fit.
         DTypeError: a primal is neither floating nor complex.
 
     """
     check_function(f, "jvp")
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, list | tuple):
+    for name, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, list | tuple):
             raise ArgumentError(
                 f"jvp: {name} must be a list or tuple with one entry per argument, got "
-                f"{type(given).__name__}"
+                f"{type(values).__name__}"
             )
     leaves, rebuild = flatten(tuple(primals))
     points = rebuild([as_tensor(leaf, what="jvp: a primal") for leaf in leaves])
-    directions = matching(tuple(tangents), points, "tangents", "primal")
-    y, pull = vjp(f, *points, unconnected="zeros")
+    directions = match_tree(tuple(tangents), points, "tangents", "primal")
+    y, vjp_function = vjp(f, *points, unconnected="zeros")
     outputs, build = flatten(y)
     zeros = [creation.zeros_like(output) for output in outputs]
     smooth = [at for at, output in enumerate(outputs) if output.dtype in dt.INEXACT]
 
-    def pulled(dys: list[Tensor]) -> list[Tensor]:
+    def apply_vjp(cotangents: list[Tensor]) -> list[Tensor]:
         full = list(zeros)
-        for at, dy in zip(smooth, dys, strict=True):
+        for at, dy in zip(smooth, cotangents, strict=True):
             full[at] = dy
-        return flatten(pull(build(full)))[0]
+        return flatten(vjp_function(build(full)))[0]
 
-    _, push = vjp(pulled, [zeros[at] for at in smooth], unconnected="zeros")
+    _, transpose = vjp(apply_vjp, [zeros[at] for at in smooth], unconnected="zeros")
     dots = list(zeros)
-    for at, dot in zip(smooth, push(directions)[0], strict=True):
+    for at, dot in zip(smooth, transpose(directions)[0], strict=True):
         dots[at] = dot
     return y, build(dots)
 
@@ -84,25 +85,25 @@ def jacobian(
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that gives the derivative of every element of y = ``f(...)``.
+    """Return a function that computes the derivative of every element of y = ``f(...)``.
 
-    It pulls a gradient back once per element of y, and holds all of them until they are
-    stacked: for many elements of y and one of x, ``jvp`` is cheaper.
+    It runs one backward pass per element of y, and holds all gradients until they are stacked:
+    for many elements of y and one of x, ``jvp`` is cheaper.
 
     Args:
         f: takes and returns tensors, or trees of them.
         argnums: position of the argument x to differentiate, or several positions.
-        unconnected: what an argument gets from which no path leads to y.
-        holomorphic: x and y are complex, and y is a holomorphic function of x, whose complex
-            derivatives are given.
+        unconnected: whether an argument on which y does not depend gives an error or zeros.
+        holomorphic: x and y are complex, and y is a holomorphic function of x; compute its
+            complex derivatives.
 
-    Otherwise y is real. Each element's derivative by a complex x is its gradient, as ``grad``
-    gives it: with respect to the real part, plus i times that to the imaginary part.
+    Without ``holomorphic``, y is real. The derivative of an element by a complex x is its
+    gradient, as in ``grad``.
 
     Returns:
-        A function of ``f``'s arguments. Its result has y's structure, with x's structure in the
-        place of each tensor of y (a tuple of such if there are several ``argnums``). The
-        shapes are ``y.shape + x.shape``, the dtypes x's.
+        A function of ``f``'s arguments. Its result has y's structure, with x's structure for
+        each tensor of y (a tuple of these for several ``argnums``). The shapes are
+        ``y.shape + x.shape``, the dtypes x's.
 
     Raises:
         ArgumentError, DTypeError, NotConnectedError: as ``value_and_grad``.
@@ -134,14 +135,14 @@ def _block(
     traced: Traced, y: Tensor, unconnected: Unconnected, *, holomorphic: bool
 ) -> tuple[Any, ...]:
     """Return the derivatives of all elements of ``y``, in the structure of each argument."""
-    if not y.size:  # one pull, for what it says of connections
+    if not y.size:  # one backward pass, which checks connections
         sample = traced.gradients([(y, creation.zeros_like(y))], unconnected)
         return traced.regroup(
-            [creation.zeros((*y.shape, *item.shape), dtype=item.dtype) for item in sample]
+            [creation.zeros((*y.shape, *leaf.shape), dtype=leaf.dtype) for leaf in sample]
         )
     rows = [traced.gradients([(y, dy)], unconnected) for dy in _basis(y)]
     if not holomorphic:
-        rows = [[conjugated(item) for item in row] for row in rows]
+        rows = [[conjugate(gradient) for gradient in row] for row in rows]
     if not y.shape:
         return traced.regroup(rows[0])
     columns = list(zip(*rows, strict=True))
@@ -154,7 +155,7 @@ def _block(
 
 
 def _basis(y: Tensor) -> Iterator[Tensor]:
-    """Yield tensors of y's type, each with a one in another place."""
+    """Yield the unit tensors of y's type."""
     for at in range(y.size):
         row = np.zeros(y.size, y.dtype.numpy)
         row[at] = 1
@@ -168,16 +169,16 @@ def hessian(
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that gives the second derivatives of ``f``: its jacobian's jacobian.
+    """Return a function that computes the second derivatives of ``f``: its Jacobian's Jacobian.
 
-    Args and errors are those of ``jacobian``; ``unconnected`` is about first derivatives: where
-    these do not depend on an argument, second ones are zero. Complex arguments need
+    Args and errors are those of ``jacobian``; ``unconnected`` concerns first derivatives. If
+    these do not depend on an argument, second derivatives are zero. Complex arguments need
     ``holomorphic``: a real function has four second derivatives by the parts of two complex
-    numbers, which one complex number cannot hold.
+    numbers, which one complex number cannot represent.
 
     Returns:
-        A function of ``f``'s arguments. For one tensor x and a scalar y its result is of shape
-        ``x.shape + x.shape``, in general of ``y.shape + x.shape + x.shape``; for several
+        A function of ``f``'s arguments. For one tensor x and a scalar y its result has the shape
+        ``x.shape + x.shape``, in general ``y.shape + x.shape + x.shape``; for several
         ``argnums`` it is a tuple of tuples, for trees a tree of trees.
 
     """
@@ -187,12 +188,12 @@ def hessian(
     @functools.wraps(f)
     def gradients(*args: Any, **kwargs: Any) -> Any:
         found = first(*args, **kwargs)
-        for item in () if holomorphic else flatten(found)[0]:
-            if item.dtype in dt.COMPLEX:
+        for gradient in () if holomorphic else flatten(found)[0]:
+            if gradient.dtype in dt.COMPLEX:
                 raise DTypeError(
-                    f"hessian: an argument is {item.dtype}; differentiate a real function by "
+                    f"hessian: an argument is {gradient.dtype}; differentiate a real function by "
                     "real and imaginary parts, as hessian(lambda x, y: f(complex(x, y)), (0, 1)) "
-                    "does, or say holomorphic=True for a holomorphic one"
+                    "does, or set holomorphic=True for a holomorphic one"
                 )
         return found
 

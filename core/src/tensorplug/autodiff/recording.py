@@ -1,4 +1,4 @@
-"""A recording: one differentiation that is under way in a context."""
+"""A recording: one differentiation in progress in a context."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Recording", "Watched"]
 
-Watched = tuple[Any, Any]  # a variable, and the tensor as which it is read meanwhile
+Watched = tuple[Any, Any]  # a variable, and the tensor that reads of it return
 
 _NOTHING: Final[Mapping[int, Watched]] = MappingProxyType({})
 
 
 class Recording:
-    """Marks a context in which calls leave nodes behind.
+    """Marks a context in which calls are recorded.
 
-    ``parent`` is the recording around it, or None: nested differentiations form a chain.
-    ``watched`` holds the variables that are being differentiated, by identity. A variable's
-    place on the tape stands here and not in the variable, because two threads may
-    differentiate with respect to one variable at the same time.
+    ``parent`` is the enclosing recording, or None: nested differentiations form a chain.
+    ``watched`` holds the differentiated variables by identity. The variable itself does not
+    hold its node, because two threads may differentiate with respect to it at the same time.
     """
 
     __slots__ = ("parent", "watched")
@@ -38,11 +37,11 @@ class Recording:
         self.watched = watched
 
     def record(self, plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Tie the outputs of a call to the tape."""
+        """Record a call on the tape."""
         record(plan, inputs, outputs)
 
     def reading(self, variable: object) -> Any:
-        """Return the tensor as which ``variable`` is read here; None if it is not watched."""
+        """Return the tensor that reads of ``variable`` return; None if it is not watched."""
         recording: Recording | None = self
         while recording is not None:
             found = recording.watched.get(id(variable))

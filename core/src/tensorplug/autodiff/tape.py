@@ -1,8 +1,8 @@
-"""The tape: what each kernel call leaves behind so that gradients can flow back through it.
+"""The tape: a graph of nodes, one per recorded kernel call, for backpropagation.
 
-There is no list of calls. A result points to the ``Node`` of the call that made it, a node to
-the nodes of its inputs; what nobody can reach any more is freed by reference count. A saved
-*output* is kept without its node (put back when it is used), so that no cycle arises.
+There is no list of calls. A result refers to the ``Node`` of its call, and a node to the nodes of
+its inputs; reference counting frees unreachable nodes. A saved *output* is stored without its
+node, which would create a cycle, and gets it back when a rule uses it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ __all__ = [
     "OutputNode",
     "Recorded",
     "Step",
-    "boundary",
-    "handle",
+    "find_boundary",
     "mark",
     "record",
     "restore",
     "save",
+    "with_node",
 ]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
-mark: Final = _order  # a moment: what is recorded later has a higher order
+mark: Final = _order  # nodes recorded later have a higher order
 
 Saved = Any  # (buffer, placement, node) of an input (no node of an output), lists, or None
 
 
 class Node:
-    """A place on the tape. ``parents`` has one entry per input; None where nothing flows."""
+    """A node of the tape. ``parents`` has one entry per input, None if it is a constant."""
 
     __slots__ = ("__weakref__", "order", "parents")
 
@@ -59,18 +59,18 @@ class Node:
 
     @property
     def count(self) -> int:
-        """How many outputs there are, each with a gradient that may arrive."""
+        """The number of outputs."""
         return 1
 
 
 class Leaf(Node):
-    """Where a value enters a tape; its parent is an outer tape's node."""
+    """The start of a tape; its parent is a node of an outer tape, if any."""
 
     __slots__ = ()
 
 
 class OutputNode(Node):
-    """One of several outputs of a call."""
+    """One of multiple outputs of a call."""
 
     __slots__ = ("index",)
 
@@ -80,7 +80,7 @@ class OutputNode(Node):
 
 
 class Recorded(Protocol):
-    """What the tape needs of the plan that ran."""
+    """The members of a plan that the tape uses."""
 
     spec: KernelSpec
     attributes: dict[str, Any]
@@ -91,12 +91,12 @@ class Recorded(Protocol):
 
 
 class Step:
-    """How the gradient of one input is computed.
+    """The gradient rule of one input.
 
-    ``first`` is the position of the input's node among the parents, ``count`` how many there
-    are (None unless it is variadic). ``sources`` say where the rule's arguments come from:
-    ("dy", output), ("dys", 0) for all outputs, ("input", place among the saved), ("output",
-    likewise) or ("constant", value).
+    ``first`` is the position of the input's node among the parents, ``count`` the number of nodes
+    of a variadic input, else None. ``sources`` are the sources of the rule's arguments:
+    ("dy", output), ("dys", 0) for all outputs, ("input", position among the saved ones),
+    ("output", likewise) or ("constant", value).
     """
 
     __slots__ = ("count", "first", "name", "rule", "sources", "type")
@@ -111,7 +111,7 @@ class Step:
 
 
 class Recipe:
-    """For one plan and one set of inputs that need a gradient: what to save, what to call."""
+    """The values to save and the rules, for one plan and one set of inputs to differentiate."""
 
     __slots__ = ("inputs", "outputs", "steps")
 
@@ -128,7 +128,7 @@ class Recipe:
         first = 0
         for name, type_, owned, want in found:
             if want and owned is None:
-                # Only an error if a gradient really arrives here: it may be pruned.
+                # An error only if backpropagation reaches this input.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
             elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
                 step = Step(name, first, type_, _positional(rule, owned.entry.asks))
@@ -157,7 +157,7 @@ def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
 
 
 def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
-    """Return ``rule`` taking its parameters in order, also the keyword-only ones."""
+    """Return ``rule`` with all parameters positional, also the keyword-only ones."""
     kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
     if inspect.Parameter.KEYWORD_ONLY not in kinds:
         return rule
@@ -167,15 +167,15 @@ def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[...
 def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
     def rule() -> Tensor:
         raise GradientNotFoundError(
-            f"kernel {kernel!r} has no gradient with respect to its input {name!r}; register "
-            f"one with register_gradient({kernel!r}, {name!r}, rule), or stop_gradient the input"
+            f"kernel {kernel!r} has no gradient with respect to its input {name!r}; register one "
+            f"with register_gradient({kernel!r}, {name!r}, rule), or use stop_gradient"
         )
 
     return rule
 
 
 class CallNode(Node):
-    """One kernel call: the recipe, and what its rules asked for."""
+    """One kernel call: the recipe, and the saved inputs and outputs."""
 
     __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
 
@@ -191,44 +191,44 @@ class CallNode(Node):
         self.parents = parents
         self.plan = plan
         self.recipe = recipe
-        # Not the tensors themselves: the user may dispose of theirs.
+        # Not the tensors themselves: the user may dispose of them.
         self.saved_inputs: list[Saved] = []
         for at in recipe.inputs:
-            given = inputs[at]
-            if given.__class__ is Tensor:
-                self.saved_inputs.append((given._buffer, given._placement, given._node))
+            operand = inputs[at]
+            if operand.__class__ is Tensor:
+                self.saved_inputs.append((operand._buffer, operand._placement, operand._node))
             else:
-                self.saved_inputs.append(save(given))
+                self.saved_inputs.append(save(operand))
         self.saved_outputs: list[Saved] = []
         for at in recipe.outputs:
             if plan.spec.outputs[at].endswith("[]"):
-                self.saved_outputs.append([_bare(output) for output in outputs])
+                self.saved_outputs.append([_without_node(output) for output in outputs])
             else:
-                self.saved_outputs.append(_bare(outputs[at]))
+                self.saved_outputs.append(_without_node(outputs[at]))
 
     def replace_saved(
         self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
     ) -> None:
-        """Put ``other(buffer, placement)`` in the place of saved values, unless it is None."""
+        """Replace saved values by ``other(buffer, placement)``, unless that is None."""
 
-        def replaced(saved: Saved) -> Saved:
+        def replace(saved: Saved) -> Saved:
             if isinstance(saved, list):
-                return [replaced(item) for item in saved]
+                return [replace(member) for member in saved]
             found = None if saved is None else other(*saved[:2])
             return saved if found is None else (*found, *saved[2:])
 
-        self.saved_inputs = [replaced(saved_operand) for saved_operand in self.saved_inputs]
-        self.saved_outputs = [replaced(saved_output) for saved_output in self.saved_outputs]
+        self.saved_inputs = [replace(saved) for saved in self.saved_inputs]
+        self.saved_outputs = [replace(saved) for saved in self.saved_outputs]
 
     @property
     def count(self) -> int:
-        """How many outputs the kernel has."""
+        """The number of outputs of the kernel."""
         return len(self.plan.outputs)
 
-    def pull(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
-        """Return what the rules give for each input through which ``path`` goes on.
+    def vjp(self, dys: list[Any], path: Container[Node]) -> list[tuple[Step, Any]]:
+        """Return the results of the rules for the inputs on ``path``.
 
-        ``dys``: the incoming gradient of each output.
+        ``dys``: the cotangent of each output.
         """
         result = []
         parents = self.parents
@@ -259,33 +259,33 @@ class CallNode(Node):
 
     def _output(self, position: int, saved: Any) -> Any:
         if isinstance(saved, list):
-            return [self._output(index, item) for index, item in enumerate(saved)]
+            return [self._output(index, member) for index, member in enumerate(saved)]
         node = OutputNode(self, position) if self.plan.spec.multiple_outputs else self
         buffer, placement = saved
         return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
 
 
-def _bare(output: Tensor) -> Saved:
-    """Return an output without its node, which would hold the call that holds the output."""
+def _without_node(output: Tensor) -> Saved:
+    """Return an output without its node, which refers to the call that saves the output."""
     return (output._buffer, output._placement)
 
 
-def save(given: Any) -> Saved:
-    """Return what ``restore`` makes a tensor of again; lists of tensors likewise."""
-    if isinstance(given, Tensor):
-        return (given._buffer, given._placement, given._node)
-    return [save(item) for item in given] if isinstance(given, list) else None
+def save(operand: Any) -> Saved:
+    """Return the data of a tensor, or of a list of tensors, for ``restore``."""
+    if isinstance(operand, Tensor):
+        return (operand._buffer, operand._placement, operand._node)
+    return [save(tensor) for tensor in operand] if isinstance(operand, list) else None
 
 
 def restore(saved: Saved) -> Any:
-    """Return a tensor of one's own for what was saved, whatever became of the others."""
+    """Return a new tensor, or a list of them, with the data of ``save``."""
     if isinstance(saved, tuple):
         return Tensor._of(*saved)
-    return [restore(item) for item in saved] if isinstance(saved, list) else None
+    return [restore(member) for member in saved] if isinstance(saved, list) else None
 
 
-def handle(tensor: Tensor, node: Node | None) -> Tensor:
-    """Return another tensor of the same data, at ``node`` and in the scope around."""
+def with_node(tensor: Tensor, node: Node | None) -> Tensor:
+    """Return another tensor with the same data and ``node``, in the current scope."""
     other = alias(tensor)
     other._node = node
     scope = current_context().scope
@@ -294,10 +294,10 @@ def handle(tensor: Tensor, node: Node | None) -> Tensor:
     return other
 
 
-def boundary(starts: Iterable[Node], since: int) -> list[Node]:
-    """Return the nodes through which what was recorded since a mark hangs on the rest.
+def find_boundary(starts: Iterable[Node], since: int) -> list[Node]:
+    """Return the nodes before a mark on which the nodes recorded since then depend.
 
-    These are the nearest older nodes behind ``starts``, oldest first.
+    These are the nearest ancestors of ``starts`` with an order below ``since``, oldest first.
     """
     found: dict[Node, None] = {}
     seen = set(starts)
@@ -315,16 +315,16 @@ def boundary(starts: Iterable[Node], since: int) -> list[Node]:
 
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-    """Tie ``outputs`` to the tape if any of ``inputs`` is on it and is not a stop."""
+    """Record a call: give ``outputs`` a node if an input is on the tape and has a gradient."""
     nodes: list[Node | None] = []
     wanted: list[bool] = []
-    for given in inputs:
-        if isinstance(given, list):
-            several = [item._node for item in given]
-            nodes.extend(several)
-            wanted.append(any(node is not None for node in several))
+    for operand in inputs:
+        if isinstance(operand, list):
+            members = [tensor._node for tensor in operand]
+            nodes.extend(members)
+            wanted.append(any(node is not None for node in members))
         else:
-            node = None if given is None else given._node
+            node = None if operand is None else operand._node
             nodes.append(node)
             wanted.append(node is not None)
     mask = tuple(wanted)
@@ -345,7 +345,7 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
 
 
 def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
-    """Return the recipe, or None when every input on the tape is a stop."""
+    """Return the recipe; None if the rules stop the gradient of every input on the tape."""
     if not any(mask):
         return None
     recipe = Recipe(plan, mask)

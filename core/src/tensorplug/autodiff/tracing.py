@@ -1,4 +1,4 @@
-"""Calling a Python function with the tape on, and pulling gradients back through what it did."""
+"""Recording a call of a Python function, and computing vector-Jacobian products of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensorplug.autodiff.backpropagation import backpropagate
 from tensorplug.autodiff.recording import Recording
-from tensorplug.autodiff.tape import Leaf, handle
+from tensorplug.autodiff.tape import Leaf, with_node
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor
@@ -28,19 +28,19 @@ __all__ = [
     "Traced",
     "Unconnected",
     "check_function",
-    "detached",
-    "matching",
-    "no_tensor",
+    "detach",
+    "match_tree",
+    "not_a_tensor",
 ]
 
 Unconnected = Literal["error", "zeros"]
 
 
 def check_function(f: object, who: str, unconnected: str = "error") -> None:
-    """Check what every differentiating function is given.
+    """Check common arguments of the differentiating function called ``who``.
 
     Raises:
-        ArgumentError: naming ``who`` asked for a function, or what ``unconnected`` may be.
+        ArgumentError: ``f`` is not callable, or ``unconnected`` is not "error" or "zeros".
 
     """
     if not callable(f):
@@ -50,20 +50,20 @@ def check_function(f: object, who: str, unconnected: str = "error") -> None:
 
 
 class Argnums(NamedTuple):
-    """Which arguments are differentiated."""
+    """The positions of the arguments to differentiate."""
 
     positions: list[int]
     several: bool
 
     @classmethod
     def of(cls, argnums: Any) -> Argnums:
-        """Read what a user gave: a position, or a sequence of them."""
+        """Convert a position, or a sequence of them."""
         several = isinstance(argnums, Sequence)
-        listed: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
-        return cls([shapes.index(item, "argnums") for item in listed], several)
+        positions: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
+        return cls([shapes.index(position, "argnums") for position in positions], several)
 
     def within(self, args: Sequence[Any]) -> list[int]:
-        """Return the positions among ``args``.
+        """Return the positions, checked against ``args``.
 
         Raises:
             ArgumentError: one is out of range, or two are the same.
@@ -72,20 +72,20 @@ class Argnums(NamedTuple):
         for position in self.positions:
             if not -len(args) <= position < len(args):
                 raise ArgumentError(
-                    f"argnums {position} is out of range: {len(args)} arguments were given"
+                    f"argnums {position} is out of range: the function got {len(args)} arguments"
                 )
         count = len(self.positions)
         if count > 1 and len({position % len(args) for position in self.positions}) < count:
-            raise ArgumentError(f"argnums {tuple(self.positions)} names one argument twice")
+            raise ArgumentError(f"argnums {tuple(self.positions)} contains an argument twice")
         return self.positions
 
 
 class _Entry(NamedTuple):
-    """An argument on its way into a differentiated function.
+    """An argument of a differentiated function.
 
-    ``name``: for messages. ``tree``: with every leaf replaced by a handle that starts a tape.
-    ``aliases``: other handles of the same, which stay whole whatever the function does to those
-    that it gets. ``rebuild``: puts gradients where the leaves were.
+    ``name``: for messages. ``tree``: the argument with leaves that start a tape. ``aliases``:
+    aliases of these leaves, which the function cannot dispose of. ``rebuild``: builds the
+    argument's tree with other leaves.
     """
 
     name: str
@@ -96,7 +96,7 @@ class _Entry(NamedTuple):
 
 def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
     values, rebuild = flatten(tree)
-    handles, aliases = [], []
+    leaves, aliases = [], []
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
         if tensor.dtype not in dt.INEXACT:
@@ -107,18 +107,18 @@ def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
         if holomorphic and tensor.dtype not in dt.COMPLEX:
             raise DTypeError(
                 f"{what}{paths(tree)[at]} is {tensor.type}; with holomorphic=True it must be "
-                "complex: convert it with astype"
+                "complex; convert it with astype"
             )
         leaf = Leaf((tensor._node,))
-        handles.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
+        leaves.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
         aliases.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-    return _Entry(what, rebuild(handles), aliases, rebuild)
+    return _Entry(what, rebuild(leaves), aliases, rebuild)
 
 
 class Traced(NamedTuple):
-    """A function at one point: what it returned, with the tape that leads back from there.
+    """A recorded call of a function.
 
-    ``y``: a tensor or a tree of them. ``entries``: the arguments to differentiate.
+    ``y``: the result, a tensor or a tree of them. ``entries``: the arguments to differentiate.
     """
 
     y: Any
@@ -137,10 +137,10 @@ class Traced(NamedTuple):
         watched: Mapping[int, Watched] | None = None,
         holomorphic: bool = False,
     ) -> Traced:
-        """Call ``f`` with the tape on, at these positions of its arguments.
+        """Call ``f`` and record it, to differentiate the arguments at ``positions``.
 
-        ``watched``: the variables that are differentiated too, as ``Recording`` takes them.
-        ``holomorphic``: all that is differentiated must be complex.
+        ``watched``: the variables to differentiate, as in ``Recording``. ``holomorphic``: the
+        arguments must be complex.
         """
         full, entries = list(args), []
         for position in positions:
@@ -157,27 +157,27 @@ class Traced(NamedTuple):
                         + type(y).__name__
                     )
                 y, aux = y
-            y = _result(y)
-        return cls(y, detached(aux) if has_aux else None, entries)
+            y = _check_result(y)
+        return cls(y, detach(aux) if has_aux else None, entries)
 
-    def pull(
+    def vjp(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
     ) -> tuple[Any, ...]:
-        """Return the gradients of each argument, in its structure, when these arrive."""
+        """Return ``gradients`` in the structure of the arguments."""
         return self.regroup(self.gradients(starts, unconnected))
 
     def regroup(self, values: Sequence[Tensor]) -> tuple[Any, ...]:
-        """Return one value per leaf of the arguments in their structure."""
-        each = iter(values)
-        return tuple(entry.rebuild([next(each) for _ in entry.aliases]) for entry in self.entries)
+        """Return one value per leaf of the arguments, in their structure."""
+        rest = iter(values)
+        return tuple(entry.rebuild([next(rest) for _ in entry.aliases]) for entry in self.entries)
 
     def gradients(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
     ) -> list[Tensor]:
-        """Return what arrives at all leaves of the arguments.
+        """Return the cotangents of all leaves of the arguments.
 
-        ``starts``: tensors that ``f`` returned, each with what arrives there. Of complex ones
-        both are in the form that flows on the tape.
+        ``starts``: tensors that ``f`` returned, with their cotangents. Complex cotangents are in
+        the form on the tape (``complex_numbers``).
         """
         leaves = [leaf for entry in self.entries for leaf in entry.aliases]
         nodes = [leaf._node for leaf in leaves]
@@ -186,11 +186,11 @@ class Traced(NamedTuple):
         for leaf, node in zip(leaves, nodes, strict=True):
             gradient = found.get(node)
             if gradient is not None:
-                # Rules may hand on dy, or one tensor for two arguments, or what a user holds;
-                # who disposes of one must not lose another.
-                result.append(handle(gradient, gradient._node))
+                # Not the tensor itself: rules may return dy, a user's tensor, or one tensor for
+                # two arguments.
+                result.append(with_node(gradient, gradient._node))
             elif unconnected == "zeros":
-                result.append(creation.zeros_like(handle(leaf, None)))
+                result.append(creation.zeros_like(with_node(leaf, None)))
             else:
                 raise self._not_connected([y for y, _ in starts], leaf)
         return result
@@ -200,75 +200,74 @@ class Traced(NamedTuple):
         (name,) = [
             entry.name + place
             for entry in self.entries
-            for item, place in zip(
+            for other, place in zip(
                 entry.aliases, paths(entry.rebuild([*entry.aliases])), strict=True
             )
-            if item is leaf
+            if other is leaf
         ]
         return NotConnectedError(
             f"no differentiable path leads from the result ({types}) back to {name} "
-            f"({leaf.type}); is it used, and not only through comparisons, indices or "
-            "stop_gradient? unconnected='zeros' gives zeros instead"
+            f"({leaf.type}). The function must use it, and not only through comparisons, indices "
+            "or stop_gradient; unconnected='zeros' gives zeros instead"
         )
 
 
-def _result(y: Any) -> Any:
-    """Return what a function returned, variables read; check that all of it is live tensors."""
+def _check_result(y: Any) -> Any:
+    """Return a function's result with tensors for variables; check that all leaves are live."""
     if y.__class__ is Tensor:
         y._live()
         return y
     leaves, rebuild = flatten(y)
     for place, leaf in zip(paths(y), leaves, strict=True):
         if not isinstance(leaf, Tensor):
-            raise no_tensor(leaf, place)
+            raise not_a_tensor(leaf, place)
         leaf._live()
     if y is None:
-        raise no_tensor(y)
+        raise not_a_tensor(y)
     return rebuild(
-        [leaf if leaf.__class__ is Tensor else handle(leaf, leaf._node) for leaf in leaves]
+        [leaf if leaf.__class__ is Tensor else with_node(leaf, leaf._node) for leaf in leaves]
     )
 
 
-def no_tensor(given: object, place: str = "") -> ArgumentError:
-    """Return the error about a function whose result, or what is at ``place`` in it, is none."""
+def not_a_tensor(value: object, place: str = "") -> ArgumentError:
+    """Return the error about a function whose result, or its leaf at ``place``, is no tensor."""
     where = f" at {place}" if place else ""
     return ArgumentError(
-        f"the function to differentiate must return a tensor, got {type(given).__name__}{where}"
+        f"the function to differentiate must return a tensor, got {type(value).__name__}{where}"
     )
 
 
-def detached(tree: Any) -> Any:
-    """Return a value, or a tree with some, without their graph; all else in it stays.
-
-    Unless an outer tape still needs them: then the values themselves.
-    """
+def detach(tree: Any) -> Any:
+    """Return a tree whose tensors have no graph; return it unchanged if an outer tape records."""
     if current_context().recording is not None:
         return tree
     if tree.__class__ is Tensor:
-        return handle(tree, None)
+        return with_node(tree, None)
     leaves, rebuild = flatten(tree)
-    return rebuild([handle(leaf, None) if leaf.__class__ is Tensor else leaf for leaf in leaves])
+    return rebuild(
+        [with_node(leaf, None) if leaf.__class__ is Tensor else leaf for leaf in leaves]
+    )
 
 
-def matching(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
-    """Return ``values``, such as the gradients that arrive at a result, as a list of tensors.
+def match_tree(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
+    """Return ``values``, such as the cotangents of a result, as a list of tensors.
 
-    ``tree``: the tensors of ``owner``, whose structure, shapes and dtypes they must have, and in
-    whose order they are returned: as handles of one's own, which nobody else disposes of.
+    They must have the structure, shapes and dtypes of ``tree``, the tensors of ``owner``. The
+    returned tensors are aliases, which the user cannot dispose of.
 
     Raises:
-        ArgumentError: naming ``what``, and where it differs.
+        ArgumentError: the values, called ``what``, differ from ``tree``.
 
     """
 
-    def message(where: str, wanted: str, given: str) -> str:
-        return f"{what}{where} is {given}, but the {owner} is {wanted} there"
+    def message(where: str, expected: str, actual: str) -> str:
+        return f"{what}{where} is {actual}, but the {owner} is {expected} there"
 
-    given = matched(tree, values, message, whole=True)
+    leaves = matched(tree, values, message, whole=True)
     result = []
-    for value, like, place in zip(given, flatten(tree)[0], paths(tree), strict=True):
+    for value, like, place in zip(leaves, flatten(tree)[0], paths(tree), strict=True):
         name = what + place
-        # Python's numbers take the dtype; NumPy's have one.
+        # Python numbers get the dtype of `like`; NumPy scalars keep theirs.
         tensor = as_tensor(value, None if hasattr(value, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")

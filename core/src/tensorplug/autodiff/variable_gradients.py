@@ -1,13 +1,13 @@
-"""Gradients with respect to variables, which a function takes from around it."""
+"""Gradients with respect to variables that a function uses without taking them as arguments."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.autodiff.backpropagation import backpropagate
-from tensorplug.autodiff.complex_numbers import check_real_loss, conjugated
-from tensorplug.autodiff.tape import Leaf, handle
-from tensorplug.autodiff.tracing import Traced, check_function, detached, no_tensor
+from tensorplug.autodiff.complex_numbers import check_real_loss, conjugate
+from tensorplug.autodiff.tape import Leaf, with_node
+from tensorplug.autodiff.tracing import Traced, check_function, detach, not_a_tensor
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
@@ -23,7 +23,7 @@ __all__ = ["VariableGrads", "variable_grads"]
 
 
 class VariableGrads(NamedTuple):
-    """A function's value, and its gradients by the names of the variables."""
+    """A function's value, and its gradients by variable name."""
 
     value: Any
     grads: dict[str, Tensor | None]
@@ -34,26 +34,25 @@ def variable_grads(
 ) -> VariableGrads:
     """Call ``f`` and return its value and its gradients with respect to variables.
 
-    The gradients are those at the contents that the variables have at the start: that is what
-    ``f`` reads throughout, also while another thread assigns. ``f`` itself can assign to other
-    variables only.
+    ``f`` reads the contents that the variables have at the start, even if another thread assigns
+    to them. ``f`` itself must not assign to them.
 
     Args:
-        f: takes nothing and returns a floating scalar.
+        f: takes no arguments and returns a floating scalar.
         var_list: a list of variables, or a tree of them, such as a model. By default all
             trainable floating and complex variables of the current engine, the oldest first.
-        has_aux: ``f`` returns ``(y, aux)``; aux is handed on and not differentiated.
+        has_aux: ``f`` returns ``(y, aux)``; aux is returned without being differentiated.
 
     Returns:
-        ``(value, grads)``: the value is y, or ``(y, aux)``. The gradients, of the shapes and
-        dtypes of the variables, stand under their names. Variables from which no path leads to
-        y are left out; those of ``var_list`` that are not trainable have None. For a complex
-        variable x + iy the gradient is dL/dx + i dL/dy, as ``grad`` gives it.
+        ``(value, grads)``: the value is y, or ``(y, aux)``. ``grads`` maps names to gradients
+        with the shapes and dtypes of the variables. It omits variables on which y does not
+        depend; variables of ``var_list`` that are not trainable have None. The gradient for a
+        complex variable x + iy is dL/dx + i dL/dy, as in ``grad``.
 
     Raises:
-        ArgumentError: ``f`` is no function or returns no tensor, none of the variables is
-            trainable, or ``var_list`` holds something else, or two of one name.
-        ShapeError: y is no scalar.
+        ArgumentError: ``f`` is not a function or does not return a tensor; none of the variables
+            is trainable; ``var_list`` contains other objects, or two variables with one name.
+        ShapeError: y is not a scalar.
         DTypeError: a trainable variable of ``var_list`` is neither floating nor complex, or y is
             complex.
         DisposedError: a variable of ``var_list`` was disposed.
@@ -62,50 +61,51 @@ def variable_grads(
 
     """
     check_function(f, "variable_grads")
-    chosen = _all_trainable() if var_list is None else _checked(var_list)
+    chosen = _all_trainable() if var_list is None else _check_variables(var_list)
     leaves: dict[int, Leaf] = {}
     watched = {}
-    for item in chosen:
-        if item.trainable:
-            seen = item._reading()
-            leaf = leaves[id(item)] = Leaf((seen._node,))
-            watched[id(item)] = (item, Tensor._of(seen._buffer, seen._placement, leaf))
+    for variable in chosen:
+        if variable.trainable:
+            read = variable._reading()
+            leaf = leaves[id(variable)] = Leaf((read._node,))
+            tensor = Tensor._of(read._buffer, read._placement, leaf)
+            watched[id(variable)] = (variable, tensor)
     traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
-    value = detached(y)
+    value = detach(y)
     found = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
     if not found:
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}
-    for item in chosen:
-        if id(item) not in leaves:
-            grads[item.name] = None
+    for variable in chosen:
+        if id(variable) not in leaves:
+            grads[variable.name] = None
             continue
-        gradient = found.get(leaves[id(item)])
+        gradient = found.get(leaves[id(variable)])
         if gradient is not None:
-            # One tensor may serve two variables; who disposes of one must not lose the other.
-            gradient = conjugated(gradient)
-            grads[item.name] = handle(gradient, gradient._node)
+            # Not the tensor itself: another variable may have the same gradient.
+            gradient = conjugate(gradient)
+            grads[variable.name] = with_node(gradient, gradient._node)
     return VariableGrads((value, traced.aux) if has_aux else value, grads)
 
 
 def _all_trainable() -> list[Variable]:
-    every = variables_of(engine_of(current_context())).listed()
-    chosen = [item for item in every if item.trainable and item.dtype in dt.INEXACT]
-    if not every:
+    live = variables_of(engine_of(current_context())).listed()
+    chosen = [variable for variable in live if variable.trainable and variable.dtype in dt.INEXACT]
+    if not live:
         raise ArgumentError(
-            "variable_grads: this engine has no variables; one lives while something refers to it"
+            "variable_grads: this engine has no live variables; keep a reference to each variable"
         )
     if not chosen:
         raise ArgumentError(
-            f"variable_grads: none of the variables of this engine ({_names(every)}) is trainable "
+            f"variable_grads: none of the variables of this engine ({_names(live)}) is trainable "
             "and floating or complex"
         )
     return chosen
 
 
-def _checked(var_list: Any) -> list[Variable]:
-    """Return the variables of a tree, each once.
+def _check_variables(var_list: Any) -> list[Variable]:
+    """Return the variables of a tree without duplicates.
 
     Raises: see ``variable_grads``.
     """
@@ -115,7 +115,7 @@ def _checked(var_list: Any) -> list[Variable]:
         if not isinstance(leaf, Variable):
             raise ArgumentError(
                 "variable_grads: var_list must be a list of variables, or a tree of them, but "
-                f"holds {type(leaf).__name__}"
+                f"contains {type(leaf).__name__}"
             )
         if id(leaf) in chosen:
             continue
@@ -127,12 +127,12 @@ def _checked(var_list: Any) -> list[Variable]:
             )
         if leaf.name in names:
             raise ArgumentError(
-                f"variable_grads: var_list holds two variables called {leaf.name!r}, of two "
-                "engines, but gradients are given by name"
+                f"variable_grads: var_list contains two variables called {leaf.name!r}, of two "
+                "engines, but gradients are returned by name"
             )
         chosen[id(leaf)] = leaf
         names.add(leaf.name)
-    if not any(item.trainable for item in chosen.values()):
+    if not any(variable.trainable for variable in chosen.values()):
         listed = _names(list(chosen.values()))
         raise ArgumentError(f"variable_grads: none of var_list ({listed}) is trainable")
     return list(chosen.values())
@@ -146,7 +146,7 @@ def _names(variables: Sequence[Variable]) -> str:
 
 def _scalar(y: Any) -> Tensor:
     if not isinstance(y, Tensor):
-        raise no_tensor(y)
+        raise not_a_tensor(y)
     if y.shape:
         raise ShapeError(
             f"variable_grads: f must return a scalar, got {y.type}; take its sum or its mean"
@@ -156,9 +156,9 @@ def _scalar(y: Any) -> Tensor:
 
 
 def _not_connected(y: Tensor, chosen: Sequence[Variable]) -> NotConnectedError:
-    trainable = [item for item in chosen if item.trainable]
+    trainable = [variable for variable in chosen if variable.trainable]
     return NotConnectedError(
         f"variable_grads: no differentiable path leads from the result ({y.type}) back to any of "
-        f"the variables ({_names(trainable)}); does f use them itself, and not only tensors read "
-        "from them before, nor only through comparisons, indices or stop_gradient?"
+        f"the variables ({_names(trainable)}). f must use them itself, not tensors read from them "
+        "before, and not only through comparisons, indices or stop_gradient"
     )

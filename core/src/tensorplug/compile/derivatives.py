@@ -148,7 +148,7 @@ class _ProgramNode(FunctionNode):
         """How many results gradients arrive at."""
         return len(self.derivative.starts)
 
-    def pull(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+    def vjp(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Run the backward program; where that is to be differentiated too, the function."""
         context = current_context()
         given = self._complete(arrived)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tensorplug.autodiff.tape import boundary, mark
+from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.device import Device
 from tensorplug.dispatch.tensor import Tensor
@@ -284,7 +284,7 @@ class Trace:
         node = tensor._node
         if node is None or not self._differentiated:
             return
-        if node.order < self.since or boundary([node], self.since):
+        if node.order < self.since or find_boundary([node], self.since):
             raise error(
                 f"the function uses a tensor ({tensor.type}) from around it that is being "
                 "differentiated, and no gradient could flow back there; pass it as an argument, "
