@@ -11,7 +11,7 @@ from tensorplug.ops.comparison import logical_and, logical_not, logical_or, not_
 from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import add_n, astype, pow, where
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.order import reversed_order
+from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -51,7 +51,7 @@ def bitwise_xor(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.INVERT)
 def invert(x: Tensor) -> Tensor:
-    return logical_not(x) if x.dtype is dt.bool_ else reversed_order(x)
+    return logical_not(x) if x.dtype is dt.bool_ else reverse_order(x)
 
 
 @decompositions.of(ops.LEFT_SHIFT)

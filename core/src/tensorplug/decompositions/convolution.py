@@ -11,7 +11,7 @@ from tensorplug.ops.movement import concat, reshape
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.nn.convolution import convolution, volumes
 from tensorplug.ops.nn.convolution.correlation import windows_of
-from tensorplug.ops.nn.convolution.patches import channels_last, restored, taps, untap
+from tensorplug.ops.nn.convolution.patches import from_channels_last, taps, to_channels_last, untap
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -30,18 +30,18 @@ def _register_family(family: Family) -> None:
     @decompositions.of(family.forward)
     def forward(x: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str) -> Tensor:
         windows = windows_of(x.shape, filter.shape, attributes)
-        image = channels_last(x, data_format)
+        image = to_channels_last(x, data_format)
         rows = matmul(_stack_columns(image, windows), _flatten_filter(filter))
         shape = (image.shape[0], *(window.out for window in windows), filter.shape[-1])
-        return restored(reshape(rows, shape), data_format)
+        return from_channels_last(reshape(rows, shape), data_format)
 
     @decompositions.of(family.backprop_filter)
     def backprop_filter(
         x: Tensor, dy: Tensor, *, attributes: Attributes, data_format: str, filter_shape: Shape
     ) -> Tensor:
         windows = windows_of(x.shape, filter_shape, attributes)
-        columns = _stack_columns(channels_last(x, data_format), windows)
-        flat = reshape(channels_last(dy, data_format), (columns.shape[0], filter_shape[-1]))
+        columns = _stack_columns(to_channels_last(x, data_format), windows)
+        flat = reshape(to_channels_last(dy, data_format), (columns.shape[0], filter_shape[-1]))
         return reshape(matmul(columns, flat, transpose_a=True), filter_shape)
 
     @decompositions.of(family.backprop_input)
@@ -49,7 +49,7 @@ def _register_family(family: Family) -> None:
         dy: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str, input_shape: Shape
     ) -> Tensor:
         windows = windows_of(input_shape, filter.shape, attributes)
-        last = channels_last(dy, data_format)
+        last = to_channels_last(dy, data_format)
         positions, (inner, outer) = last.shape[:-1], filter.shape[-2:]
         flat = reshape(last, (prod(positions), outer))
         columns = matmul(flat, _flatten_filter(filter), transpose_b=True)
@@ -57,7 +57,7 @@ def _register_family(family: Family) -> None:
             reshape(slice_(columns, (0, at * inner), (-1, inner)), (*positions, inner))
             for at in range(prod(filter.shape[:-2]))
         ]
-        return restored(untap(parts, windows), data_format)
+        return from_channels_last(untap(parts, windows), data_format)
 
 
 for _each in (convolution.FAMILY, volumes.FAMILY):

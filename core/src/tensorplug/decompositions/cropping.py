@@ -8,7 +8,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import cropping as ops
 from tensorplug.ops.image import pixel_sampling
-from tensorplug.ops.image.crop_places import existing, places, samples_of
+from tensorplug.ops.image.crop_places import check_existing, places, samples_of
 from tensorplug.ops.movement import expand_dims, reshape
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def crop_and_resize(
 ) -> Tensor:
     found = places(image.shape, boxes, crop_size)
     parts = samples_of(image.shape, box_ind, found, method)
-    work = pixel_sampling.working(image.dtype)
-    values = astype(pixel_sampling.interpolated(image, parts, 0, work), image.dtype)
+    work = pixel_sampling.choose_dtype(image.dtype)
+    values = astype(pixel_sampling.interpolate(image, parts, 0, work), image.dtype)
     cropped = where(expand_dims(found.inside, axis=-1), values, extrapolation_value)
-    real = existing(box_ind, image.shape[0])
+    real = check_existing(box_ind, image.shape[0])
     return where(reshape(real, (-1, 1, 1, 1)), cropped, 0)

@@ -11,7 +11,7 @@ from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.nn.convolution import depthwise as ops
 from tensorplug.ops.nn.convolution.correlation import windows_of
-from tensorplug.ops.nn.convolution.patches import channels_last, restored, taps, untap
+from tensorplug.ops.nn.convolution.patches import from_channels_last, taps, to_channels_last, untap
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -28,12 +28,12 @@ def depthwise_conv2d(
     x: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str
 ) -> Tensor:
     windows = windows_of(x.shape, filter.shape, attributes)
-    image = channels_last(x, data_format)
+    image = to_channels_last(x, data_format)
     rows = matmul(
         _stack_columns(image, windows), _flatten_filter(filter)
     )  # [channels, positions, multiplier]
     shape = (image.shape[0], *(window.out for window in windows), prod(filter.shape[2:]))
-    return restored(reshape(permute_dims(rows, (1, 0, 2)), shape), data_format)
+    return from_channels_last(reshape(permute_dims(rows, (1, 0, 2)), shape), data_format)
 
 
 @decompositions.of(ops.DEPTHWISE_CONV2D_BACKPROP_FILTER)
@@ -41,8 +41,8 @@ def backprop_filter(
     x: Tensor, dy: Tensor, *, attributes: Attributes, data_format: str, filter_shape: Shape
 ) -> Tensor:
     windows = windows_of(x.shape, filter_shape, attributes)
-    columns = _stack_columns(channels_last(x, data_format), windows)
-    rows = _split_channels(channels_last(dy, data_format), *filter_shape[2:])
+    columns = _stack_columns(to_channels_last(x, data_format), windows)
+    rows = _split_channels(to_channels_last(dy, data_format), *filter_shape[2:])
     product = matmul(columns, rows, transpose_a=True)  # [channels, taps, multiplier]
     return reshape(permute_dims(product, (1, 0, 2)), filter_shape)
 
@@ -52,7 +52,7 @@ def backprop_input(
     dy: Tensor, filter: Tensor, *, attributes: Attributes, data_format: str, input_shape: Shape
 ) -> Tensor:
     windows = windows_of(input_shape, filter.shape, attributes)
-    last = channels_last(dy, data_format)
+    last = to_channels_last(dy, data_format)
     channels = filter.shape[2]
     columns = matmul(
         _split_channels(last, *filter.shape[2:]), _flatten_filter(filter), transpose_b=True
@@ -62,7 +62,7 @@ def backprop_input(
         reshape(slice_(by_tap, (at, 0, 0), (1, -1, -1)), (*last.shape[:-1], channels))
         for at in range(by_tap.shape[0])
     ]
-    return restored(untap(parts, windows), data_format)
+    return from_channels_last(untap(parts, windows), data_format)
 
 
 def _stack_columns(image: Tensor, windows: Windows) -> Tensor:

@@ -9,7 +9,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import equal
-from tensorplug.ops.order import reversed_order
+from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -43,7 +43,7 @@ def div_no_nan(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.MINIMUM)
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    return reversed_order(ops.maximum(reversed_order(a), reversed_order(b)))
+    return reverse_order(ops.maximum(reverse_order(a), reverse_order(b)))
 
 
 # Coefficients of W. J. Cody and W. Waite's rational approximation of (tanh(x) - x) / x**3 for

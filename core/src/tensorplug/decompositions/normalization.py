@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.nn import normalization as ops
-from tensorplug.ops.nn.normalization import neighbours_norm, neighbours_sum
+from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbours
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -32,7 +32,7 @@ def batch_norm(
 
 @decompositions.of(ops.LRN)
 def lrn(x: Tensor, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Tensor:
-    return x * neighbours_norm(x, depth_radius, bias, alpha) ** -beta
+    return x * compute_neighbours_norm(x, depth_radius, bias, alpha) ** -beta
 
 
 @decompositions.of(ops.LRN_GRAD)
@@ -46,6 +46,6 @@ def lrn_grad(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    norm = neighbours_norm(x, depth_radius, bias, alpha)
-    shared = neighbours_sum(dy * y / norm, depth_radius)
+    norm = compute_neighbours_norm(x, depth_radius, bias, alpha)
+    shared = sum_neighbours(dy * y / norm, depth_radius)
     return dy * norm**-beta - x * shared * (2.0 * alpha * beta)

@@ -12,15 +12,15 @@ from tensorplug.ops.creation import arange, full
 from tensorplug.ops.elementwise import astype, maximum, where
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.nn.convolution.averaging import divide_by_counts, sum_pairwise
 from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug.ops.nn.convolution.patches import (
-    channels_last,
-    first_matches,
+    find_first_matches,
+    from_channels_last,
     lowest,
     places,
-    restored,
     taps,
+    to_channels_last,
     untap,
 )
 
@@ -37,17 +37,17 @@ def _take_largest(x: Tensor, windows: Windows) -> Tensor:
 
 
 def _take_average(x: Tensor, windows: Windows) -> Tensor:
-    return divided_by_counts(added(taps(x, windows, 0)), windows)
+    return divide_by_counts(sum_pairwise(taps(x, windows, 0)), windows)
 
 
 def _share(dy: Tensor, windows: Windows) -> Tensor:
     """Share ``dy`` equally among all elements of each window."""
-    share = divided_by_counts(dy, windows)
+    share = divide_by_counts(dy, windows)
     return untap([share for _ in places(windows)], windows)
 
 
 def _route_to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -> Tensor:
-    chosen = first_matches(x, output, windows)
+    chosen = find_first_matches(x, output, windows)
     return untap([where(taken, dy, 0.0) for taken in chosen], windows)
 
 
@@ -66,7 +66,9 @@ def max_pool_grad(
 @decompositions.of(ops.MAX_POOL_3D)
 def max_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
     windows = ops.geometry(x.shape, **attributes)
-    return restored(_take_largest(channels_last(x, data_format), windows), data_format)
+    return from_channels_last(
+        _take_largest(to_channels_last(x, data_format), windows), data_format
+    )
 
 
 @decompositions.of(ops.MAX_POOL_3D_GRAD)
@@ -74,8 +76,8 @@ def max_pool_3d_grad(
     dy: Tensor, input: Tensor, output: Tensor, *, data_format: str, attributes: dict[str, Any]
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    last_dy, x, largest = (channels_last(image, data_format) for image in (dy, input, output))
-    return restored(_route_to_largest(last_dy, x, largest, windows), data_format)
+    last_dy, x, largest = (to_channels_last(image, data_format) for image in (dy, input, output))
+    return from_channels_last(_route_to_largest(last_dy, x, largest, windows), data_format)
 
 
 @decompositions.of(ops.AVG_POOL)
@@ -91,7 +93,9 @@ def avg_pool_grad(dy: Tensor, input: Tensor, *, attributes: dict[str, Any]) -> T
 @decompositions.of(ops.AVG_POOL_3D)
 def avg_pool_3d(x: Tensor, *, data_format: str, attributes: dict[str, Any]) -> Tensor:
     windows = ops.geometry(x.shape, **attributes)
-    return restored(_take_average(channels_last(x, data_format), windows), data_format)
+    return from_channels_last(
+        _take_average(to_channels_last(x, data_format), windows), data_format
+    )
 
 
 @decompositions.of(ops.AVG_POOL_3D_GRAD)
@@ -99,7 +103,7 @@ def avg_pool_3d_grad(
     dy: Tensor, input: Tensor, *, data_format: str, attributes: dict[str, Any]
 ) -> Tensor:
     windows = ops.geometry(input.shape, **attributes)
-    return restored(_share(channels_last(dy, data_format), windows), data_format)
+    return from_channels_last(_share(to_channels_last(dy, data_format), windows), data_format)
 
 
 @decompositions.of(POOL)
@@ -126,7 +130,7 @@ def max_pool_with_argmax(
         first, step = -window.before * steps[axis], window.stride * steps[axis]
         corner = corner + _count_along(result, axis, first, step)
     indexes = full(result.shape, -1, dtype=dt.default_int)
-    for tap, chosen in zip(places(windows), first_matches(x, result, windows), strict=True):
+    for tap, chosen in zip(places(windows), find_first_matches(x, result, windows), strict=True):
         offset = sum(
             at * window.dilation * steps[axis]
             for axis, (at, window) in enumerate(zip(tap, windows, strict=True), start=1)

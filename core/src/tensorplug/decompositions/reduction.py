@@ -10,7 +10,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.comparison import logical_not
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.order import reversed_order
+from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -30,12 +30,12 @@ def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
 
 @decompositions.of(ops.MIN)
 def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
-    return reversed_order(ops.max(reversed_order(x), axis=axis, keepdims=keep_dims))
+    return reverse_order(ops.max(reverse_order(x), axis=axis, keepdims=keep_dims))
 
 
 @decompositions.of(ops.ARG_MIN)
 def arg_min(x: Tensor, *, axis: int) -> Tensor:
-    return ops.argmax(reversed_order(x), axis=axis)
+    return ops.argmax(reverse_order(x), axis=axis)
 
 
 @decompositions.of(ops.ALL)

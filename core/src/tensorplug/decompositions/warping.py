@@ -55,9 +55,9 @@ def transform(
     found = project(transforms, (out.shape[1], out.shape[2]))
     parts = samples_of(image.shape, found, interpolation, fill_mode)
     if interpolation == "nearest":
-        values = pixel_sampling.picked(image, parts[0], fill_value)
+        values = pixel_sampling.pick(image, parts[0], fill_value)
     else:
-        work = pixel_sampling.working(image.dtype)
-        summed = pixel_sampling.interpolated(image, parts, fill_value, work)
+        work = pixel_sampling.choose_dtype(image.dtype)
+        summed = pixel_sampling.interpolate(image, parts, fill_value, work)
         values = astype(summed, image.dtype)
     return where(expand_dims(found.finite, axis=-1), values, fill_value)

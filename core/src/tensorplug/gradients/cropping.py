@@ -12,10 +12,10 @@ from tensorplug.ops.image import cropping as ops
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image.crop_places import (
     Places,
-    existing,
+    check_existing,
+    compute_shares,
     places,
     samples_of,
-    shares,
     sloped_samples_of,
 )
 from tensorplug.ops.movement import expand_dims, reshape, stack
@@ -43,7 +43,7 @@ def image(
         return zeros(shape, dtype=dy.dtype)
     found = places(shape, boxes, crop_size)
     parts = samples_of(shape, box_ind, found, method)
-    return pixel_sampling.scattered(_mask_unread(dy, box_ind, found, shape[0]), parts, shape)
+    return pixel_sampling.scatter(_mask_unread(dy, box_ind, found, shape[0]), parts, shape)
 
 
 @gradients.wrt(ops.CROP_AND_RESIZE, "boxes")
@@ -63,7 +63,7 @@ def boxes(
 
 def _mask_unread(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
     """Return dy, but 0 where no pixel was read."""
-    real = reshape(existing(box_ind, batch), (-1, 1, 1))
+    real = reshape(check_existing(box_ind, batch), (-1, 1, 1))
     return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
 
 
@@ -71,6 +71,6 @@ def _route_to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Return the cotangents of the boxes' first and last edges from those of [boxes, places]."""
     first, last = (
         sum_(cotangent * asarray(share, dtype=cotangent.dtype), axis=1)
-        for share in shares(cotangent.shape[1], length)
+        for share in compute_shares(cotangent.shape[1], length)
     )
     return first, last

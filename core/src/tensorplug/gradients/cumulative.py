@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import cumulative as ops
-from tensorplug.ops.scans import shifted
+from tensorplug.ops.scans import shift
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -30,11 +30,11 @@ def cumprod(dy: Tensor, x: Tensor, axis: int, *, exclusive: bool, reverse: bool)
     back = 1 if reverse else -1
     before = ops.cumprod(x, axis=axis, exclusive=True, reverse=reverse)
     # Exclusive products do not hold the last x, and x[k] enters from y[k + 1] on.
-    passed = shifted(dy, axis, back, 0) if exclusive else dy
-    factor = shifted(x, axis, back, 0)
+    passed = shift(dy, axis, back, 0) if exclusive else dy
+    factor = shift(x, axis, back, 0)
     step = 1
     while step < x.shape[axis]:
-        passed = passed + factor * shifted(passed, axis, back * step, 0)
-        factor = factor * shifted(factor, axis, back * step, 0)
+        passed = passed + factor * shift(passed, axis, back * step, 0)
+        factor = factor * shift(factor, axis, back * step, 0)
         step *= 2
     return before * passed

@@ -10,7 +10,7 @@ from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.nn.convolution import morphology as ops
-from tensorplug.ops.nn.convolution.patches import largest_sums, taps
+from tensorplug.ops.nn.convolution.patches import find_largest_sums, taps
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -37,14 +37,14 @@ def dilation2d_wrt_filter(dy: Tensor, x: Tensor, filter: Tensor, attributes: Att
 @gradients.wrt(ops.DILATION2D_BACKPROP_INPUT, "dy")
 def backprop_input(ddy: Tensor, x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
     windows = ops.windows_of(x.shape, filter.shape, attributes)
-    chosen = largest_sums(x, filter, windows)[1]
+    chosen = find_largest_sums(x, filter, windows)[1]
     return _total([where(w, t, 0.0) for w, t in zip(chosen, taps(ddy, windows, 0), strict=True)])
 
 
 @gradients.wrt(ops.DILATION2D_BACKPROP_FILTER, "dy")
 def backprop_filter(ddy: Tensor, x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
     windows = ops.windows_of(x.shape, filter.shape, attributes)
-    chosen = largest_sums(x, filter, windows)[1]
+    chosen = find_largest_sums(x, filter, windows)[1]
     rows = reshape(ddy, (prod(filter.shape[:2]), filter.shape[2]))
     return _total([where(winner, rows[at], 0.0) for at, winner in enumerate(chosen)])
 

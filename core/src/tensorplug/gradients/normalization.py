@@ -8,7 +8,7 @@ from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.nn import normalization as ops
-from tensorplug.ops.nn.normalization import neighbours_norm, neighbours_sum
+from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbours
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -91,8 +91,8 @@ def lrn_grad_wrt_dy(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = neighbours_norm(x, depth_radius, bias, alpha)
-    back = neighbours_sum(ddy * x, depth_radius)
+    n = compute_neighbours_norm(x, depth_radius, bias, alpha)
+    back = sum_neighbours(ddy * x, depth_radius)
     return ddy * n**-beta - back * (y / n) * (2.0 * alpha * beta)
 
 
@@ -106,8 +106,8 @@ def lrn_grad_wrt_y(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = neighbours_norm(x, depth_radius, bias, alpha)
-    return neighbours_sum(ddy * x, depth_radius) * (dy / n) * (-2.0 * alpha * beta)
+    n = compute_neighbours_norm(x, depth_radius, bias, alpha)
+    return sum_neighbours(ddy * x, depth_radius) * (dy / n) * (-2.0 * alpha * beta)
 
 
 @gradients.wrt(ops.LRN_GRAD, "x")
@@ -121,9 +121,9 @@ def lrn_grad_wrt_x(
     alpha: float,
     beta: float,
 ) -> Tensor:
-    n = neighbours_norm(x, depth_radius, bias, alpha)
-    back = neighbours_sum(ddy * x, depth_radius)
-    direct = ddy * neighbours_sum(dy * y / n, depth_radius)
+    n = compute_neighbours_norm(x, depth_radius, bias, alpha)
+    back = sum_neighbours(ddy * x, depth_radius)
+    direct = ddy * sum_neighbours(dy * y / n, depth_radius)
     wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
-    through_n = x * neighbours_sum(wrt_n, depth_radius)
+    through_n = x * sum_neighbours(wrt_n, depth_radius)
     return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)

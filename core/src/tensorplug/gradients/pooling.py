@@ -8,14 +8,14 @@ from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.nn.convolution import pooling as ops
-from tensorplug.ops.nn.convolution.averaging import added, divided_by_counts
+from tensorplug.ops.nn.convolution.averaging import divide_by_counts, sum_pairwise
 from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug.ops.nn.convolution.patches import (
-    channels_last,
-    first_matches,
+    find_first_matches,
+    from_channels_last,
     places,
-    restored,
     taps,
+    to_channels_last,
     untap,
 )
 
@@ -81,15 +81,15 @@ def max_pool_3d_grad(
 ) -> Tensor:
     form = attributes["data_format"]
     windows = ops.geometry(input.shape, **attributes)
-    last_ddy, x, largest = (channels_last(image, form) for image in (ddy, input, output))
-    return restored(_pick_largest(last_ddy, x, largest, windows), form)
+    last_ddy, x, largest = (to_channels_last(image, form) for image in (ddy, input, output))
+    return from_channels_last(_pick_largest(last_ddy, x, largest, windows), form)
 
 
 def _pick_largest(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:
     """Return the element of ``ddy`` at the place where each window of ``x`` is largest."""
-    chosen = first_matches(x, output, windows)
+    chosen = find_first_matches(x, output, windows)
     parts = zip(chosen, taps(ddy, windows, 0), strict=True)
-    return added([where(first, tap, 0.0) for first, tap in parts])
+    return sum_pairwise([where(first, tap, 0.0) for first, tap in parts])
 
 
 @gradients.wrt(POOL, "input")
@@ -98,7 +98,7 @@ def pool(
 ) -> Tensor:
     windows = pool_geometry(input.shape, **attributes)
     if pooling_type == "max":
-        chosen = first_matches(input, out, windows)
+        chosen = find_first_matches(input, out, windows)
         return untap([where(taken, dy, 0.0) for taken in chosen], windows)
-    share = divided_by_counts(dy, windows)
+    share = divide_by_counts(dy, windows)
     return untap([share for _ in places(windows)], windows)

@@ -19,7 +19,7 @@ gradients = GradientTable()
 @gradients.wrt(ops.UNIQUE, "x")
 def unique(dy_values: Tensor, indices: Tensor, x_type: TensorType, axis: int) -> Tensor:
     count = dy_values.shape[axis]
-    first = reshape(ops.first_occurrences(indices, count), (count, 1))
+    first = reshape(ops.find_first_occurrences(indices, count), (count, 1))
     swap = list(range(x_type.rank))  # swap the axis with the first one
     swap[axis], swap[0] = 0, axis
     shape = tuple(x_type.shape[old_axis] for old_axis in swap)

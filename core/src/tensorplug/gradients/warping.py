@@ -48,7 +48,7 @@ def image(
     found = project(transforms, (dy.shape[1], dy.shape[2]))
     parts = samples_of(image_type.shape, found, interpolation, fill_mode)
     finite_dy = where(expand_dims(found.finite, axis=-1), dy, 0)
-    return pixel_sampling.scattered(finite_dy, parts, image_type.shape)
+    return pixel_sampling.scatter(finite_dy, parts, image_type.shape)
 
 
 @gradients.wrt(ops.TRANSFORM, "transforms")

@@ -16,7 +16,7 @@ from tensorplug.ops.elementwise import subtract
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import broadcast_to, concat, slice
 from tensorplug.ops.powers import logaddexp
-from tensorplug.ops.reduction import accumulable
+from tensorplug.ops.reduction import widen
 from tensorplug.ops.scans import scan
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def cumulative_sum(
     Source: the array API standard.
 
     """
-    wide = accumulable(x, dtype, "cumulative_sum")
+    wide = widen(x, dtype, "cumulative_sum")
     result = _accumulate(CUMSUM, "cumulative_sum", wide, axis)
     return _prepend_initial(result, axis, 0) if include_initial else result
 
@@ -105,7 +105,7 @@ def cumulative_prod(
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
     """
-    wide = accumulable(x, dtype, "cumulative_prod")
+    wide = widen(x, dtype, "cumulative_prod")
     result = _accumulate(CUMPROD, "cumulative_prod", wide, axis)
     return _prepend_initial(result, axis, 1) if include_initial else result
 

@@ -1,7 +1,7 @@
 """The error function in double precision, as every backend computes it.
 
-The coefficients are those of fdlibm's ``s_erf.c`` (Sun Microsystems, 1993), of x**0, x**1, ...; R is
-the quotient of the two polynomials of an interval. Near 0, erf(x) = x + x*R(x**2); around 1, it is
+The coefficients, of x**0, x**1, ..., are those of fdlibm's ``s_erf.c`` (Sun Microsystems, 1993). R
+is the quotient of an interval's two polynomials. Near 0, erf(x) = x + x*R(x**2); around 1, it is
 ``AT_1`` + R(|x| - 1); above, 1 - exp(-x**2 - 0.5625 + R(1/x**2)) / x; from 6 on it rounds to 1.
 """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 
-def reversed_order(x: Tensor) -> Tensor:
+def reverse_order(x: Tensor) -> Tensor:
     """Return ``x`` mapped one to one so that its order is reversed; the map is its own inverse.
 
     For floats it is negation. The most negative integer has no negation, so integers are

@@ -89,7 +89,7 @@ _WIDENED = {  # the dtypes in which small integers are added and multiplied
 }
 
 
-def accumulable(x: Any, dtype: Any, caller: str) -> Any:
+def widen(x: Any, dtype: Any, caller: str) -> Any:
     """Return ``x`` in ``dtype``, for the sum or product ``caller``.
 
     Without ``dtype``, smaller integers are widened to 32 bits, as the standard requires.
@@ -112,7 +112,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     in uint32; other dtypes stay. Integers wrap. ``dtype`` converts the elements first.
     (The array API standard's ``sum``; the kernel Sum keeps all dtypes but bool.)
     """
-    return dispatch(SUM, accumulable(x, dtype, "sum"), axis=axis, keep_dims=keepdims)
+    return dispatch(SUM, widen(x, dtype, "sum"), axis=axis, keep_dims=keepdims)
 
 
 @chained
@@ -121,7 +121,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
     The dtype of the result is that of ``sum``.
     """
-    return dispatch(PROD, accumulable(x, dtype, "prod"), axis=axis, keep_dims=keepdims)
+    return dispatch(PROD, widen(x, dtype, "prod"), axis=axis, keep_dims=keepdims)
 
 
 @chained

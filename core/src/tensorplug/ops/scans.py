@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 
-def shifted(x: Tensor, axis: int, by: int, fill: float) -> Tensor:
+def shift(x: Tensor, axis: int, by: int, fill: float) -> Tensor:
     """Return ``x`` shifted along ``axis`` by ``by`` places, to the front if negative.
 
     Elements shifted out are lost, and ``fill`` is shifted in.
@@ -41,9 +41,9 @@ def scan(
     so the error of a sum grows with the logarithm of the number of terms.
     """
     way = -1 if reverse else 1
-    result = shifted(x, axis, way, neutral) if exclusive else x
+    result = shift(x, axis, way, neutral) if exclusive else x
     step = 1
     while step < x.shape[axis]:
-        result = combine(result, shifted(result, axis, way * step, neutral))
+        result = combine(result, shift(result, axis, way * step, neutral))
         step *= 2
     return result

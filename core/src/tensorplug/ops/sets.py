@@ -290,7 +290,7 @@ def setdiff1d(x: Any, y: Any, /) -> SetDifference:
     return SetDifference(gather(left, at), at)
 
 
-def first_occurrences(indices: Tensor, count: int) -> Tensor:
+def find_first_occurrences(indices: Tensor, count: int) -> Tensor:
     """Return the first occurrences of the numbers below ``count`` in ``indices``."""
     order = argsort(indices)
     starts = searchsorted(gather(indices, order), arange(count, dtype=dt.int32))

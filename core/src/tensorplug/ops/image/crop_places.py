@@ -44,7 +44,7 @@ def places(image: Shape, boxes: Tensor, crop_size: Pair) -> Places:
     return Places(reshape(y, tall), reshape(x, broad), inside)
 
 
-def shares(places: int, length: int) -> tuple[list[float], list[float]]:
+def compute_shares(places: int, length: int) -> tuple[list[float], list[float]]:
     """Return the derivatives of each place by a box's first and last edge, in pixels."""
     if places == 1:
         return [(length - 1) / 2], [(length - 1) / 2]
@@ -52,7 +52,7 @@ def shares(places: int, length: int) -> tuple[list[float], list[float]]:
     return last[::-1], last
 
 
-def existing(box_ind: Tensor, batch: int) -> Tensor:
+def check_existing(box_ind: Tensor, batch: int) -> Tensor:
     """Return for each box whether its image exists."""
     return logical_and(greater_equal(box_ind, 0), less(box_ind, batch))
 
@@ -80,7 +80,7 @@ def _list_samples(
     image: Shape, box_ind: Tensor, rows: pixel_sampling.Taps, columns: pixel_sampling.Taps
 ) -> list[pixel_sampling.Sample]:
     batch, height, width, _ = image
-    which = astype(where(existing(box_ind, batch), box_ind, 0), dt.int32)
+    which = astype(where(check_existing(box_ind, batch), box_ind, 0), dt.int32)
     first = reshape(which * (height * width), (box_ind.shape[0], 1, 1))
     return pixel_sampling.samples(image, first, rows, columns)
 

@@ -93,31 +93,31 @@ def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Samp
     return result
 
 
-def working(dtype: DType) -> DType:
+def choose_dtype(dtype: DType) -> DType:
     """Return the dtype for weighted sums of values of ``dtype``."""
     if dtype in dt.FLOATING and dtype is not dt.float16:
         return dtype
     return dt.float32 if dtype.itemsize <= 2 else dt.float64
 
 
-def interpolated(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
+def interpolate(image: Tensor, parts: Sequence[Sample], fill: Scalar, work: DType) -> Tensor:
     """Return the weighted sum of the samples, with ``fill`` for pixels that do not exist."""
     terms = (
-        astype(picked(image, part, fill), work) * _spread_to_channels(part.weight, work)
+        astype(pick(image, part, fill), work) * _spread_to_channels(part.weight, work)
         for part in parts
     )
     return reduce(add, terms)
 
 
-def picked(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
+def pick(image: Tensor, part: Sample, fill: Scalar) -> Tensor:
     """Return the pixels of one sample, with ``fill`` for those that do not exist."""
     batch, height, width, channels = image.shape
     pixels = gather(reshape(image, (batch * height * width, channels)), part.pixel)
     return where(expand_dims(part.inside, axis=-1), pixels, fill)
 
 
-def scattered(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
-    """Return the transpose of ``interpolated``: each pixel's share of ``dy``."""
+def scatter(dy: Tensor, parts: Sequence[Sample], image: Shape) -> Tensor:
+    """Return the transpose of ``interpolate``: each pixel's share of ``dy``."""
     batch, height, width, channels = image
     pixels, shares = [], []
     for part in parts:
@@ -133,7 +133,7 @@ def slopes(
     dy: Tensor, image: Tensor, parts: Sequence[Sample], fill: Scalar
 ) -> tuple[Tensor, Tensor]:
     """Return the derivatives of ``dy`` times the value by the place, along y and along x."""
-    weights = [sum_(dy * astype(picked(image, part, fill), dy.dtype), axis=-1) for part in parts]
+    weights = [sum_(dy * astype(pick(image, part, fill), dy.dtype), axis=-1) for part in parts]
     pairs = list(zip(weights, parts, strict=True))
     along_y = (weight * astype(part.along_y, dy.dtype) for weight, part in pairs)
     along_x = (weight * astype(part.along_x, dy.dtype) for weight, part in pairs)

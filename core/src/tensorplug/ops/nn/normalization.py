@@ -102,12 +102,12 @@ LRN_GRAD = KernelSpec(
 )
 
 
-def neighbours_norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
+def compute_neighbours_norm(x: Tensor, radius: int, bias: float, alpha: float) -> Tensor:
     """Return ``bias + alpha * sum of neighbours' squares``, the base of LRN's divisor."""
-    return neighbours_sum(x * x, radius) * alpha + bias
+    return sum_neighbours(x * x, radius) * alpha + bias
 
 
-def neighbours_sum(x: Tensor, radius: int) -> Tensor:
+def sum_neighbours(x: Tensor, radius: int) -> Tensor:
     """Return for each channel the sum over channels at most ``radius`` away.
 
     It doubles sums of 1, 2, 4 ... channels, so wide windows take few steps. It is its own

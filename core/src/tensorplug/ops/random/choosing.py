@@ -15,7 +15,7 @@ from tensorplug.ops import elementwise, movement, reduction, sorting
 from tensorplug.ops.comparison import less
 from tensorplug.ops.elementwise import where
 from tensorplug.ops.indexing import indexing
-from tensorplug.ops.random.draws import fitting, integers, parameters
+from tensorplug.ops.random.draws import fit_shape, integers, parameters
 from tensorplug.ops.random.random import as_key, bits, split
 from tensorplug.ops.random.sampling import gumbel
 
@@ -55,7 +55,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
     batch, classes = last.shape[:-1], last.shape[-1]
     if not classes:
         raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
-    sizes = fitting("categorical", shape, [batch])
+    sizes = fit_shape("categorical", shape, [batch])
     return reduction.argmax(last + gumbel(checked, (*sizes, classes), chosen), axis=-1)
 
 

@@ -106,7 +106,7 @@ def normal(
     checked = as_key(key, "normal")
     sizes, chosen, (mean, deviation) = parameters("normal", shape, dtype, loc=loc, scale=scale)
     z = dispatch(RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
-    return placed(z, mean, deviation)
+    return shift_and_scale(z, mean, deviation)
 
 
 def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
@@ -118,7 +118,7 @@ def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
     checked = as_key(key, "exponential")
     sizes, chosen, (mean,) = parameters("exponential", shape, dtype, scale=scale)
     x = dispatch(RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
-    return placed(x, 0, mean)
+    return shift_and_scale(x, 0, mean)
 
 
 def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
@@ -151,7 +151,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
     )
     tensors = [bound for bound in (first, last) if not isinstance(bound, int)]
     chosen = _choose_integer_dtype(dtype, tensors)
-    sizes = fitting("integers", shape, [tensor.shape for tensor in tensors])
+    sizes = fit_shape("integers", shape, [tensor.shape for tensor in tensors])
     span = (
         _compute_span(first, last, chosen)
         if tensors
@@ -231,15 +231,15 @@ def parameters(
     values = [_read_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
     tensors = [value for value in values if not host_values.is_scalar(value)]
     chosen = _choose_real_dtype(caller, dtype, tensors)
-    sizes = fitting(caller, shape, [tensor.shape for tensor in tensors])
-    work = widened(chosen) if widen else chosen
+    sizes = fit_shape(caller, shape, [tensor.shape for tensor in tensors])
+    work = widen_dtype(chosen) if widen else chosen
     converted = (
         value if host_values.is_scalar(value) else astype(value, work) for value in values
     )
     return sizes, chosen, tuple(converted)
 
 
-def widened(dtype: DType) -> DType:
+def widen_dtype(dtype: DType) -> DType:
     """Return the dtype for longer formulas: float32 for float16."""
     return dt.float32 if dtype is dt.float16 else dtype
 
@@ -266,7 +266,7 @@ def _choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
     return chosen
 
 
-def fitting(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
+def fit_shape(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
     """Return the shape of a draw whose parameters have the shapes ``parameters``.
 
     Raises:
@@ -287,7 +287,7 @@ def fitting(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
     )
 
 
-def placed(x: Tensor, loc: Any, scale: Any) -> Tensor:
+def shift_and_scale(x: Tensor, loc: Any, scale: Any) -> Tensor:
     """Return ``loc + x * scale`` without needless operations."""
     scaled = x if is_number(scale, 1) else x * scale
     return scaled if is_number(loc, 0) else loc + scaled

@@ -13,7 +13,14 @@ from tensorplug.ops import comparison, elementwise, movement, reduction
 from tensorplug.ops.comparison import less
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.random.draws import exponential, normal, parameters, placed, uniform, widened
+from tensorplug.ops.random.draws import (
+    exponential,
+    normal,
+    parameters,
+    shift_and_scale,
+    uniform,
+    widen_dtype,
+)
 from tensorplug.ops.random.random import as_key, fold_in, split
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ def gumbel(
     checked = as_key(key, "gumbel")
     sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
     x = -elementwise.log(exponential(checked, sizes, chosen))
-    return placed(x, place, width)
+    return shift_and_scale(x, place, width)
 
 
 # The largest magnitude of a bound: beyond, too few floats are left between the bounds.
@@ -106,7 +113,7 @@ def truncated_normal(
     sizes, chosen, (low, high, mean, deviation) = parameters(
         caller, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
     )
-    work = widened(chosen)
+    work = widen_dtype(chosen)
     _check_bounds(low, high, work)
     first, last = _compute_erf(low, sqrt(0.5)), _compute_erf(high, sqrt(0.5))
     largest = 1.0 - 2.0 ** (-24 if work is dt.float32 else -53)
@@ -114,7 +121,7 @@ def truncated_normal(
     inside = elementwise.minimum(elementwise.maximum(drawn, -largest), largest)
     z = _invert_erf(inside) * sqrt(2.0)
     cut = elementwise.minimum(elementwise.maximum(z, low), high)
-    return astype(placed(cut, mean, deviation), chosen)
+    return astype(shift_and_scale(cut, mean, deviation), chosen)
 
 
 def _compute_erf(bound: Any, factor: float) -> Any:
@@ -221,10 +228,10 @@ def gamma(
     if host_values.is_scalar(a):
         if not 0 < a < inf:
             raise ArgumentError(f"gamma: concentration must be positive and finite, got {a!r}")
-        a = full((), a, dtype=widened(chosen))
+        a = full((), a, dtype=widen_dtype(chosen))
     with use_context(current_context().replace(recording=None)):
         drawn = _draw_standard_gamma(checked, a, sizes)
-    return astype(placed(drawn, 0, width), chosen)
+    return astype(shift_and_scale(drawn, 0, width), chosen)
 
 
 def _draw_standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:

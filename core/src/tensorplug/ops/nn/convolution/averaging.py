@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 
-def added(parts: list[Tensor]) -> Tensor:
+def sum_pairwise(parts: list[Tensor]) -> Tensor:
     """Return the sum of tensors of the same shape, added in pairs to keep errors small."""
     while len(parts) > 1:
         pairs = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)]
@@ -20,7 +20,7 @@ def added(parts: list[Tensor]) -> Tensor:
     return parts[0]
 
 
-def counts(window: Window) -> list[int]:
+def count_elements(window: Window) -> list[int]:
     """Return for each position the number of taps that are not on padding."""
     return [
         sum(
@@ -31,12 +31,12 @@ def counts(window: Window) -> list[int]:
     ]
 
 
-def divided_by_counts(x: Tensor, windows: Windows) -> Tensor:
+def divide_by_counts(x: Tensor, windows: Windows) -> Tensor:
     """Return ``x``, [batch, positions, channels], divided by each window's number of elements."""
     whole = 1
     number: Tensor | None = None
     for axis, window in enumerate(windows, start=1):
-        along = counts(window)
+        along = count_elements(window)
         if all(count == window.filter for count in along):
             whole *= window.filter
             continue

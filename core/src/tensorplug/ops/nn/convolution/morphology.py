@@ -14,7 +14,7 @@ from tensorplug.contract.windows import axes_attribute, pad_attribute, windows
 from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.nn.convolution import correlation
-from tensorplug.ops.nn.convolution.patches import channels_last, restored
+from tensorplug.ops.nn.convolution.patches import from_channels_last, to_channels_last
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -145,8 +145,8 @@ def dilation2d(
         )
 
     def dilate(images: Tensor) -> Tensor:
-        last = channels_last(images, data_format) if images.ndim == 4 else images
+        last = to_channels_last(images, data_format) if images.ndim == 4 else images
         out = dispatch(DILATION2D, last, filter, strides=strides, pad=pad, dilations=dilations)
-        return restored(out, data_format)
+        return from_channels_last(out, data_format)
 
     return correlation.per_image("dilation2d", x, 4, dilate)

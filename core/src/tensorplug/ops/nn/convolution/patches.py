@@ -62,7 +62,7 @@ def untap(parts: list[Tensor], windows: Windows) -> Tensor:
     return movement.slice(total, begin, sizes)
 
 
-def channels_last(x: Tensor, data_format: str) -> Tensor:
+def to_channels_last(x: Tensor, data_format: str) -> Tensor:
     """Return ``x`` with its channels on the last axis."""
     axis = channel_axis(data_format)
     if axis == x.ndim - 1:
@@ -70,7 +70,7 @@ def channels_last(x: Tensor, data_format: str) -> Tensor:
     return movement.permute_dims(x, (*(at for at in range(x.ndim) if at != axis), axis))
 
 
-def restored(x: Tensor, data_format: str) -> Tensor:
+def from_channels_last(x: Tensor, data_format: str) -> Tensor:
     """Return ``x``, whose channels are on the last axis, in ``data_format``."""
     axis = channel_axis(data_format)
     if axis == x.ndim - 1:
@@ -78,7 +78,7 @@ def restored(x: Tensor, data_format: str) -> Tensor:
     return movement.permute_dims(x, (*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)))
 
 
-def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
+def find_first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
     """Return for each tap whether it is the first maximum in row-major order.
 
     NaN is a maximum; padding never is.
@@ -86,7 +86,7 @@ def first_matches(x: Tensor, out: Tensor, windows: Windows) -> list[Tensor]:
     return _choose_first(taps(x, windows, 0), _mark_inside(x.shape, windows), out)
 
 
-def largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
+def find_largest_sums(x: Tensor, filter: Tensor, windows: Windows) -> tuple[Tensor, list[Tensor]]:
     """Return the largest ``tap + filter[tap]`` of each window, and whether it is at each tap.
 
     Among equals it is at the first in row-major order. NaN is a maximum; padding never is.
