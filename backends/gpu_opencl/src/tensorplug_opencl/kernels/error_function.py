@@ -43,17 +43,18 @@ def _choose_by_interval(values: list[str]) -> str:
     return f"({chosen})"
 
 
+_FIRST, _SECOND, _ = error_function.ENDS
 _DOUBLE: Final = f"""
 INLINE A a_erf(A x) {{$fuse
   const A size = a_fabs(x) < 6.0 ? a_fabs(x) : 6.0;
   const A square = size * size;
-  const A z = size < {error_function.ENDS[0]!r} ? square : size < {error_function.ENDS[1]!r} ? size - 1 : 1 / square;
+  const A z = size < {_FIRST!r} ? square : size < {_SECOND!r} ? size - 1 : 1 / square;
   const A above = {_write_ratio_part(0)};
   const A below = {_write_ratio_part(1)};
   const A ratio = above / below;
   const A tail = 1 - a_exp(ratio - square - 0.5625) / size;
-  const A far = size < {error_function.ENDS[1]!r} ? {error_function.AT_1!r} + ratio : tail;
-  return size < {error_function.ENDS[0]!r} ? x + x * ratio : x != x ? x : a_copysign(far, x);
+  const A far = size < {_SECOND!r} ? {error_function.AT_1!r} + ratio : tail;
+  return size < {_FIRST!r} ? x + x * ratio : x != x ? x : a_copysign(far, x);
 }}"""
 _SINGLE: Final = """
 INLINE A a_erf(A x) {$fuse

@@ -18,12 +18,12 @@ import numpy as np
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType
 from tensorplug_attention.kernels import opencl_source as source
 from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
-from tensorplug_opencl.extending import c_type, on_cpu, program
+from tensorplug_opencl.extensions import c_type, on_cpu, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
+    from tensorplug_opencl.extensions import DeviceBuffer, OpenCLBackend
 
     Buffers = list[DeviceBuffer]
     Optional = DeviceBuffer | None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType
-from tensorplug_opencl.extending import elementwise
+from tensorplug_opencl.extensions import elementwise
 
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
+    from tensorplug_opencl.extensions import DeviceBuffer, OpenCLBackend
 
 kernels = KernelTable()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType
-from tensorplug_opencl.extending import elementwise_multiple
+from tensorplug_opencl.extensions import elementwise_multiple
 from tensorplug_optimizers import specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug_opencl.extending import DeviceBuffer, OpenCLBackend
+    from tensorplug_opencl.extensions import DeviceBuffer, OpenCLBackend
 
 Attributes = dict[str, Any]
 

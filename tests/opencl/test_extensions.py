@@ -11,8 +11,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug.testing import isolated_engine
-from tensorplug_opencl import extending
-from tensorplug_opencl.extending import Formula, elementwise, elementwise_multiple, program
+from tensorplug_opencl import extensions
+from tensorplug_opencl.extensions import Formula, elementwise, elementwise_multiple, program
 from tensorplug_opencl.faults import BuildError
 
 pytestmark = pytest.mark.usefixtures("context")  # skips where there is no device
@@ -32,7 +32,7 @@ def run(backend, formula, arrays, constants=None, out=None, **options):
 
 def test_the_documented_examples():
     with isolated_engine("opencl"):
-        found = doctest.testmod(extending)
+        found = doctest.testmod(extensions)
     assert (found.attempted > 10, found.failed) == (True, 0)
 
 
@@ -208,7 +208,7 @@ def test_c_types_have_the_size_of_the_dtype(backend, dtype):
     if dtype not in backend.dtypes:
         pytest.skip(f"the device has no {dtype}")
     text = f"""kernel void run(global int *y, const long y_at) {{
-      if (!get_global_id(0)) y[y_at] = sizeof({extending.c_type(dtype)});
+      if (!get_global_id(0)) y[y_at] = sizeof({extensions.c_type(dtype)});
     }}"""
     size = program(backend, text, 0, TensorType(dt.int32, ()), items=1)
     assert backend.to_host(size()) == dtype.itemsize
