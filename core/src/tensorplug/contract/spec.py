@@ -207,8 +207,8 @@ class KernelSpec:
     def dtype_of(self, types: Sequence[InputType], outputs: Sequence[TensorType]) -> DType:
         """Return the dtype of a call, which ``dtypes=`` of a kernel is compared with.
 
-        It is that of the input ``typed_by``: the first one that is promoted, or else the first one
-        that may hold floats (so indices and conditions do not count), or else the first one. A call
+        It is that of the input ``typed_by``: the first one that is promoted, else the first one
+        that may hold floats (so indices and conditions do not count), else the first one. A call
         without inputs has the dtype of its first output.
         """
         by_name = dict(zip(self.input_names, types, strict=True))

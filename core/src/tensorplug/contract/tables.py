@@ -41,8 +41,8 @@ class KernelEntry:
 
     ``prepares``: ``function`` takes input *types* and returns the callable that takes buffers.
     ``dtypes``: the kernel is native only where the dtype of the call is among them. That is the
-    dtype of its data (``KernelSpec.dtype_of``): of ``x`` for IsNan, whose output is boolean, and of
-    ``params`` for a gather, whose indices are integers.
+    dtype of its data (``KernelSpec.dtype_of``): of ``x`` for IsNan, whose output is boolean, and
+    of ``params`` for a gather, whose indices are integers.
     ``asks``: the keyword-only parameters, from the attributes, ``backend`` and ``out``.
     ``override``: it is meant to replace a kernel that is registered already.
     ``setup``, ``teardown``: called with the Backend, once for each device that the kernel comes
@@ -80,8 +80,8 @@ class GradientEntry:
 class DecompositionEntry:
     """A kernel spec written with other ops, on tensors.
 
-    ``dtypes``: it serves only where the dtype of the call is among them, as for a kernel. ``on_host``:
-    the function takes and returns NumPy arrays instead, in the host's memory.
+    ``dtypes``: it serves only where the dtype of the call is among them, as for a kernel.
+    ``on_host``: the function takes and returns NumPy arrays instead, in the host's memory.
     """
 
     spec: KernelSpec
