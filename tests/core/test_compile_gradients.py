@@ -132,7 +132,7 @@ def test_assignments_beside_gradients():
         expected = tp.variable_grads(lambda: _product(tensor(A), w), [w])
         agree((value, grads[w.name]), (expected.value * turn, expected.grads[w.name] * turn))
         assert float(steps) == turn
-    with pytest.raises(GradientError, match="Compile the function that takes both"):
+    with pytest.raises(GradientError, match="Compile the function that computes both"):
         tp.grad(lambda x: tp.sum(tp.grad(loss)(x)))(tensor(A))
 
 

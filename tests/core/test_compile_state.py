@@ -226,9 +226,9 @@ def test_a_tensor_that_outlives_the_tracing_is_useless():
         return x
 
     f(tensor(A))
-    with pytest.raises(CompileError, match="outlived"):
+    with pytest.raises(CompileError, match="has no data"):
         kept[0].numpy()
-    with pytest.raises(CompileError, match="outlived"):
+    with pytest.raises(CompileError, match="has no data"):
         tp.add(kept[0], 1)
     assert "unreadable" in repr(kept[0])
 
@@ -242,7 +242,7 @@ def test_a_tensor_of_another_tracing_is_refused():
         return x
 
     f(tensor(A))
-    with pytest.raises(CompileError, match="outlived"):
+    with pytest.raises(CompileError, match="has no data"):
         tp.compile(lambda x: x + kept[0])(tensor(A))
 
 

@@ -1,8 +1,8 @@
 """Gradients through a compiled function: two programs made of one trace.
 
-The function is traced with the tape on, and the backward pass in the same trace. What was noted
-before the backward pass began is the forward program, the rest the other; of the former's values
-those are kept that the latter uses.
+One trace records the function with the tape on, and then the backward pass. The calls before the
+backward pass are the forward program, the others the backward program. The forward program also
+returns the values that the backward program uses.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, Node, OutputNode
-from tensorplug.compile.passes import crossing, without_common, without_dead
+from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls, select_used
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
-from tensorplug.compile.specialized import run, traced
+from tensorplug.compile.specialized import run, trace_body
 from tensorplug.compile.tracing import Trace
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from tensorplug.compile.specialized import Specialized
     from tensorplug.dispatch.context import Context
 
-__all__ = ["differentiated"]
+__all__ = ["run_recorded"]
 
 
 class Derivative(NamedTuple):
-    """Programs for some inputs that need gradients.
+    """The forward and the backward program for a set of inputs that need gradients.
 
-    ``forward`` returns what the function's program does, then what ``backward`` takes first; after
-    these come the gradients that arrive at the results at ``starts``. ``backward`` gives those of
-    the inputs at ``reached``.
+    ``forward`` returns the function's results, then the saved values. ``backward`` takes the saved
+    values, then the cotangents of the results at ``starts``; it returns the gradients of the
+    inputs at ``reached``.
     """
 
     forward: Executable
@@ -49,8 +49,8 @@ class Derivative(NamedTuple):
     reached: list[int]
 
 
-def differentiated(special: Specialized, context: Context, tensors: Sequence[Tensor]) -> Any:
-    """Run a program and leave one node on the tape for it."""
+def run_recorded(special: Specialized, context: Context, tensors: Sequence[Tensor]) -> Any:
+    """Run the forward program and record one node for it."""
     wanted = tuple(at for at, tensor in enumerate(tensors) if tensor._node is not None)
     derivative = special.derivatives.get(wanted)
     if derivative is None:
@@ -58,8 +58,10 @@ def differentiated(special: Specialized, context: Context, tensors: Sequence[Ten
     buffers = run(derivative.forward, context, [tensor._buffer for tensor in tensors])
     count = len(special.executable.program.wanted)
     results, kept = buffers[:count], buffers[count:]
-    places = derivative.forward.program.wanted[count:]
-    saved = [Tensor._of(item, at.placement) for item, at in zip(kept, places, strict=True)]
+    values = derivative.forward.program.wanted[count:]
+    saved = [
+        Tensor._of(buffer, value.placement) for buffer, value in zip(kept, values, strict=True)
+    ]
     node = _ProgramNode(special, derivative, wanted, tensors, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
@@ -83,13 +85,13 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
             held = Tensor._of(read.value, placement, leaves[at])
             watched[id(read.source)] = (read.source, held)
     try:
-        result, _ = traced(
+        result, _ = trace_body(
             trace, body, [tensor for _, tensor in entries], Recording(None, watched)
         )
         assigned = [trace.assigned[id(assign)][1] for assign in special.assigns]
-        results = [trace.operand(item) for item in (*result.tensors, *assigned)]
+        results = [trace.operand(tensor) for tensor in (*result.tensors, *assigned)]
         boundary = len(trace.calls)
-        starts = [at for at, item in enumerate(result.tensors) if _flows(item)]
+        starts = [at for at, tensor in enumerate(result.tensors) if _needs_cotangent(tensor)]
         dys = [trace.enter(result.tensors[at].type) for at in starts]
         with use_context(trace.context()):
             found = backpropagate(
@@ -99,17 +101,17 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
         reached = [at for at in wanted if leaves[at] in found]
         gradients = [trace.operand(found[leaves[at]]) for at in reached]
     finally:
-        trace.over = True
+        trace.finished = True
     inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
     forward, backward = trace.calls[:boundary], trace.calls[boundary:]
     later = {value for call in backward for value in call.outputs}
-    calls, both = without_common(trace.calls, [*results, *gradients])
+    calls, both = eliminate_common_calls(trace.calls, [*results, *gradients])
     results, gradients = both[: len(results)], both[len(results) :]
-    live = without_dead(calls, both)
-    forward = [item for item in live if later.isdisjoint(item.outputs)]
-    backward = [item for item in live if not later.isdisjoint(item.outputs)]
+    live = eliminate_dead_calls(calls, both)
+    forward = [call for call in live if later.isdisjoint(call.outputs)]
+    backward = [call for call in live if not later.isdisjoint(call.outputs)]
     before = [*inputs, *(value for call in forward for value in call.outputs)]
-    kept = crossing(before, backward, gradients)
+    kept = select_used(before, backward, gradients)
     device = special.device
     return Derivative(
         Executable(Program(device, inputs, forward, [*results, *kept])),
@@ -119,7 +121,7 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
     )
 
 
-def _flows(result: Tensor) -> bool:
+def _needs_cotangent(result: Tensor) -> bool:
     return result._node is not None and result.dtype in INEXACT
 
 
@@ -140,33 +142,33 @@ class _ProgramNode(FunctionNode):
         self.special = special
         self.derivative = derivative
         self.wanted = wanted
-        self.tensors = [alias(tensor) for tensor in tensors]  # whatever their owners do to theirs
+        self.tensors = [alias(tensor) for tensor in tensors]  # which the user cannot dispose of
         self.kept = kept  # as tensors, which memory() counts and remove_backend finds
 
     @property
     def count(self) -> int:
-        """How many results gradients arrive at."""
+        """The number of results with a cotangent."""
         return len(self.derivative.starts)
 
-    def vjp(self, arrived: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
-        """Run the backward program; where that is to be differentiated too, the function."""
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Run the backward program, or differentiate the function if a tape records that."""
         context = current_context()
-        given = self._complete(arrived)
+        dys = self._complete(cotangent)
         device = self.special.engine.devices.of(context)
         if context.recording is not None or device.trace is not None:
-            pulled = self._pull_again(context, given)
+            gradients = self._differentiate_function(context, dys)
         else:
-            pulled = self._pull(context, given)
+            gradients = self._run_backward(context, dys)
         parents = dict(zip(self.wanted, self.parents, strict=True))
         return [
             (parent, gradient)
-            for at, gradient in pulled.items()
+            for at, gradient in gradients.items()
             if (parent := parents[at]) is not None and parent in path
         ]
 
-    def _complete(self, arrived: Any) -> list[Tensor]:
-        """Return what arrives at each result, zeros where nothing does."""
-        dys = arrived if isinstance(arrived, list) else [arrived]
+    def _complete(self, cotangent: Any) -> list[Tensor]:
+        """Return the cotangents of all results, with zeros for missing ones."""
+        dys = cotangent if isinstance(cotangent, list) else [cotangent]
         wanted = self.special.executable.program.wanted
         result = []
         for at, dy in zip(self.derivative.starts, dys, strict=True):
@@ -174,17 +176,15 @@ class _ProgramNode(FunctionNode):
             result.append(creation.zeros(type_.shape, dtype=type_.dtype) if dy is None else dy)
         return result
 
-    def _pull(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
+    def _run_backward(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         device, backward = self.special.device, self.derivative.backward
         if device.closed:
             raise BackendClosedError(
                 f"a compiled function ran on backend {device.name!r}, which {device.fate}; its "
                 "backward pass cannot run"
             )
-        there = [
-            dy if dy._placement.device is device else to_device(dy, device.name) for dy in dys
-        ]
-        buffers = run(backward, context, [item._buffer for item in (*self.kept, *there)])
+        dys = [dy if dy._placement.device is device else to_device(dy, device.name) for dy in dys]
+        buffers = run(backward, context, [tensor._buffer for tensor in (*self.kept, *dys)])
         return {
             at: Tensor._of(buffer, operand.placement)
             for at, buffer, operand in zip(
@@ -192,29 +192,30 @@ class _ProgramNode(FunctionNode):
             )
         }
 
-    def _pull_again(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
-        """Call the function itself with the tape on, so that what is pulled back is on it too."""
+    def _differentiate_function(
+        self, context: Context, dys: Sequence[Tensor]
+    ) -> dict[int, Tensor]:
+        """Record a call of the function itself, so that its gradients are on the tape, too."""
         special = self.special
-        if special.assigns or any(not hasattr(item.source, "_reading") for item in special.reads):
+        if special.assigns or any(not hasattr(read.source, "_reading") for read in special.reads):
             raise GradientError(
-                "compile: a gradient through a compiled function is differentiated again, for "
-                "which the function would run a second time; but it assigns to variables or draws "
-                "from a generator. Compile the function that takes both derivatives instead"
+                "compile: a second derivative of a compiled function calls the function again, "
+                "which must therefore not assign to variables or draw from a generator. Compile "
+                "the function that computes both derivatives instead"
             )
         outer = context.recording is not None
         leaves = {at: Leaf((self.tensors[at]._node if outer else None,)) for at in self.wanted}
-        given = [
-            Tensor._of(item._buffer, item._placement, leaves.get(at))
-            for at, item in enumerate(self.tensors)
+        inputs = [
+            Tensor._of(tensor._buffer, tensor._placement, leaves.get(at))
+            for at, tensor in enumerate(self.tensors)
         ]
         first = len(special.body.places)
         watched = {
             id(read.source): (read.source, tensor)
-            for read, tensor in zip(special.reads, given[first:], strict=True)
+            for read, tensor in zip(special.reads, inputs[first:], strict=True)
         }
-        own = context.replace(recording=Recording(context.recording, watched))
-        with use_context(own):
-            result = special.returned(given[:first])
+        with use_context(context.replace(recording=Recording(context.recording, watched))):
+            result = special.call_function(inputs[:first])
         starts = [
             (result[at]._node, dy) for at, dy in zip(self.derivative.starts, dys, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""``tensorplug.compile``: functions that are traced once and then run as programs."""
+"""``tensorplug.compile``: tracing functions once and running them as programs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import inspect
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tensorplug.compile.derivatives import differentiated
-from tensorplug.compile.signatures import signed
+from tensorplug.compile.derivatives import run_recorded
+from tensorplug.compile.signatures import append_signature
 from tensorplug.compile.specialized import Body, Specialized
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
@@ -25,46 +25,45 @@ if TYPE_CHECKING:
 __all__ = ["LIMIT", "Compiled", "compile"]
 
 LIMIT: Final = 64
-"""Signatures that one function keeps programs for; the oldest is forgotten first."""
+"""The number of programs that one function keeps; the oldest is dropped first."""
 
 
 def compile(f: Callable[..., Any]) -> Compiled:
-    """Return ``f`` as a function that runs as a program of kernels, without Python in between.
+    """Compile ``f`` to a program of kernels that runs without Python code between them.
 
-    At the first call with arguments of one signature ``f`` is traced: called once with tensors
-    that have a type but no data. The kernels it calls, gradients included, become a flat program,
-    in which nothing is computed twice or for nothing, and which the backend may rewrite: chains
-    of elementwise kernels run as one. Later calls with that signature run the program.
+    The first call with arguments of a signature traces ``f``: it calls it once with tensors that
+    have a type but no data. The kernel calls, including those of gradients, become a flat
+    program without common subexpressions or dead code, which the backend may optimize, for
+    example by fusing elementwise kernels. Later calls with that signature run the program.
 
-    Tensors in the arguments (in nested dicts, lists, tuples and dataclasses) are inputs. All else
-    is static and belongs to the signature, as do the tensors' dtypes, shapes and devices, the
-    structure of the arguments and the active device: a number that changes at every call belongs
-    in a tensor. A function keeps 64 programs.
+    Tensors in the arguments (in nested dicts, lists, tuples and dataclasses) are inputs. All
+    other values are static and belong to the signature, like the dtypes, shapes and devices of
+    the tensors, the structure of the arguments and the active device. Pass numbers that change
+    in every call as tensors. A function keeps 64 programs.
 
-    What ``f`` does beside calling ops (printing, appending to a list, changing objects) happens
-    when it is traced only. Tensors that it takes from around it are constants of the program.
-    Variables are read and assigned at every call, and generators of random numbers draw anew.
-    The data of a tensor that depends on an argument cannot be asked for, by ``float``, ``if``,
-    ``item`` or ``numpy``.
+    Side effects of ``f`` (printing, appending to a list, changing objects) happen only in
+    tracing. Captured tensors become constants. Every call reads and assigns variables, and draws
+    new random numbers from generators. ``f`` must not read the data of a tensor that depends on
+    an argument, by ``float``, ``if``, ``item`` or ``numpy``.
 
     Gradients flow through a compiled function as through ``f``; the backward pass is a program
-    too. Where a derivative of that pass is wanted, ``f`` itself is called again: compile the
-    function that computes the second derivative instead.
+    too. A derivative of the backward pass calls ``f`` itself again: compile the function that
+    computes the second derivative instead.
 
-    While observers watch (``profile``, ``debug``, ``trace_dispatch``) the program runs kernel by
-    kernel. Inside another compiled function the body is part of that one. (docs/compile.md)
+    With observers (``profile``, ``debug``, ``trace_dispatch``) the program runs kernel by kernel.
+    Inside another compiled function, ``f`` becomes part of that function. (docs/compile.md)
 
     Args:
         f: a function of tensors, or of trees with tensors in them; it returns such a tree.
 
     Returns:
-        A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` shows
-        what would run.
+        A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
+        the program.
 
     Raises:
-        ArgumentError: ``f`` is no function, or a coroutine or generator function.
-        CompileError: when called: ``f`` does what a program cannot, with the line where; an
-            argument is neither a tensor nor hashable. Besides, what ``f`` itself raises.
+        ArgumentError: ``f`` is not a function, or is a coroutine or generator function.
+        CompileError: in a call: ``f`` does something a program cannot, at the line in the
+            message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
     """
     if not callable(f):
@@ -95,7 +94,7 @@ class Compiled:
         return f"<compiled {self._f!r}, {len(self._known)} programs>"
 
     def __get__(self, instance: object, _owner: type | None = None) -> Any:
-        """Return the function bound to an object, whose method it then is."""
+        """Return the function bound to an object, as a method."""
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -107,17 +106,17 @@ class Compiled:
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
         special = self._specialized(engine, device, (args, kwargs), tensors)
-        given = special.enter(context, tensors)
-        if context.recording is not None and any(item._node is not None for item in given):
-            result = differentiated(special, context, given)
+        inputs = special.enter(context, tensors)
+        if context.recording is not None and any(tensor._node is not None for tensor in inputs):
+            result = run_recorded(special, context, inputs)
         else:
-            result = special.run(context, given)
-        return special.finished(result, tensors) if special.changed else result
+            result = special.run(context, inputs)
+        return special.assign_arguments(result, tensors) if special.changed else result
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
-        """Return the program that a call with these arguments runs; print it to see the calls.
+        """Return the program that a call with these arguments runs; print it to see its calls.
 
-        Raises: as a call does.
+        Raises: the same errors as a call.
         """
         context = current_context()
         engine = cast("Engine", engine_of(context))
@@ -125,12 +124,14 @@ class Compiled:
         return self._specialized(engine, device, (args, kwargs), []).executable.program
 
     def _specialized(
-        self, engine: Engine, device: Device, given: Any, tensors: list[Tensor]
+        self, engine: Engine, device: Device, arguments: Any, tensors: list[Tensor]
     ) -> Specialized:
+        """Return the program for (args, kwargs); append their tensors to ``tensors``."""
+        args, kwargs = arguments
         key: list[Hashable] = [device]
-        signed(given[0], key, tensors)
-        if given[1]:
-            signed(given[1], key, tensors)
+        append_signature(args, key, tensors)
+        if kwargs:
+            append_signature(kwargs, key, tensors)
         signature = tuple(key)
         found = self._known.get(signature)
         if found is not None and found.state is engine.registry.state:
@@ -140,7 +141,7 @@ class Compiled:
             if found is None or found.state is not engine.registry.state:
                 for tensor in tensors:
                     tensor._live()
-                found = Specialized(engine, device, Body.of(self._f, *given), tensors)
+                found = Specialized(engine, device, Body.of(self._f, args, kwargs), tensors)
                 self._remember(signature, found)
         return found
 

@@ -1,4 +1,4 @@
-"""What is taken out of a program before it runs, and how one is cut in two."""
+"""Passes over programs: common subexpressions, dead code, and values used by a later part."""
 
 from __future__ import annotations
 
@@ -11,41 +11,39 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.tracing import Operand
 
-__all__ = ["crossing", "without_common", "without_dead"]
+__all__ = ["eliminate_common_calls", "eliminate_dead_calls", "select_used"]
 
 Wanted = Value | Constant
 
 
-def without_common(
+def eliminate_common_calls(
     calls: Sequence[Call], wanted: Sequence[Wanted]
 ) -> tuple[list[Call], list[Wanted]]:
-    """Return the program with each computation done once, and what its wanted values are then.
-
-    Kernels are functions: the same plan with the same inputs gives the same.
-    """
-    same: dict[Value, Value] = {}
+    """Remove repeated calls with the same plan and inputs; return the calls and wanted values."""
+    replacements: dict[Value, Value] = {}
     first: dict[Hashable, Call] = {}
     kept: list[Call] = []
 
-    def now(operand: Any) -> Any:
+    def replace(operand: Any) -> Any:
         if isinstance(operand, list):
-            return [now(item) for item in operand]
-        return same.get(operand, operand) if isinstance(operand, Value) else operand
+            return [replace(member) for member in operand]
+        return replacements.get(operand, operand) if isinstance(operand, Value) else operand
 
     for call in calls:
-        inputs: list[Operand] = [now(item) for item in call.inputs]
-        key = (call.plan, *[tuple(item) if isinstance(item, list) else item for item in inputs])
+        inputs: list[Operand] = [replace(operand) for operand in call.inputs]
+        hashable = [tuple(operand) if isinstance(operand, list) else operand for operand in inputs]
+        key = (call.plan, *hashable)
         earlier = first.get(key)
         if earlier is None:
             first[key] = call
             kept.append(Call(call.plan, inputs, call.outputs, call.site))
         else:
-            same.update(zip(call.outputs, earlier.outputs, strict=True))
-    return kept, [now(item) for item in wanted]
+            replacements.update(zip(call.outputs, earlier.outputs, strict=True))
+    return kept, [replace(value) for value in wanted]
 
 
-def without_dead(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
-    """Return those of the calls on which ``wanted`` depends."""
+def eliminate_dead_calls(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
+    """Remove the calls on which ``wanted`` does not depend."""
     needed: set[Wanted] = set(wanted)
     kept: list[Call] = []
     for call in reversed(calls):
@@ -56,11 +54,11 @@ def without_dead(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
     return kept
 
 
-def crossing(
+def select_used(
     before: Iterable[Value], calls: Sequence[Call], wanted: Iterable[Wanted]
 ) -> list[Value]:
-    """Return which of the values ``before`` are used by ``calls`` or wanted themselves."""
+    """Return the values of ``before`` that ``calls`` use or that are wanted."""
     used: set[Wanted] = set(wanted)
     for call in calls:
         used.update(call.operands())
-    return [item for item in before if item in used]
+    return [value for value in before if value in used]

@@ -1,4 +1,4 @@
-"""A program: what is given to it, what it calls and what it returns; and how it looks as text."""
+"""Programs: their inputs, calls and results, and their text form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Program"]
 class Program:
     """A flat program of kernel calls on one device.
 
-    ``inputs`` are given at each run, ``wanted`` are returned. ``slots`` numbers everything, the
+    ``inputs`` are passed to each run, ``wanted`` are returned. ``slots`` numbers all values, the
     inputs first.
     """
 
@@ -39,14 +39,14 @@ class Program:
         for call in self.calls:
             for operand in (*call.operands(), *call.outputs):
                 self.slots.setdefault(operand, len(self.slots))
-        for item in self.wanted:
-            self.slots.setdefault(item, len(self.slots))
+        for value in self.wanted:
+            self.slots.setdefault(value, len(self.slots))
 
     def flat(self) -> FlatProgram:
-        """Return the program as a backend sees it."""
+        """Return the program in the form that backends compile."""
         types = [slot.placement.type for slot in self.slots]
         constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
-        wanted = frozenset(self.slots[item] for item in self.wanted)
+        wanted = frozenset(self.slots[value] for value in self.wanted)
         return FlatProgram([self._flat(call) for call in self.calls], types, constants, wanted)
 
     def _flat(self, call: Call) -> FlatCall:
@@ -57,7 +57,7 @@ class Program:
             plan.spec if native else None,
             plan.attributes,
             tuple(
-                tuple(slots[one] for one in operand)
+                tuple(slots[value] for value in operand)
                 if isinstance(operand, list)
                 else None
                 if operand is None
@@ -72,27 +72,27 @@ class Program:
     def __repr__(self) -> str:
         lines = [f"<Program on {self.device.name}: {len(self.calls)} calls>"]
         lines += [
-            f"  %{at}: {operand.placement.type}, given" for at, operand in enumerate(self.inputs)
+            f"  %{at}: {operand.placement.type}, input" for at, operand in enumerate(self.inputs)
         ]
         for key, at in self.slots.items():
             if isinstance(key, Constant):
                 lines.append(f"  %{at}: {key.placement.type}, constant")
         lines += [self._line(call) for call in self.calls]
-        returned = ", ".join(f"%{self.slots[item]}" for item in self.wanted)
+        returned = ", ".join(f"%{self.slots[value]}" for value in self.wanted)
         return "\n".join([*lines, f"  return {returned or 'nothing'}"])
 
     def _line(self, call: Call) -> str:
-        made = ", ".join(f"%{self.slots[output]}" for output in call.outputs)
-        used = ", ".join(f"%{self.slots[operand]}" for operand in call.operands())
+        outputs = ", ".join(f"%{self.slots[output]}" for output in call.outputs)
+        inputs = ", ".join(f"%{self.slots[operand]}" for operand in call.operands())
         how = "" if call.plan.how == "native" else f" ({call.plan.how})"
         where = "" if call.site is None else f"  # {call.site.short}"
-        return f"  {made} = {describe(call.plan)} of {used}{how}{where}"
+        return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{where}"
 
 
 def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
-    """Return the call of a plan that takes tensors as one that takes buffers."""
+    """Return a function that runs a plan, which takes tensors, on buffers."""
     placements = [
-        [one.placement for one in operand]
+        [value.placement for value in operand]
         if isinstance(operand, list)
         else operand and operand.placement
         for operand in call.inputs
@@ -100,12 +100,12 @@ def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
 
     def tensor(buffer: Any, placement: Any) -> Any:
         if isinstance(placement, list):
-            return [tensor(*item) for item in zip(buffer, placement, strict=True)]
+            return [tensor(*pair) for pair in zip(buffer, placement, strict=True)]
         return None if placement is None else Tensor._of(buffer, placement)
 
     def run(*buffers: Any) -> Any:
-        outputs = plan.execute([tensor(*item) for item in zip(buffers, placements, strict=True)])
-        found = [output._buffer for output in outputs]
-        return found if plan.spec.multiple_outputs else found[0]
+        outputs = plan.execute([tensor(*pair) for pair in zip(buffers, placements, strict=True)])
+        results = [output._buffer for output in outputs]
+        return results if plan.spec.multiple_outputs else results[0]
 
     return run

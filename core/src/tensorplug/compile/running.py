@@ -1,4 +1,4 @@
-"""Running a program: one loop over kernels that takes and gives buffers."""
+"""Running a program: one loop over kernels, which take and return buffers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["Executable"]
 
 
 class _Step(NamedTuple):
-    """One call: where its inputs lie, where its outputs go, which slots are empty afterwards."""
+    """One call: ``take`` selects its inputs, ``target`` are the slots of its outputs.
+
+    ``done`` are the slots that later calls do not use.
+    """
 
     run: Callable[..., Any]
     take: Callable[[list[Any]], Any]
-    single: bool  # whether ``take`` gives the one input instead of a tuple of all
+    single: bool  # whether ``take`` returns the only input instead of a tuple of all
     target: int | tuple[int, ...]
     done: tuple[int, ...]
     call: FlatCall
 
 
 class Executable:
-    """A program as it runs, with what the backend made of it.
-
-    Any number of threads may run it at once.
-    """
+    """An executable program, compiled by the backend if it can. Threads may share it."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -46,28 +46,28 @@ class Executable:
         if compile_program is not None:
             calls = compile_program(flat)
         self._fused = calls is not flat.calls
-        self._given = len(program.inputs)
-        self._blank = [flat.constants.get(at) for at in range(self._given, len(flat.types))]
-        self._outputs = [program.slots[item] for item in program.wanted]
-        self._steps = _steps(calls, flat)
-        # Results of kernels that have never run are compared with their specs once.
-        self._unproven = any(not call.plan.published for call in program.calls)
+        inputs = len(program.inputs)
+        self._blank = [flat.constants.get(at) for at in range(inputs, len(flat.types))]
+        self._outputs = [program.slots[value] for value in program.wanted]
+        self._steps = _make_steps(calls, flat)
+        # The first run of a kernel is checked against its spec.
+        self._unverified = any(not call.plan.published for call in program.calls)
 
     def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Return the wanted buffers."""
-        if self._unproven:
-            self._prove(buffers)
+        if self._unverified:
+            self._verify(buffers)
         values = [*buffers, *self._blank]
         step = None
         try:
-            for step in self._steps:  # named in the error
+            for step in self._steps:  # also used in the error
                 run, take, single, target, done, _ = step
-                made = run(take(values)) if single else run(*take(values))
+                result = run(take(values)) if single else run(*take(values))
                 if isinstance(target, int):
-                    values[target] = made
+                    values[target] = result
                 else:
-                    for at, item in zip(target, made, strict=True):
-                        values[at] = item
+                    for at, buffer in zip(target, result, strict=True):
+                        values[at] = buffer
                 for at in done:
                     values[at] = None
         except BaseException as error:
@@ -76,29 +76,33 @@ class Executable:
             raise
         return [values[at] for at in self._outputs]
 
-    def _prove(self, buffers: Sequence[Buffer]) -> None:
-        """Run once kernel by kernel, each result being compared with what its spec infers.
+    def _verify(self, buffers: Sequence[Buffer]) -> None:
+        """Run once kernel by kernel, and check each result against its spec.
 
         Raises:
-            KernelOutputError: as the engine does when it runs a plan for the first time.
+            KernelOutputError: an output does not have the type that the spec infers.
 
         """
-        self.observed((), buffers)
-        self._unproven = False
+        self.run_observed((), buffers)
+        self._unverified = False
 
-    def observed(self, observers: Sequence[Observer], buffers: Sequence[Buffer]) -> list[Buffer]:
-        """Run kernel by kernel, each with the observers around it."""
+    def run_observed(
+        self, observers: Sequence[Observer], buffers: Sequence[Buffer]
+    ) -> list[Buffer]:
+        """Run kernel by kernel inside the observers."""
         slots, program = self.program.slots, self.program
         last = _last_uses(
-            [[slots[one] for one in item.operands()] for item in program.calls],
-            [[slots[one] for one in item.outputs] for item in program.calls],
+            [[slots[value] for value in call.operands()] for call in program.calls],
+            [[slots[value] for value in call.outputs] for call in program.calls],
             frozenset(self._outputs),
         )
         values = [*buffers, *self._blank]
         for call, done in zip(program.calls, last, strict=True):
             tensors = [_tensor(operand, values, slots) for operand in call.inputs]
             try:
-                outputs = execute(observers, call.plan, tensors, partial(_verified, call, tensors))
+                outputs = execute(
+                    observers, call.plan, tensors, partial(_run_verified, call, tensors)
+                )
             except BaseException as error:
                 _locate(error, call)
                 raise
@@ -109,16 +113,17 @@ class Executable:
                 values[at] = None
         return [values[at] for at in self._outputs]
 
-    def _annotate(self, error: BaseException, call: FlatCall) -> None:
-        for item in self.program.calls:
-            if self.program.slots[item.outputs[0]] in call.outputs and call.spec is item.plan.spec:
-                item.plan.annotate(error)
-                _locate(error, item)
+    def _annotate(self, error: BaseException, failed: FlatCall) -> None:
+        for call in self.program.calls:
+            slot = self.program.slots[call.outputs[0]]
+            if slot in failed.outputs and failed.spec is call.plan.spec:
+                call.plan.annotate(error)
+                _locate(error, call)
                 return
-        error.add_note(f"in {call.name} of a compiled program on {self.program.device.name!r}")
+        error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")
 
 
-def _verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:
+def _run_verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:
     outputs = call.plan.execute(tensors)
     if not call.plan.published:
         call.plan.verify(outputs)
@@ -132,27 +137,27 @@ def _locate(error: BaseException, call: Call) -> None:
 
 
 def _tensor(operand: Any, values: Sequence[Any], slots: dict[Any, int]) -> Any:
-    """Return the tensor, the list of them, or none that an operand means now."""
+    """Return an operand's current value: a tensor, a list of tensors, or None."""
     if isinstance(operand, list):
-        return [_tensor(item, values, slots) for item in operand]
+        return [_tensor(member, values, slots) for member in operand]
     if operand is None:
         return None
     buffer = operand.buffer if isinstance(operand, Constant) else values[slots[operand]]
     return Tensor._of(buffer, operand.placement)
 
 
-def _steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
-    used = [_flattened(item.inputs) for item in calls]
+def _make_steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
+    used = [_flatten(call.inputs) for call in calls]
     kept = flat.outputs.union(flat.constants)
-    last = _last_uses(used, [item.outputs for item in calls], kept)
-    return [_step(call, tuple(done)) for call, done in zip(calls, last, strict=True)]
+    last = _last_uses(used, [call.outputs for call in calls], kept)
+    return [_make_step(call, tuple(done)) for call, done in zip(calls, last, strict=True)]
 
 
-def _step(call: FlatCall, done: tuple[int, ...]) -> _Step:
-    places = _flattened(call.inputs)
+def _make_step(call: FlatCall, done: tuple[int, ...]) -> _Step:
+    places = _flatten(call.inputs)
     run = call.run
     if any(operand.__class__ is not int for operand in call.inputs):
-        run = partial(_regrouped, run, tuple(_sizes(call)))
+        run = partial(_call_grouped, run, tuple(_sizes(call)))
     target: int | tuple[int, ...] = call.outputs if call.multiple_outputs else call.outputs[0]
     if not places:
         return _Step(run, _nothing, False, target, done, call)  # noqa: FBT003  # a record
@@ -163,7 +168,7 @@ def _nothing(_: list[Any]) -> tuple[()]:
     return ()
 
 
-def _flattened(inputs: Sequence[int | tuple[int, ...] | None]) -> list[int]:
+def _flatten(inputs: Sequence[int | tuple[int, ...] | None]) -> list[int]:
     found: list[int] = []
     for operand in inputs:
         if isinstance(operand, tuple):
@@ -174,14 +179,14 @@ def _flattened(inputs: Sequence[int | tuple[int, ...] | None]) -> list[int]:
 
 
 def _sizes(call: FlatCall) -> list[int | None]:
-    """Return for each input how many buffers its list has: -1 for no list, None if absent."""
+    """Return the length of each input's list: -1 if it is not a list, None if absent."""
     return [
         len(operand) if isinstance(operand, tuple) else None if operand is None else -1
         for operand in call.inputs
     ]
 
 
-def _regrouped(run: Callable[..., Any], sizes: Sequence[int | None], *buffers: Any) -> Any:
+def _call_grouped(run: Callable[..., Any], sizes: Sequence[int | None], *buffers: Any) -> Any:
     rest = iter(buffers)
     return run(
         *[
@@ -192,13 +197,13 @@ def _regrouped(run: Callable[..., Any], sizes: Sequence[int | None], *buffers: A
 
 
 def _last_uses(
-    used: Sequence[Sequence[int]], made: Sequence[Sequence[int]], kept: Collection[int]
+    used: Sequence[Sequence[int]], written: Sequence[Sequence[int]], kept: Collection[int]
 ) -> list[list[int]]:
-    """Return for each call the slots that nobody needs after it."""
+    """Return for each call the slots that later calls do not use."""
     seen = set(kept)
     result: list[list[int]] = []
-    for given, filled in zip(reversed(used), reversed(made), strict=True):
-        done = [at for at in dict.fromkeys((*given, *filled)) if at not in seen]
+    for inputs, outputs in zip(reversed(used), reversed(written), strict=True):
+        done = [at for at in dict.fromkeys((*inputs, *outputs)) if at not in seen]
         seen.update(done)
         result.append(done)
     result.reverse()

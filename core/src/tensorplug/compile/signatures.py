@@ -1,4 +1,4 @@
-"""What tells one call of a compiled function from another: everything but the tensors' data."""
+"""The signature of a call of a compiled function: its arguments without the tensors' data."""
 
 from __future__ import annotations
 
@@ -12,70 +12,66 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["signed"]
+__all__ = ["append_signature"]
 
 
 class _Same:
-    """An object as part of a key: equal to itself only, and kept alive."""
+    """An object as part of a key, compared by identity."""
 
-    __slots__ = ("given",)
+    __slots__ = ("value",)
 
-    def __init__(self, given: object) -> None:
-        self.given = given
+    def __init__(self, value: object) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.given is self.given
+        return isinstance(other, _Same) and other.value is self.value
 
     def __hash__(self) -> int:
-        return id(self.given)
+        return id(self.value)
 
 
-def signed(given: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
-    """Append the tensors of a tree to ``tensors``, and all else that it is to ``key``.
+def append_signature(value: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
+    """Append the tensors of a tree to ``tensors``, and its structure and static values to ``key``.
 
     Raises:
         CompileError: a leaf is neither a tensor nor hashable.
 
     """
-    kind = given.__class__
+    kind = value.__class__
     if kind is Tensor:
-        key.append(given._placement)
-        tensors.append(given)
+        key.append(value._placement)
+        tensors.append(value)
     elif kind is dict:
-        key.append((dict, *given))
-        for item in given.values():
-            signed(item, key, tensors)
+        key.append((dict, *value))
+        for child in value.values():
+            append_signature(child, key, tensors)
     elif kind is tuple or kind is list:
-        key.append((kind, len(given)))
-        for item in given:
-            signed(item, key, tensors)
+        key.append((kind, len(value)))
+        for child in value:
+            append_signature(child, key, tensors)
     else:
-        _otherwise(given, key, tensors)
+        _append_other(value, key, tensors)
 
 
-def _otherwise(given: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
-    if isinstance(given, Tensor):  # a variable is read where the function reads it
-        key.append(_Same(given))
+def _append_other(value: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
+    if isinstance(value, Tensor):  # a variable, which every call reads
+        key.append(_Same(value))
         return
-    parts = tree.opened(given)
-    if parts is None:
-        key.append(_static(given))
+    children = tree.opened(value)
+    if children is None:
+        key.append(_freeze(value))
         return
-    key.append((type(given), *parts, *_fixed(given)))
-    for part in parts.values():
-        signed(part, key, tensors)
+    static = [_freeze(field) for field in tree.fixed(value)]
+    key.append((type(value), *children, *static))
+    for child in children.values():
+        append_signature(child, key, tensors)
 
 
-def _fixed(given: Any) -> list[Hashable]:
-    """Return the static fields of a dataclass, which its tree does not hold."""
-    return [_static(item) for item in tree.fixed(given)]
-
-
-def _static(given: Any) -> Hashable:
+def _freeze(value: Any) -> Hashable:
     try:
-        return tuple(keys.freeze_attributes({"": given}))
+        return tuple(keys.freeze_attributes({"": value}))
     except TypeError:
         raise CompileError(
-            f"compile: an argument holds {type(given).__name__}, which is neither a tensor nor "
-            "hashable; make arrays tensors with asarray, and give other values as hashable ones"
+            f"compile: an argument contains {type(value).__name__}, which is neither a tensor nor "
+            "hashable; convert arrays with asarray, and other values to hashable ones"
         ) from None

@@ -1,11 +1,11 @@
-"""A function for one signature: its program, and the way into it and out of it."""
+"""A compiled function for one signature: its program, inputs and results."""
 
 from __future__ import annotations
 
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.compile.passes import without_common, without_dead
+from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Trace, error
@@ -29,9 +29,9 @@ __all__ = ["Body", "Result", "Specialized"]
 
 
 class Body(NamedTuple):
-    """A function with the form of its arguments: how they are built around other tensors.
+    """A function and the structure of its arguments.
 
-    ``leaves``: those of the arguments, tensors among them; ``places``: where the tensors stand.
+    ``leaves``: those of the arguments, with types for tensors; ``places``: the tensors' positions.
     """
 
     f: Callable[..., Any]
@@ -41,7 +41,7 @@ class Body(NamedTuple):
 
     @classmethod
     def of(cls, f: Callable[..., Any], args: Any, kwargs: Any) -> Body:
-        """Take the form of a call; the tensors' data is not kept."""
+        """Return the structure of a call, without the tensors' data."""
         leaves, rebuild = flatten((args, kwargs))
         places = [at for at, leaf in enumerate(leaves) if leaf.__class__ is Tensor]
         for at in places:
@@ -49,7 +49,7 @@ class Body(NamedTuple):
         return cls(f, leaves, places, rebuild)
 
     def call(self, tensors: Sequence[Tensor]) -> Any:
-        """Call the function with ``tensors`` in their places."""
+        """Call the function with ``tensors``."""
         leaves = list(self.leaves)
         for at, tensor in zip(self.places, tensors, strict=True):
             leaves[at] = tensor
@@ -58,7 +58,7 @@ class Body(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a traced function returned: ``places`` are those of tensors among the ``leaves``."""
+    """The result of a function; ``places`` are the positions of tensors among the ``leaves``."""
 
     leaves: list[Any]
     places: list[int]
@@ -66,7 +66,7 @@ class Result(NamedTuple):
 
     @classmethod
     def of(cls, returned: Any) -> Result:
-        """Take apart what a function returned.
+        """Flatten the result of a function.
 
         Raises:
             DisposedError: one of the tensors was disposed.
@@ -86,15 +86,15 @@ class Result(NamedTuple):
         """The tensors, in order."""
         return [self.leaves[at] for at in self.places]
 
-    def emptied(self) -> Result:
-        """Return the same form without the tensors."""
+    def without_tensors(self) -> Result:
+        """Return the same structure without the tensors."""
         leaves = list(self.leaves)
         for at in self.places:
             leaves[at] = None
         return Result(leaves, self.places, self.rebuild)
 
-    def filled(self, tensors: Sequence[Tensor]) -> Any:
-        """Return the tree around other tensors."""
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Any:
+        """Return the tree with other tensors."""
         if len(self.leaves) == 1 and self.places:
             return self.rebuild(list(tensors))
         leaves = list(self.leaves)
@@ -103,53 +103,53 @@ class Result(NamedTuple):
         return self.rebuild(leaves)
 
 
-def called(body: Body, arguments: Sequence[Tensor]) -> tuple[Result, list[int]]:
-    """Call a function with handles of its arguments' own.
+def call_body(body: Body, arguments: Sequence[Tensor]) -> tuple[Result, list[int]]:
+    """Call a function with aliases of ``arguments``.
 
-    If it assigns to some of them, the tensors of the result end with their new contents. Return
-    the result, and the positions of those arguments.
+    Return the result, and the positions of the arguments to which the function assigns. Their new
+    contents are the last tensors of the result.
 
     Raises:
         CompileError: it disposes of an argument.
 
     """
-    given = [
+    aliases = [
         Tensor._of(argument._buffer, argument._placement, argument._node) for argument in arguments
     ]
-    returned = body.call(given)
-    if any(handle.is_disposed for handle in given):
+    returned = body.call(aliases)
+    if any(alias.is_disposed for alias in aliases):
         raise error(
             f"{getattr(body.f, '__name__', 'the function')} disposes of an argument, which a "
-            "program never does to its caller's; work on a copy: asarray(x, copy=True)"
+            "compiled function must not do; work on a copy: asarray(x, copy=True)"
         )
     assigned = [
         at
-        for at, (argument, handle) in enumerate(zip(arguments, given, strict=True))
-        if handle._buffer is not argument._buffer
+        for at, (argument, alias) in enumerate(zip(arguments, aliases, strict=True))
+        if alias._buffer is not argument._buffer
     ]
     if not assigned:
         return Result.of(returned), assigned
-    return Result.of((returned, [given[at] for at in assigned])), assigned
+    return Result.of((returned, [aliases[at] for at in assigned])), assigned
 
 
-def traced(
+def trace_body(
     trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
 ) -> tuple[Result, list[int]]:
-    """Do as ``called`` with tensors without data."""
+    """Do the same as ``call_body`` with tensors without data, and record the calls."""
     with use_context(trace.context(recording)):
-        return called(body, arguments)
+        return call_body(body, arguments)
 
 
 class Specialized:
-    """A function for one signature.
+    """A compiled function for one signature.
 
-    ``reads``: what it takes from variables and generators; ``assigns``: the variables, and
-    ``changed``: the arguments, that it assigns to; ``state``: the registry that its plans come
-    from; ``derivatives``: made for those inputs that need gradients.
+    ``reads``: the inputs from variables and generators; ``assigns``: the variables, and
+    ``changed``: the arguments, to which it assigns; ``state``: the registry state of its plans;
+    ``derivatives``: by the inputs that need gradients.
     """
 
     def __init__(
-        self, engine: Engine, device: Device, body: Body, given: Sequence[Tensor]
+        self, engine: Engine, device: Device, body: Body, arguments: Sequence[Tensor]
     ) -> None:
         self.engine = engine
         self.device = device
@@ -159,25 +159,27 @@ class Specialized:
         trace = Trace(engine, device)
         entries = [trace.enter(body.leaves[at]) for at in body.places]
         try:
-            result, self.changed = traced(trace, body, [tensor for _, tensor in entries])
+            result, self.changed = trace_body(trace, body, [tensor for _, tensor in entries])
             assigned = list(trace.assigned.values())
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
-            wanted = [trace.operand(item) for item in returned]
+            wanted = [trace.operand(tensor) for tensor in returned]
         finally:
-            trace.over = True
-        calls, wanted = without_common(trace.calls, wanted)
-        # A signature says where tensors are; those elsewhere are brought at each call.
-        self.brought = any(item._placement.device is not device for item in given)
+            trace.finished = True
+        calls, wanted = eliminate_common_calls(trace.calls, wanted)
+        # The signature includes the tensors' devices, so this holds for each call.
+        self.transfers = any(tensor._placement.device is not device for tensor in arguments)
         self.reads = trace.reads
         self.assigns = [variable for variable, _ in assigned]
-        self.result = result.emptied()
+        self.result = result.without_tensors()
         inputs = [*(value for value, _ in entries), *(read.value for read in trace.reads)]
-        self.placements = [item.placement for item in wanted]
-        self.executable = Executable(Program(device, inputs, without_dead(calls, wanted), wanted))
+        self.placements = [value.placement for value in wanted]
+        self.executable = Executable(
+            Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+        )
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
-        """Return all that a call is given, reads too, brought to where the program runs."""
-        if not self.reads and not self.brought:
+        """Return the program's inputs, including reads, on its device."""
+        if not self.reads and not self.transfers:
             return arguments
         tensors = [*arguments, *(read.fetch() for read in self.reads)]
         device = self.device
@@ -187,39 +189,39 @@ class Specialized:
         return tensors
 
     def run(self, context: Context, tensors: Sequence[Tensor]) -> Any:
-        """Run the program; return what the function returns."""
+        """Run the program; return the function's result."""
         return self.leave(
             context, run(self.executable, context, [tensor._buffer for tensor in tensors])
         )
 
-    def returned(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Call the function itself; return the tensors of its result."""
-        return called(self.body, arguments)[0].tensors
+    def call_function(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Call the function without its program; return the tensors of its result."""
+        return call_body(self.body, arguments)[0].tensors
 
-    def finished(self, result: Any, arguments: Sequence[Tensor]) -> Any:
-        """Give the caller's arguments what the function assigns to them; return what it returns."""
+    def assign_arguments(self, result: Any, arguments: Sequence[Tensor]) -> Any:
+        """Replace the contents of arguments to which the function assigns; return its result."""
         returned, contents = result
         for at, tensor in zip(self.changed, contents, strict=True):
             replace_contents(arguments[at], tensor)
         return returned
 
     def leave(self, context: Context, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
-        """Return buffers as what the function returns, and assign what it assigns."""
-        made = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
+        """Assign to variables; return the function's result, made of ``buffers``."""
+        tensors = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
         if self.assigns:
             count = len(self.result.places)
-            for variable, tensor in zip(self.assigns, made[count:], strict=True):
+            for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
                 variable.assign(tensor)
-            del made[count:]
+            del tensors[count:]
         if context.scope is not None:
-            for item in made:
-                context.scope.adopt(item)
-        return self.result.filled(made)
+            for tensor in tensors:
+                context.scope.adopt(tensor)
+        return self.result.with_tensors(tensors)
 
 
 def run(executable: Executable, context: Context, buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Run a program: kernel by kernel where somebody watches."""
+    """Run a program, kernel by kernel if there are observers."""
     engine: Any = context.engine
     if context.observers or engine.observers:
-        return executable.observed((*context.observers, *engine.observers), buffers)
+        return executable.run_observed((*context.observers, *engine.observers), buffers)
     return executable.run(buffers)

@@ -1,8 +1,8 @@
-"""Calling a function with tensors that have a type but no data, and noting its kernel calls.
+"""Tracing: calling a function with tensors without data, and recording its kernel calls.
 
-A ``TracedDevice`` stands in the context for a device. Types are inferred, inputs promoted,
-decompositions entered and gradients taken by the engine as always; only where a kernel would run,
-a ``Call`` is noted instead. What does not depend on the function's arguments is computed at once.
+A ``TracedDevice`` replaces the device in the context. The engine infers types, promotes inputs,
+runs decompositions and computes gradients as usual, but records a ``Call`` instead of running a
+kernel. Results that do not depend on the function's arguments are computed immediately.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Call", "Constant", "Operand", "Read", "Trace", "Value", "error"]
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """What stands for a buffer that exists only while a program runs."""
+    """A placeholder for a buffer that exists only while a program runs."""
 
     placement: Placement
 
@@ -51,7 +51,7 @@ class Constant:
     placement: Placement
 
 
-# What these make of a tensor depends on its type alone.
+# The results of these depend only on the types of their inputs.
 _OF_TYPES: Final = {creation.ONES_LIKE: creation.ones, creation.ZEROS_LIKE: creation.zeros}
 
 Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
@@ -59,7 +59,7 @@ Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One kernel call of a program: a plan of the real device, and where it was written."""
+    """One kernel call of a program: a plan of the real device, and the line of the call."""
 
     plan: Plan
     inputs: list[Operand]
@@ -67,7 +67,7 @@ class Call:
     site: CallSite | None = None
 
     def operands(self) -> list[Value | Constant]:
-        """Return the inputs as one list, without those that are absent."""
+        """Return the inputs as one list, without absent ones."""
         found: list[Value | Constant] = []
         for operand in self.inputs:
             if isinstance(operand, list):
@@ -79,7 +79,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Read:
-    """A tensor that a program takes from a variable or a generator at each run."""
+    """An input that each run of a program reads from a variable or a generator."""
 
     source: Any
     fetch: Callable[[], Tensor]
@@ -87,14 +87,14 @@ class Read:
 
 
 def error(message: str) -> CompileError:
-    """Return an error that names the line of the function that is traced."""
+    """Return an error with the current line of the traced function."""
     site = callsite.find()
     where = "" if site is None else f" ({site.describe()})"
     return CompileError(f"compile: {message}{where}")
 
 
 class _TracedBackend:
-    """The backend of a traced device: data that is there already can be read, other cannot."""
+    """The backend of a traced device: the data of constants can be read, that of values cannot."""
 
     survives_fork = True
 
@@ -121,15 +121,15 @@ class _TracedBackend:
         if not isinstance(buffer, Value):
             return self._real.to_host(buffer)
         type_ = buffer.placement.type
-        if self._trace.over:
+        if self._trace.finished:
             raise error(
-                f"a tensor ({type_}) that was made while a function was traced has outlived that, "
-                "and never had any data; return it from the function instead"
+                f"a tensor ({type_}) created in tracing a function is used after it, but has no "
+                "data; return it from the function instead"
             )
         raise error(
-            f"the data of a tensor ({type_}) that depends on the arguments is asked for, but "
-            "while the function is traced there is none: numbers, conditions and shapes must not "
-            "depend on it. Choose with where(...), or leave this out of the compiled function"
+            f"the function reads the data of a tensor ({type_}) that depends on its arguments, "
+            "which has no data in tracing: numbers, conditions and shapes must not depend on it. "
+            "Use where(...), or move this out of the compiled function"
         )
 
     def describe(self, buffer: Any) -> TensorType:
@@ -147,11 +147,11 @@ class _TracedBackend:
         return {}
 
     def close(self) -> None:
-        """Do nothing: the real one stays open."""
+        """Do nothing: the real backend stays open."""
 
 
 class TracedDevice(Device):
-    """Stands for a real device while a function is traced."""
+    """Replaces a real device while a function is traced."""
 
     __slots__ = ("real",)
 
@@ -164,31 +164,27 @@ class TracedDevice(Device):
         self.trace = trace
 
     def placement(self, type_: TensorType) -> Placement:
-        """Return the one placement of ``type_`` here, with the type object of the real device."""
+        """Return the placement of ``type_`` here, with the type object of the real device."""
         return super().placement(self.real.placement(type_).type)
 
     def home(self, dtype: DType) -> Device | None:
-        """Return this device also for what the real one keeps in the host's memory."""
+        """Return this device, also for strings that the real one keeps in host memory."""
         return None if self.real.home(dtype) is None else self
 
     def can_use(self, placement: Placement) -> bool:
-        """Return whether a tensor is here, or on the real device."""
+        """Return whether a tensor is on this device, or usable on the real one."""
         return placement.device is self or self.real.can_use(placement)
 
 
 @dataclass(eq=False)
 class Trace:
-    """One function being traced for one device: what it asked for, in order.
-
-    ``expected``: what an earlier trace of the same function has read, in order; this one has to
-    read the same.
-    """
+    """The recorded calls and reads of one function on one device, in order."""
 
     engine: Engine
     real: Device
     calls: list[Call] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
-    over: bool = False
+    finished: bool = False
 
     def __post_init__(self) -> None:
         self.since = mark()
@@ -199,46 +195,46 @@ class Trace:
         self._expected: list[Read] | None = None
 
     def context(self, recording: Recording | None = None) -> Context:
-        """Return the context in which the function is called: nothing around it takes part."""
+        """Return the context in which to call the function, without outer scopes or tapes."""
         return Context(self.engine, self.device, recording)
 
     def enter(self, type_: TensorType, node: Any = None) -> tuple[Value, Tensor]:
-        """Return a value that a program is given, and a tensor of it."""
+        """Return a new input of the program, and its tensor."""
         home = self.real.home(type_.dtype) or self.real
         value = Value(home.placement(type_))
         return value, Tensor._of(value, self.device.placement(type_), node)
 
-    # What is read and assigned ------------------------------------------------------------
+    # Reads and assignments ----------------------------------------------------------------
 
     def expect(self, reads: Sequence[Read]) -> None:
-        """Let the function read what it read in an earlier trace, in the same order."""
+        """Require the same reads as in an earlier trace, in the same order."""
         for read in reads:
             value, _ = self.enter(read.value.placement.type)
             self.reads.append(Read(read.source, read.fetch, value))
         self._expected = list(self.reads)
 
     def read(self, variable: Any, held: Tensor) -> Tensor:
-        """Return what stands for the contents of a variable."""
+        """Return a tensor for the contents of a variable."""
         assigned = self.assigned.get(id(variable))
         if assigned is not None:
             return assigned[1]
-        for item in self.reads:
-            if item.source is variable:
-                return self._tensor(item.value)
-        return self._tensor(self._taken(variable, variable._reading, held.type).value)
+        for read in self.reads:
+            if read.source is variable:
+                return self._tensor(read.value)
+        return self._tensor(self._add_read(variable, variable._reading, held.type).value)
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:
-        """Return what stands for a new key of a generator; ``like`` is of its type."""
+        """Return a tensor for a new key of a generator; ``like`` has its type."""
         if self._expected is not None:
-            for item in self._expected:
-                if item.source is generator:
-                    self._expected.remove(item)
-                    return self._tensor(item.value)
-        return self._tensor(self._taken(generator, generator.key, like.type).value)
+            for read in self._expected:
+                if read.source is generator:
+                    self._expected.remove(read)
+                    return self._tensor(read.value)
+        return self._tensor(self._add_read(generator, generator.key, like.type).value)
 
-    def _taken(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
+    def _add_read(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
         if self._expected is not None:
-            raise error("the function reads something else than when it was traced before")
+            raise error("the function reads other variables or generators than in the first trace")
         read = Read(source, fetch, self.enter(type_)[0])
         self.reads.append(read)
         return read
@@ -247,15 +243,15 @@ class Trace:
         return Tensor._of(value, self.device.placement(value.placement.type))
 
     def refusal(self, message: str) -> CompileError:
-        """Return the error for what nobody could do again at each run."""
+        """Return the error for an action that a program cannot repeat."""
         return error(message)
 
     def assign(self, variable: Any, tensor: Tensor) -> None:
-        """Note new contents of a variable, which it gets when a program has run."""
+        """Record new contents of a variable, which each run of the program assigns."""
         if not hasattr(variable, "_placement"):
             raise error(
-                "the function makes a variable, but its body runs only when it is traced; make "
-                "variables outside, and pass them or let the function take them from there"
+                "the function creates a variable, but its body runs only in tracing; create "
+                "variables outside, and pass or capture them"
             )
         tensor._live()
         self.assigned[id(variable)] = (variable, Tensor._of(tensor._buffer, tensor._placement))
@@ -263,13 +259,13 @@ class Trace:
     # Calls --------------------------------------------------------------------------------
 
     def operand(self, tensor: Tensor) -> Value | Constant:
-        """Return what a program uses for a tensor."""
+        """Return the value or the constant of a tensor."""
         buffer = tensor._buffer
         if isinstance(buffer, Value):
             if tensor._placement.device is not self.device:
                 raise error(
-                    f"a tensor ({tensor.type}) of another function that is being traced is used; "
-                    "pass it as an argument"
+                    f"the function uses a tensor ({tensor.type}) of another traced function; pass "
+                    "it as an argument"
                 )
             return buffer
         self._check_captured(tensor)
@@ -286,13 +282,13 @@ class Trace:
             return
         if node.order < self.since or find_boundary([node], self.since):
             raise error(
-                f"the function uses a tensor ({tensor.type}) from around it that is being "
-                "differentiated, and no gradient could flow back there; pass it as an argument, "
-                "or apply stop_gradient to it before"
+                f"the function captures a tensor ({tensor.type}) that is being differentiated, to "
+                "which no gradient can flow; pass it as an argument, or apply stop_gradient to it "
+                "before"
             )
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
-        """Let calls of ``plan`` be noted as calls of the real device's; enter decompositions."""
+        """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
         outputs = [output.type for output in plan.outputs]
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         steps = resolve(engine, real)
@@ -303,41 +299,41 @@ class Trace:
         return steps
 
     def _recorder(self, plan: Plan) -> Callable[..., Any]:
-        """Return what notes a call of the real device's ``plan``, given tensors."""
+        """Return a function that records a call of ``plan``, a plan of the real device."""
 
-        def call(*tensors: Any) -> Any:
+        def call(*inputs: Any) -> Any:
             operands: list[Operand] = [
-                [self.operand(one) for one in tensor]
-                if isinstance(tensor, list)
+                [self.operand(tensor) for tensor in value]
+                if isinstance(value, list)
                 else None
-                if tensor is None
-                else self.operand(tensor)
-                for tensor in tensors
+                if value is None
+                else self.operand(value)
+                for value in inputs
             ]
-            noted = Call(plan, operands, [])
-            filler = _OF_TYPES.get(plan.spec)
-            if filler is not None:
+            recorded = Call(plan, operands, [])
+            create = _OF_TYPES.get(plan.spec)
+            if create is not None:
                 type_ = plan.output.type
-                outputs = [filler(type_.shape, dtype=type_.dtype)]
-            elif not any(isinstance(operand, Value) for operand in noted.operands()):
-                outputs = self._compute(plan, tensors)
+                outputs = [create(type_.shape, dtype=type_.dtype)]
+            elif not any(isinstance(operand, Value) for operand in recorded.operands()):
+                outputs = self._compute(plan, inputs)
             elif not plan.static_shapes:
                 raise error(
-                    f"the shape of {plan.describe()} depends on the data of the arguments; a "
-                    "compiled function has fixed shapes"
+                    f"the output shape of {plan.describe()} depends on the data of the arguments; "
+                    "a compiled function needs static shapes"
                 )
             else:
-                noted.outputs = [Value(output) for output in plan.outputs]
-                noted.site = callsite.find()
-                self.calls.append(noted)
-                outputs = [self._tensor(output) for output in noted.outputs]
+                recorded.outputs = [Value(output) for output in plan.outputs]
+                recorded.site = callsite.find()
+                self.calls.append(recorded)
+                outputs = [self._tensor(output) for output in recorded.outputs]
             return outputs if plan.spec.multiple_outputs else outputs[0]
 
         return call
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
-        """Run a call that depends on no argument."""
-        outputs = plan.execute([_really(self.real, tensor) for tensor in tensors])
+        """Run a call that does not depend on the function's arguments."""
+        outputs = plan.execute([_to_real(self.real, tensor) for tensor in tensors])
         if not plan.published:
             plan.verify(outputs)
         return [
@@ -345,11 +341,11 @@ class Trace:
         ]
 
 
-def _really(device: Device, given: Any) -> Any:
-    """Return constants, one, a list or none, as tensors of the real device."""
-    if isinstance(given, list):
-        return [_really(device, item) for item in given]
-    if given is None:
+def _to_real(device: Device, operand: Any) -> Any:
+    """Return a constant, a list of constants, or None with placements on the real device."""
+    if isinstance(operand, list):
+        return [_to_real(device, tensor) for tensor in operand]
+    if operand is None:
         return None
-    home = device.home(given.dtype) or device
-    return Tensor._of(given._buffer, home.placement(given.type))
+    home = device.home(operand.dtype) or device
+    return Tensor._of(operand._buffer, home.placement(operand.type))
