@@ -298,9 +298,9 @@ def gone():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: tp.keep([1]), ArgumentError, "keep: needs a tensor, got list"),
+        (lambda: tp.keep([1]), ArgumentError, "keep: tensor must be a Tensor, got list"),
         (lambda: tp.keep(gone()), DisposedError, r"keep: this tensor \(float32\[\]\) was"),
-        (lambda: tp.tidy(5), ArgumentError, "tidy: needs a function, got int"),
+        (lambda: tp.tidy(5), ArgumentError, "tidy: function must be callable, got int"),
     ],
 )
 def test_bad_arguments(call, error, message):

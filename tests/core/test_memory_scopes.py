@@ -54,15 +54,15 @@ class Awaitable:
 REFUSED = [
     (coroutine, "'coroutine' is a coroutine function.*write `with tidy.*await"),
     (functools.partial(coroutine, 1), "is a coroutine function"),
-    (generator, "'generator' is a generator function.* returns a list of what it yields"),
+    (generator, "'generator' is a generator function.* function that returns a list"),
     (asynchronous, "'asynchronous' is a generator function"),
     (Model().step, "'step' is a generator function"),
-    (Model(), "the result holds an unfinished coroutine.*write `with tidy.*await"),
-    (lambda _: coroutine(), "the result holds an unfinished coroutine"),
-    (lambda x: (x for _ in range(2)), "the result holds an unfinished generator.*return a list"),
-    (lambda _: asynchronous(), "the result holds an unfinished async_generator.*return a list"),
-    (lambda x: {"a": [x, coroutine()]}, "the result holds an unfinished coroutine"),
-    (lambda _: Awaitable(), "the result holds an unfinished Awaitable.*await"),
+    (Model(), "the result contains an unfinished coroutine.*write `with tidy.*await"),
+    (lambda _: coroutine(), "the result contains an unfinished coroutine"),
+    (lambda x: (x for _ in range(2)), "the result contains an unfinished generator.*return a list"),
+    (lambda _: asynchronous(), "the result contains an unfinished async_generator.*return a list"),
+    (lambda x: {"a": [x, coroutine()]}, "the result contains an unfinished coroutine"),
+    (lambda _: Awaitable(), "the result contains an unfinished Awaitable.*await"),
 ]
 
 

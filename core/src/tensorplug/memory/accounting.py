@@ -1,4 +1,4 @@
-"""How much memory tensors hold: counted when somebody asks, so that no op pays for it."""
+"""How much memory tensors use. It is counted on request, at no cost for ops."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["DeviceMemory", "Memory", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """What is held on one device.
+    """The memory in use on one device.
 
-    ``tensors`` are those alive; a variable is one, and so is what the function that ``vjp``
-    returned keeps. ``buffers`` and ``bytes`` count each allocation under tensors and under
-    values saved on a tape once, however many share it; ``taped`` of these buffers are held by a
-    tape alone. ``constants``, not in the figures before, is the number of Python numbers that
-    the engine keeps here as tensors. ``backend`` is what the backend says of itself (a pool's
-    reserve, for example). ``transfers`` counts tensors brought here because a kernel ran here,
-    ``fallbacks`` kernels that ran elsewhere, by name.
+    ``tensors`` are the live ones, including variables and those kept by the function that ``vjp``
+    returned. ``buffers`` and ``bytes`` count each allocation of tensors and of values saved on a
+    tape once, even if several share it; ``taped`` counts the buffers that only a tape holds.
+    ``constants``, which the other figures exclude, is the number of Python numbers cached as
+    tensors. ``backend`` are the backend's own figures (a pool's reserve, for example).
+    ``transfers`` counts tensors copied to this device for its kernels, ``fallbacks`` the kernels
+    that another backend ran, by name.
     """
 
     tensors: int
@@ -43,35 +43,35 @@ class DeviceMemory:
 
 
 class Memory(dict[str, DeviceMemory]):
-    """What is held, by device name, with totals over all devices."""
+    """The memory in use, by device name, with totals over all devices."""
 
     @property
     def tensors(self) -> int:
         """Live tensors."""
-        return sum(item.tensors for item in self.values())
+        return sum(device.tensors for device in self.values())
 
     @property
     def buffers(self) -> int:
-        """Allocations under tensors and under what tapes have saved."""
-        return sum(item.buffers for item in self.values())
+        """Allocations of tensors and of values saved on tapes."""
+        return sum(device.buffers for device in self.values())
 
     @property
     def bytes(self) -> int:
         """Bytes of these allocations."""
-        return sum(item.bytes for item in self.values())
+        return sum(device.bytes for device in self.values())
 
     @property
     def taped(self) -> int:
-        """Those of the allocations that only a tape holds."""
-        return sum(item.taped for item in self.values())
+        """The number of these allocations that only a tape holds."""
+        return sum(device.taped for device in self.values())
 
 
 def memory() -> Memory:
-    """Return what is held, by device name; its attributes are totals.
+    """Return the memory in use, by device name; its attributes are totals.
 
-    It looks through the interpreter's live objects (all but those in ``gc.freeze``'s permanent
-    generation), which takes milliseconds. Other threads may go on meanwhile; what they make or
-    drop at that moment is counted or not. Tensors whose backend was removed are on ``"host"``.
+    It visits all live objects of the interpreter (except those frozen by ``gc.freeze``), which
+    takes milliseconds. Tensors that other threads create or free meanwhile may or may not be
+    counted. Tensors of removed backends are on ``"host"``.
     """
     engine: Any = engine_of(current_context())
     counts = {
@@ -79,7 +79,7 @@ def memory() -> Memory:
     }
     for found in gc.get_objects():
         kind = type(found)
-        if kind is Tensor:  # variables hold such a one
+        if kind is Tensor:  # also that of a variable
             _count_tensor(counts, found)
         elif kind is CallNode:
             _count_saved(counts, found)
@@ -91,7 +91,7 @@ def memory() -> Memory:
 
 
 class _Count:
-    """The tensors and saved values of one device, while they are being found."""
+    """The tensors and saved values found so far on one device."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -101,18 +101,18 @@ class _Count:
         self.saved: list[Any] = []
 
     def summed(self) -> DeviceMemory:
-        """Return the figures, each allocation counted once."""
-        held = self._allocations(self.tensors)
+        """Return the figures, with each allocation counted once."""
+        live = self._allocations(self.tensors)
         saved = self._allocations(self.saved)
         for key in self._allocations(self.constants.values()):
-            saved.pop(key, None)  # tapes save numbers too
-        sizes = held | saved
+            saved.pop(key, None)  # tapes save constants, too
+        sizes = live | saved
         counters = self.device.counters
         return DeviceMemory(
             tensors=len(self.tensors),
             buffers=len(sizes),
             bytes=sum(sizes.values()),
-            taped=len(saved.keys() - held.keys()),
+            taped=len(saved.keys() - live.keys()),
             constants=len(self.constants),
             backend=dict(self.device.backend.memory()),
             transfers=counters.transfers_in,
@@ -140,9 +140,9 @@ def _count_saved(counts: Mapping[int, _Count], node: CallNode) -> None:
 
 
 def _values(saved: Iterable[Saved]) -> Iterator[Any]:
-    """Yield (buffer, placement, ...) of what a call has saved, lists flattened."""
-    for item in saved:
-        if isinstance(item, list):
-            yield from _values(item)
-        elif item is not None:
-            yield item
+    """Yield (buffer, placement, ...) of the saved values, with lists flattened."""
+    for value in saved:
+        if isinstance(value, list):
+            yield from _values(value)
+        elif value is not None:
+            yield value

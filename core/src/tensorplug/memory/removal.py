@@ -1,4 +1,4 @@
-"""Taking a backend away without losing what is stored on it."""
+"""Removing a backend without losing its tensors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["remove"]
 
 
 def remove(engine: Engine, name: str) -> list[str]:
-    """Close the devices of backend ``name``, or the one device so called; return their names.
+    """Close the devices of backend ``name``, or the device of that name; return their names.
 
-    Its live tensors, and what a tape has saved, are moved to the host's memory first. They stay
-    readable, and kernels take them as those of any other device.
+    First move the live tensors and the values saved on tapes to host memory. They remain readable,
+    and kernels accept them like those of any other device.
 
     Raises:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
@@ -35,49 +35,47 @@ def remove(engine: Engine, name: str) -> list[str]:
         engine.devices.unlist(device)
         device.forget_plans()
         move = _Move(device, engine.devices.host)
-        move.everything()
+        move.move_all()
         device.retire(REMOVED)
-        move.everything()  # what kernels that were running meanwhile have made
+        move.move_all()  # the results of kernels that were running meanwhile
         engine.devices.finish(device, REMOVED)
         move.report()
     backend_name = split_name(name)[0]
     if not engine.devices.find_open(backend_name):
         engine.devices.unregister(backend_name)
-    return [item.name for item in devices]
+    return [device.name for device in devices]
 
 
 REMOVED = "was removed"
 
 
 class _Move:
-    """Brings what lives on one device to another in the host's memory.
+    """Moves the tensors and saved values of one device to the host.
 
-    Tensors that share a buffer share it afterwards too.
+    Tensors that share a buffer still share it afterwards.
     """
 
     def __init__(self, source: Device, target: Device) -> None:
         self._source = source
         self._target = target
-        self._moved: dict[int, tuple[Any, Any]] = {}  # by identity: old buffer, kept alive; new
+        self._moved: dict[int, tuple[Any, Any]] = {}  # by identity: (old buffer, new buffer)
         self._failures: dict[int, BaseException] = {}
 
-    def everything(self) -> None:
-        """Move all live tensors and saved values; those that cannot be read stay."""
-        for get_object_ in gc.get_objects():
-            kind = type(get_object_)
-            if kind is Tensor:  # variables hold such a one
-                placement = getattr(
-                    get_object_, "_placement", None
-                )  # absent while it is being made
+    def move_all(self) -> None:
+        """Move all live tensors and saved values, except those that cannot be read."""
+        for found in gc.get_objects():
+            kind = type(found)
+            if kind is Tensor:  # also that of a variable
+                placement = getattr(found, "_placement", None)  # absent in a new tensor
                 if placement is not None and placement.device is self._source:
-                    saved = self._saved(get_object_._buffer, placement)
-                    if saved is not None:
-                        get_object_._buffer, get_object_._placement = saved
+                    moved = self._move(found._buffer, placement)
+                    if moved is not None:
+                        found._buffer, found._placement = moved
             elif kind is CallNode:
-                get_object_.replace_saved(self._saved_again)
+                found.replace_saved(self._move_saved)
 
     def report(self) -> None:
-        """Warn of what could not be read back."""
+        """Warn of buffers that could not be read back."""
         if self._failures:
             cause = next(iter(self._failures.values()))
             notices.warn(
@@ -86,20 +84,20 @@ class _Move:
                 BackendWarning,
             )
 
-    def _saved_again(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
-        return self._saved(buffer, placement) if placement.device is self._source else None
+    def _move_saved(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
+        return self._move(buffer, placement) if placement.device is self._source else None
 
-    def _saved(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
+    def _move(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
         if buffer is None or id(buffer) in self._failures:
             return None
         found = self._moved.get(id(buffer))
         if found is None:
             try:
                 array = self._source.backend.to_host(buffer)
-            except Exception as error:  # noqa: BLE001  # reported; the rest can still be saved
+            except Exception as error:  # noqa: BLE001  # reported; move the others
                 self._failures[id(buffer)] = error
                 return None
             # An array that owns its elements outlives the backend; a view might not.
-            own = array if array.flags.owndata else np.array(array)
-            found = self._moved[id(buffer)] = (buffer, own)
+            copy = array if array.flags.owndata else np.array(array)
+            found = self._moved[id(buffer)] = (buffer, copy)
         return found[1], self._target.placement(placement.type)

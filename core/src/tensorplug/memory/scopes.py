@@ -1,7 +1,7 @@
-"""Freeing tensors early, and seeing what is held.
+"""Freeing tensors early, and counting the memory in use.
 
-Nothing here is needed for correctness: a buffer is freed when its last tensor dies. ``tidy``
-frees at the end of a scope what Python would keep a little longer.
+Correctness does not need this: a buffer is freed with its last tensor. ``tidy`` frees the
+tensors of a scope at its end, which Python might keep longer.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ __all__ = ["DeviceMemory", "Memory", "dispose", "keep", "memory", "tidy"]
 
 
 class Scope:
-    """The tensors made while a ``tidy`` was the innermost one.
+    """The tensors created while a ``tidy`` was the innermost one.
 
-    Threads and tasks that were started inside share it. One that outlives it, or a generator
-    that was left half way, goes on in its context; what these make is then the business of the
-    nearest scope around that is still open.
+    Threads and tasks started inside share it. If one outlives it, or a generator is suspended
+    inside, the nearest enclosing scope that is still open adopts the tensors they create.
     """
 
     def __init__(self, parent: Scope | None) -> None:
@@ -37,14 +36,14 @@ class Scope:
         self._members: dict[int, weakref.ref[Tensor]] = {}
 
     def nearest_open(self) -> Scope | None:
-        """Return this scope, or if it is closed the nearest one around that is not."""
+        """Return this scope, or if it is closed the nearest enclosing open one."""
         scope: Scope | None = self
         while scope is not None and scope.closed:
             scope = scope.parent
         return scope
 
     def adopt(self, tensor: Tensor) -> None:
-        """Make ``tensor`` end with this scope."""
+        """Dispose of ``tensor`` at the end of this scope."""
         if not self.closed:
             self._members[id(tensor)] = weakref.ref(tensor)
             return
@@ -55,16 +54,16 @@ class Scope:
     def release(self, tensor: Tensor) -> bool:
         """Let ``tensor`` outlive this scope; return whether it belonged to it."""
         member = self._members.get(id(tensor))
-        # An id may have been used again; the reference tells.
+        # The id may belong to another tensor by now; the reference does not.
         if member is None or member() is not tensor:
             return False
         del self._members[id(tensor)]
         return True
 
     def close(self) -> None:
-        """Dispose of what still belongs to this scope."""
+        """Dispose of the tensors that belong to this scope."""
         self.closed = True
-        for member in list(self._members.values()):  # another thread may just be adding one
+        for member in list(self._members.values()):  # another thread may add one
             tensor = member()
             if tensor is not None:
                 tensor.dispose()
@@ -86,17 +85,16 @@ class _Tidy:
 
     def __exit__(self, *error: object) -> None:
         try:
-            # The context stays where it was entered, if that is another context: an event loop
-            # or the garbage collector may close a generator that was left half way. A context
-            # whose scope is closed does no harm.
+            # An event loop or the garbage collector may close a suspended generator in another
+            # context, which cannot be left here. A context with a closed scope does no harm.
             with suppress(ValueError):
                 self._entered.leave()
-            _pass_over_closed()
+            _leave_closed_scopes()
         finally:
             self._scope.close()
 
     def hand_over(self, result: Any) -> None:
-        """Give the tensors of ``result`` to the scope around this one."""
+        """Give the tensors of ``result`` to the enclosing scope."""
         found = leaves(result)
         for leaf in found:
             _check_finished(leaf)
@@ -105,84 +103,83 @@ class _Tidy:
                 self._scope.parent.adopt(leaf)
 
 
-def _pass_over_closed() -> None:
-    """Leave a context whose scope was closed while it was not on top, as a generator's may be."""
+def _leave_closed_scopes() -> None:
+    """Leave a context whose scope was closed while another was on top, as with generators."""
     context = current_context()
     if context.scope is not None and context.scope.closed:
         use_context(context.replace(scope=context.scope.nearest_open())).__enter__()
 
 
 def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Any:
-    """Free at the end what was made in between, except the result.
+    """Free the tensors that a function or block creates, except its result.
 
-    ``tidy(f, *args)`` returns ``f(*args)``; the tensors in it (in nested dicts, lists, tuples,
-    named tuples and dataclasses, which may hold themselves) live on, and so do those given to
-    ``keep``. They stay readable also where they share memory with what is freed. ``with
-    tidy():`` frees all that was not given to ``keep``. An exception inside frees everything
-    made. Variables are never freed, nor is what was made before.
+    ``tidy(f, *args)`` returns ``f(*args)``. It does not free the tensors in the result (in nested
+    dicts, lists, tuples, named tuples and dataclasses, which may contain themselves) and those
+    passed to ``keep``, even if they share memory with freed ones. ``with tidy():`` frees all
+    tensors not passed to ``keep``. An exception inside frees all new tensors. Variables and older
+    tensors are never freed.
 
-    In ``async`` code use ``with tidy():``, also around ``await``: each task has scopes of its
-    own, but a task that is started inside shares that scope, and what it made is freed with it.
-    A generator shares scopes with whoever asks it for values, so do not ``yield`` inside.
+    In ``async`` code use ``with tidy():``, also around ``await``: each task has its own scopes,
+    but a task started inside shares that scope, which frees its tensors. A generator shares
+    scopes with its consumer, so do not ``yield`` inside.
 
     Raises:
-        ArgumentError: ``function`` is no function, or one that only starts its work: a
-            coroutine or generator function. Or the result holds what is not finished: a
-            coroutine, another awaitable, a generator.
-        RuntimeError: when one scope is entered again before it was left.
+        ArgumentError: ``function`` is not a function, or is a coroutine or generator function;
+            or the result contains a coroutine, another awaitable or a generator.
+        RuntimeError: a scope is entered again before it was left.
 
     """
     scope = _Tidy()
     if function is None:
         return scope
     if not callable(function):
-        raise ArgumentError(f"tidy: needs a function, got {type(function).__name__}")
-    _check_does_its_work(function)
+        raise ArgumentError(f"tidy: function must be callable, got {type(function).__name__}")
+    _check_synchronous(function)
     with scope:
         result = function(*args, **kwargs)
         scope.hand_over(result)
     return result
 
 
-def _check_does_its_work(function: Callable[..., Any]) -> None:
+def _check_synchronous(function: Callable[..., Any]) -> None:
     name = repr(getattr(function, "__name__", function))
     if inspect.iscoroutinefunction(function):
         raise ArgumentError(
-            f"tidy: {name} is a coroutine function, of which nothing has run when tidy ends; "
-            f"write `with tidy(): await ...`, and keep(...) what is to live on"
+            f"tidy: {name} is a coroutine function, whose body runs after tidy has ended; "
+            f"write `with tidy(): await ...`, and pass its results to keep(...)"
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ArgumentError(
-            f"tidy: {name} is a generator function, of which nothing has run when tidy ends; "
-            "give tidy a function that returns a list of what it yields"
+            f"tidy: {name} is a generator function, whose body runs after tidy has ended; "
+            "pass a function that returns a list instead"
         )
 
 
 def _check_finished(leaf: object) -> None:
     if inspect.isgenerator(leaf) or inspect.isasyncgen(leaf):
-        todo = "return a list of what it yields"
+        advice = "return a list instead"
     elif inspect.isawaitable(leaf):
-        todo = "write `with tidy(): await ...`, and keep(...) what is to live on"
+        advice = "write `with tidy(): await ...`, and pass its results to keep(...)"
     else:
         return
     if inspect.iscoroutine(leaf):
-        leaf.close()  # nobody else will, and Python would warn of that
+        leaf.close()  # else Python would warn that it was never awaited
     raise ArgumentError(
-        f"tidy: the result holds an unfinished {type(leaf).__name__}, which goes on after tidy "
-        f"has freed what it needs; {todo}"
+        f"tidy: the result contains an unfinished {type(leaf).__name__}, which needs tensors that "
+        f"tidy frees; {advice}"
     )
 
 
 def keep(tensor: Tensor) -> Tensor:
-    """Let ``tensor`` outlive every ``tidy`` around this call; return it.
+    """Let ``tensor`` outlive every enclosing ``tidy``; return it.
 
     Raises:
-        ArgumentError: when it is no tensor.
-        DisposedError, BackendClosedError: when its data is gone.
+        ArgumentError: it is not a tensor.
+        DisposedError, BackendClosedError: it was disposed, or its backend was closed.
 
     """
     if not isinstance(tensor, Tensor):
-        raise ArgumentError(f"keep: needs a tensor, got {type(tensor).__name__}")
+        raise ArgumentError(f"keep: tensor must be a Tensor, got {type(tensor).__name__}")
     try:
         tensor._live()
     except (DisposedError, BackendClosedError) as error:
@@ -197,8 +194,7 @@ def keep(tensor: Tensor) -> Tensor:
 def dispose(tree: Any) -> None:
     """Dispose of every tensor in nested dicts, lists, tuples and dataclasses.
 
-    Those that were disposed before are passed over. Tensors elsewhere that share memory with
-    one of these keep it.
+    Disposed tensors are skipped. Other tensors that share the memory keep it.
     """
     for leaf in leaves(tree):
         if isinstance(leaf, Tensor):

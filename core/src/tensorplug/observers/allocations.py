@@ -1,9 +1,8 @@
-"""Memory that comes into being while somebody counts, for as long as anybody holds it.
+"""Counting the memory allocated during a profile, as long as it is in use.
 
-Each piece is counted once, however many buffers share it, and until the last buffer dies: when
-the last tensor and the tape have let go of it. Nothing is looked through; buffers tell by weak
-references when they die. Of a backend whose buffers cannot be referred to weakly, the tensors
-are watched instead, and what only the tape still holds counts as freed.
+Each allocation is counted once, even if several buffers share it, until its last buffer is freed.
+Weak references to buffers report that. If buffers of a backend do not support weak references,
+tensors are watched instead, and memory that only the tape holds counts as freed.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Allocations"]
 
-Key = tuple[int, "Hashable"]  # device by identity, and what names the memory there
+Key = tuple[int, "Hashable"]  # the device by identity, and the backend's key of the memory
 
 
 class _Piece:
-    """One piece of memory: its bytes, its number in order, and who holds it, by identity."""
+    """One allocation: its bytes, its number in order, and its buffers by identity."""
 
     __slots__ = ("holders", "number", "size")
 
@@ -37,9 +36,9 @@ class _Piece:
 
 
 class Allocations:
-    """The pieces of memory that were counted and are still held.
+    """The counted allocations that are still in use.
 
-    ``bytes`` are those held now, ``peak`` the most there were at a time.
+    ``bytes`` are those in use now, ``peak`` the maximum so far.
     """
 
     def __init__(self) -> None:
@@ -48,39 +47,41 @@ class Allocations:
         self._pieces: dict[Key, _Piece] = {}
         self._numbers = itertools.count(1)
         self._last = 0
-        # Filled while a buffer dies, at any moment and in any thread; emptied under the lock.
+        # Filled when a buffer is freed, in any thread; emptied under the lock.
         self._dead: deque[tuple[Key, int]] = deque()
         self._watched: dict[int, tuple[Key, ref[Tensor]]] = {}  # tensors instead of buffers
         self._lock = Lock()
 
     @property
     def bytes(self) -> int:
-        """How many bytes are held now."""
+        """The bytes in use now."""
         with self._lock:
-            self._settle()
+            self._remove_dead()
             return self._bytes
 
     def mark(self) -> int:
-        """Return a number that tells older pieces from those counted afterwards."""
+        """Return the number of the last allocation counted so far."""
         return self._last
 
-    def count(self, made: Iterable[Tensor], given: Iterable[Tensor] = (), since: int = 0) -> int:
-        """Count the memory under ``made``, but for what lies under ``given``.
+    def count(
+        self, outputs: Iterable[Tensor], inputs: Iterable[Tensor] = (), since: int = 0
+    ) -> int:
+        """Count the memory of ``outputs``, except for memory of ``inputs``.
 
-        Returns the bytes of what was counted after the mark ``since``, by this call or before.
+        Returns the bytes of the outputs' allocations that were counted after the mark ``since``.
         """
         with self._lock:
-            self._settle()
-            old = {key for key, _, _ in map(_allocation, given)}
+            self._remove_dead()
+            old = {key for key, _, _ in map(_allocation, inputs)}
             fresh: dict[Key, int] = {}
-            for tensor in made:
+            for tensor in outputs:
                 key, buffer, size = _allocation(tensor)
                 if buffer is None:
                     continue
                 piece = self._pieces.get(key)
                 if piece is None:
                     if key in old:
-                        continue  # memory from before, of which this is a view
+                        continue  # a view of an input
                     self._last = next(self._numbers)
                     piece = self._pieces[key] = _Piece(size, self._last)
                     self._bytes += size
@@ -91,13 +92,13 @@ class Allocations:
             return sum(fresh.values())
 
     def holds(self, tensor: Tensor) -> bool:
-        """Return whether the memory under a tensor was counted; False if it is disposed."""
+        """Return whether the memory of a tensor was counted; False if it is disposed."""
         with self._lock:
-            self._settle()
+            self._remove_dead()
             return _allocation(tensor)[0] in self._pieces
 
     def _hold(self, key: Key, piece: _Piece, tensor: Tensor, buffer: Any) -> None:
-        # An identity may be used again, but only after the buffer that had it was taken out.
+        # An identity is reused only after its old buffer was removed.
         dead = self._dead
         if id(buffer) in piece.holders or id(tensor) in piece.holders:
             return
@@ -110,8 +111,8 @@ class Allocations:
             piece.holders[other] = watched
             self._watched[other] = (key, watched)
 
-    def _settle(self) -> None:
-        """Take out what has died. It died before its memory could be given to another."""
+    def _remove_dead(self) -> None:
+        """Remove freed buffers, before their memory is counted for others."""
         for holder, (key, reference) in list(self._watched.items()):
             tensor = reference()
             if tensor is not None and tensor.is_disposed:
@@ -127,7 +128,7 @@ class Allocations:
 
 
 def _allocation(tensor: Tensor) -> tuple[Key, Any, int]:
-    """Return what names a tensor's memory, its buffer and the bytes; no buffer if it is gone."""
+    """Return the key, the buffer and the bytes of a tensor's memory; no buffer if it is gone."""
     placement: Any = tensor._placement
     device, buffer = placement.device, tensor._buffer
     # Another thread may dispose of the tensor at any moment.

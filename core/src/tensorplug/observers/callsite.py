@@ -1,8 +1,8 @@
-"""Which line of the user's program a kernel call comes from.
+"""Finding the line of the user's program from which a kernel call comes.
 
-Between that line and the kernel stand ops, operators and the engine, and sometimes the ops,
-gradient rules and decompositions of plugins. What is left out is told by the name of the module
-in which a function was written, so that code from a notebook, a prompt or ``exec`` is found too.
+The call stack between that line and the kernel contains ops and the engine, and sometimes ops,
+gradient rules and decompositions of plugins. Their stack frames are recognized by module names,
+so that user code in a notebook, a prompt or ``exec`` is found, too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _ENGINE: Final = f"{_CORE}.engine.engine"
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A line of Python. It holds text and numbers only, so it keeps nothing alive.
+    """A line of Python, as text and numbers, which keep no stack frame alive.
 
-    ``file`` is as the interpreter knows it, ``<string>`` or a notebook's cell among them.
+    ``file`` is the interpreter's name, which may be ``<string>`` or a notebook's cell.
     """
 
     file: str
@@ -38,7 +38,7 @@ class CallSite:
 
     @property
     def source(self) -> str:
-        """The line's text without indentation; empty where it cannot be found."""
+        """The line's text without indentation; empty if it cannot be found."""
         return linecache.getline(self.file, self.line).strip()
 
     def describe(self) -> str:
@@ -48,7 +48,7 @@ class CallSite:
 
     @property
     def short(self) -> str:
-        """The name of the file, without its folder, and the line: ``train.py:12``."""
+        """The file name without its folder, and the line: ``train.py:12``."""
         return f"{Path(self.file).name}:{self.line}"
 
     def __str__(self) -> str:
@@ -58,13 +58,13 @@ class CallSite:
 def find() -> CallSite | None:
     """Return the innermost line outside this package and those of installed plugins.
 
-    Inside an observer, wherever that was written, it is the line that called the kernel. Where
-    only plugins are outside this package, as when a plugin runs its own example, it is the
-    innermost of theirs. None where a thread runs our own code alone.
+    Inside an observer it is the line that called the kernel. If only plugins are outside this
+    package, as when a plugin runs its own example, it is their innermost line. None if a thread
+    runs only code of this package.
     """
     plugins = _plugins()
     of_plugin: FrameType | None = None
-    frame = _asked_from()
+    frame = _start_frame()
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if not _within(module, (_CORE,)):
@@ -75,8 +75,8 @@ def find() -> CallSite | None:
     return of_plugin and _site(of_plugin)
 
 
-def _asked_from() -> FrameType | None:
-    """Return the engine's innermost frame, inside of which are observers; ours without any."""
+def _start_frame() -> FrameType | None:
+    """Return the engine's innermost stack frame, which excludes observers; else the caller's."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") != _ENGINE:
         frame = frame.f_back
@@ -84,23 +84,23 @@ def _asked_from() -> FrameType | None:
 
 
 def _within(module: object, packages: Sequence[str]) -> bool:
-    """Return whether a module, if it has a name at all, is in one of ``packages``."""
+    """Return whether a module is in one of ``packages``; False if it has no name."""
     return isinstance(module, str) and any(
         module == package or module.startswith(f"{package}.") for package in packages
     )
 
 
 def _plugins() -> Sequence[str]:
-    """Return the packages of the plugins from which the engine in use has taken something."""
+    """Return the packages of the plugins that the current engine uses."""
     engine: Any = current_context().engine
     source = None if engine is None else engine.devices.source
-    packages = getattr(source, "packages", None)  # a source of a test's own has none
+    packages = getattr(source, "packages", None)  # absent in sources of tests
     return () if packages is None else packages()
 
 
 def _site(frame: FrameType) -> CallSite:
     code = frame.f_code
-    # So that the text is found where a loader has it, as in a zip file; nothing is read yet.
+    # Lets `source` read the text from a loader, as for a zip file; reads nothing yet.
     linecache.lazycache(code.co_filename, frame.f_globals)
     return CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
 
@@ -109,5 +109,5 @@ def _shortened(file: str) -> str:
     """Return a path relative to the working directory, if it leads there."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, no path at all, or the directory is gone
+    except (ValueError, OSError):  # outside of it, not a path, or the directory is gone
         return file

@@ -1,4 +1,4 @@
-"""Debug mode: checks around every kernel call, each of which raises at the call that fails it."""
+"""Debug mode: checks around every kernel call, which raise at the call that fails."""
 
 from __future__ import annotations
 
@@ -32,33 +32,31 @@ def debug(
 ) -> Any:
     """Check every kernel call, and raise at the first one that goes wrong.
 
-    ``with debug():`` checks what this thread or task does inside the block; ``debug(f, *args)``
-    returns ``f(*args)``. Other threads are not watched; ``TENSORPLUG_DEBUG=1`` watches the
-    whole process. It is slow: results are read back to the host, which waits for the device.
+    ``with debug():`` checks the calls of this thread or task inside the block; ``debug(f, *args)``
+    returns ``f(*args)``. ``TENSORPLUG_DEBUG=1`` checks the whole process. It is slow: results are
+    read back to the host, which waits for the device.
 
     Args:
-        function: what to call, with ``args`` and the remaining ``kwargs``.
+        function: is called with ``args`` and the remaining ``kwargs``.
         args: its arguments.
-        nan: no call may make a NaN where no input has one, and no data given may hold one.
-        inf: no call may make an infinity where all inputs are finite. Data and numbers given,
-            ``fill`` values among them, may be infinite: masks are.
-        leaks: no kernel may leave memory behind that it does not return, nor free what is not
-            its own.
-        verify: what comes out must have the dtype and shape that the spec infers, at every
-            call; without this, only the first call of each plan is compared.
+        nan: a result may contain a NaN only if an input does; data from the caller may not.
+        inf: a result may contain an infinity only if an input is not finite. Data and numbers from
+            the caller, including ``fill`` values, may be infinite, as in masks.
+        leaks: a kernel must not keep memory that it does not return, or free memory of others.
+        verify: outputs must have the dtypes and shapes that the spec infers in every call;
+            without this, only the first call of each plan is checked.
         kwargs: the function's keyword arguments.
 
-    What happens inside a decomposition or a gradient rule may pass through infinity on its way
-    to a finite result, so only what they return must be in order. docs/debugging.md shows the
-    messages.
+    Intermediates of a decomposition or a gradient rule may be infinite, so only their results are
+    checked. docs/debugging.md shows the messages.
 
     Raises:
-        NonFiniteError: by ``nan`` and ``inf``: naming the kernel, what is known of its inputs'
-            values and the line of Python; in a backward pass also the line that was recorded.
+        NonFiniteError: by ``nan`` and ``inf``: the message has the kernel, a summary of its
+            inputs and the line of Python; in a backward pass also the recorded line.
         LeakError: by ``leaks``.
         KernelOutputError: by ``verify``.
-        ArgumentError: ``function`` is no function, or a coroutine function.
-        RuntimeError: one object is entered twice at a time.
+        ArgumentError: ``function`` is not a function, or is a coroutine function.
+        RuntimeError: an object is entered again before it was left.
 
     """
     chosen: dict[Check, bool] = {"nan": nan, "inf": inf, "leaks": leaks, "verify": verify}
@@ -90,9 +88,9 @@ class _Debug:
 
 
 def checks(names: Collection[Check]) -> list[Observer]:
-    """Return the observers that make the checks of these names, the first one outermost.
+    """Return the observers for the checks of these names, the first one outermost.
 
-    Before a check looks at a result, the spec and then the leaks have been looked at.
+    So the spec of a result is checked first, then leaks, then its values.
     """
     found: list[Observer] = []
     if "nan" in names or "inf" in names:
@@ -105,15 +103,15 @@ def checks(names: Collection[Check]) -> list[Observer]:
 
 
 class SpecCheck:
-    """Compares the result of every call with its spec, not only that of a plan's first."""
+    """Checks the outputs of every call against its spec, not only those of a plan's first."""
 
     def around(
         self, plan: Plan, _inputs: Sequence[Any], run: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """Run and compare.
+        """Run and check.
 
         Raises:
-            KernelOutputError: naming kernel, owner, output, what came and what should have.
+            KernelOutputError: an output does not have the type that the spec infers.
 
         """
         outputs = run()
@@ -121,4 +119,4 @@ class SpecCheck:
         return outputs
 
     def uploaded(self, tensor: Tensor) -> None:
-        """Let it pass: an upload has no spec."""
+        """Do nothing: an upload has no spec."""

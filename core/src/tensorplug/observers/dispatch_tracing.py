@@ -1,4 +1,4 @@
-"""What a program asks of kernels, call by call, and how each call is answered."""
+"""Tracing kernel calls and how each of them is resolved."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["DispatchTrace", "TracedCall", "trace_dispatch"]
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """One call that was traced.
+    """One traced call.
 
-    ``call`` is it as text, with types and attributes. ``how`` is native, decomposed or
-    fallback; or promoted: then the casts to a common dtype follow, and the call with what they
-    gave. ``owner`` is the distribution whose code runs, ``device`` where it was asked for.
-    ``depth`` counts the calls of which it is part. ``site`` is the line of Python. ``raised``
-    is what it raised, if it did.
+    ``call`` is its text, with types and attributes. ``how`` is native, decomposed, fallback or
+    promoted; after a promoted call follow the casts to a common dtype, and the call with their
+    results. ``owner`` is the distribution whose code runs, ``device`` that of the context.
+    ``depth`` counts the enclosing calls. ``site`` is the line of Python. ``raised`` is the text
+    of the error, if any.
     """
 
     name: str
@@ -44,16 +44,16 @@ class TracedCall:
 
 
 class _Depth(threading.local):
-    """How many traced calls this thread is inside of, and the line of the outermost."""
+    """The number of traced calls that enclose the current one in this thread, and their line."""
 
     calls = 0
     site: CallSite | None = None
 
 
 class DispatchTrace:
-    """The calls of a traced block, in the order in which they began.
+    """The calls of a traced block, in the order of their start.
 
-    ``calls`` are the records; ``str()`` gives a line for each, indented by depth.
+    ``calls`` are the records; ``str()`` returns one line per call, indented by depth.
     """
 
     def __init__(self, file: TextIO | None) -> None:
@@ -87,13 +87,13 @@ class DispatchTrace:
     def promoting(
         self, promotion: Promotion, inputs: Sequence[Any], run: Callable[[], Any]
     ) -> Any:
-        """Write a line; the casts and the call itself come below."""
+        """Write a line; the casts and the call itself follow it."""
         call = promotion.spec.describe(types_of(inputs))
         line = f"{call}  promoted to {promotion.dtype}"
         return self._traced(line, run, promotion.spec.name, call, {}, "promoted", "", "")
 
     def uploaded(self, tensor: Tensor) -> None:
-        """Let it pass: an upload is no call."""
+        """Do nothing: an upload is not a call."""
 
     def _traced(self, line: str, run: Callable[[], Any], *what: Any) -> Any:
         depth = self._depth
@@ -123,22 +123,22 @@ class DispatchTrace:
 
 
 def trace_dispatch(file: TextIO | None = None) -> DispatchTrace:
-    """Write down every kernel call of a ``with`` block, and how it is answered.
+    """Trace every kernel call of a ``with`` block in this thread or task.
 
-    One line per call: kernel, types, attributes and outputs; whether it runs natively, by
-    decomposition or by fallback, whose code runs and on which device; the line of Python. What
-    a decomposition or a fallback calls stands below it, indented, and so do the casts of a call
-    with mixed dtypes. Calls of this thread or task are seen, not those of other threads.
+    There is one line per call: kernel, types, attributes and outputs; whether it runs natively,
+    by decomposition or by fallback; the owner of the code and the device; the line of Python.
+    The calls of a decomposition or a fallback follow it, indented, and so do the casts of a call
+    with mixed dtypes.
 
     Args:
-        file: a text file to which each line is written, and flushed, before the kernel runs:
-            of a program that hangs or dies in a kernel, the last line names it.
+        file: a text file to which each line is written, and flushed, before the kernel runs: if
+            a program hangs or crashes in a kernel, the last line names it.
 
     Returns:
-        A context manager that gives a ``DispatchTrace``: ``calls``, and ``str()`` for reading.
+        A context manager that returns a ``DispatchTrace``, with ``calls`` and ``str()``.
 
     Raises, when entered:
-        RuntimeError: this object is entered already, here or in another thread.
+        RuntimeError: this object has been entered already, here or in another thread.
 
     """
     return DispatchTrace(file)
