@@ -65,8 +65,12 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.ops import contraction_order, error_function
-from tensorplug.ops.arrangement import lined_up
-from tensorplug.ops.blocks import cells_first, cut, depth_moves
+from tensorplug.ops.arrangement import match_ranks
+from tensorplug.ops.blocks import (
+    cells_first_permutation,
+    plan_depth_rearrangement,
+    split_spatial_axes,
+)
 from tensorplug.ops.image import fill_modes
 from tensorplug.ops.image.pixels import CHANNELS as PIXEL_CHANNELS
 from tensorplug.ops.image.pixels import OPAQUE as PIXEL_OPAQUE
@@ -84,7 +88,7 @@ from tensorplug.ops.nn.convolution.dilated_pooling import pool_geometry as dilat
 from tensorplug.ops.nn.convolution.morphology import windows_of as dilation_windows
 from tensorplug.ops.nn.convolution.pooling import geometry as pooling_windows
 from tensorplug.ops.nn.convolution.volumes import FAMILY as CONVOLUTION_3D
-from tensorplug.ops.nn.fused import aligned as channel_aligned
+from tensorplug.ops.nn.fused import channel_broadcast_shape
 from tensorplug.ops.nn.gaussian_error import CUBIC as GELU_CUBIC
 from tensorplug.ops.nn.gaussian_error import REACH as GELU_REACH
 from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
@@ -144,14 +148,12 @@ __all__ = [
     "attributes",
     "bilinear_taps",
     "box_muller",
-    "cells_first",
+    "cells_first_permutation",
     "chained",
-    "channel_aligned",
+    "channel_broadcast_shape",
     "channel_axis",
     "contraction_order",
     "convolution_windows",
-    "cut",
-    "depth_moves",
     "dilated_pooling_windows",
     "dilation_windows",
     "dispatch",
@@ -163,10 +165,11 @@ __all__ = [
     "host_functions",
     "inference",
     "key_halves",
-    "lined_up",
+    "match_ranks",
     "nearest_pixels",
     "philox",
     "pixel_levels",
+    "plan_depth_rearrangement",
     "pooling_windows",
     "rotation_sources",
     "scatter_depth",
@@ -174,6 +177,7 @@ __all__ = [
     "shapes",
     "spatial_axes",
     "specs",
+    "split_spatial_axes",
     "tables_of",
     "tree",
     "warn",

@@ -23,7 +23,7 @@ decompositions = DecompositionTable()
 def tile(x: Tensor, *, reps: tuple[int, ...], out: TensorType) -> Tensor:
     thin: list[int] = []
     wide: list[int] = []
-    for size, count in zip(*ops.lined_up(x.shape, reps), strict=True):
+    for size, count in zip(*ops.match_ranks(x.shape, reps), strict=True):
         if count != 1:  # new axes for the copies
             thin.append(1)
             wide.append(count)

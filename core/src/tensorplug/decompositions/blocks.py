@@ -21,7 +21,7 @@ def batch_to_space_nd(
     x: Tensor, *, block_shape: tuple[int, ...], crops: ops.Pairs, out: TensorType
 ) -> Tensor:
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
-    order = ops.cells_first(x.ndim, len(block_shape))
+    order = ops.cells_first_permutation(x.ndim, len(block_shape))
     back = [order.index(axis) for axis in range(len(order))]
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = (out.shape[0], *sizes, *out.shape[1 + len(sizes) :])
@@ -35,17 +35,18 @@ def space_to_batch_nd(
 ) -> Tensor:
     rest = [(0, 0)] * (x.ndim - 1 - len(paddings))
     padded = pad(x, [(0, 0), *paddings, *rest])
-    cells = reshape(padded, ops.cut(padded.shape, block_shape))
-    return reshape(permute_dims(cells, ops.cells_first(x.ndim, len(block_shape))), out.shape)
+    cells = reshape(padded, ops.split_spatial_axes(padded.shape, block_shape))
+    order = ops.cells_first_permutation(x.ndim, len(block_shape))
+    return reshape(permute_dims(cells, order), out.shape)
 
 
 @decompositions.of(ops.DEPTH_TO_SPACE)
 def depth_to_space(x: Tensor, *, block_size: int, data_format: str, out: TensorType) -> Tensor:
-    apart, order = ops.depth_moves(x.type, block_size, data_format, into_depth=False)
+    apart, order = ops.plan_depth_rearrangement(x.type, block_size, data_format, into_depth=False)
     return reshape(permute_dims(reshape(x, apart), order), out.shape)
 
 
 @decompositions.of(ops.SPACE_TO_DEPTH)
 def space_to_depth(x: Tensor, *, block_size: int, data_format: str, out: TensorType) -> Tensor:
-    apart, order = ops.depth_moves(x.type, block_size, data_format, into_depth=True)
+    apart, order = ops.plan_depth_rearrangement(x.type, block_size, data_format, into_depth=True)
     return reshape(permute_dims(reshape(x, apart), order), out.shape)

@@ -19,7 +19,7 @@ gradients = GradientTable()
 
 @gradients.wrt(ops.TILE, "x")
 def tile(dy: Tensor, x_type: TensorType, reps: tuple[int, ...]) -> Tensor:
-    sizes, counts = ops.lined_up(x_type.shape, reps)
+    sizes, counts = ops.match_ranks(x_type.shape, reps)
     parts = [size for pair in zip(counts, sizes, strict=True) for size in pair]
     copies = list(range(0, len(parts), 2))
     return reshape(sum_(reshape(dy, parts), axis=copies), x_type.shape)

@@ -80,7 +80,7 @@ class _Call(NamedTuple):
     def restored(self, dy: Tensor, x_type: TensorType) -> Tensor:
         """Return the cotangent of a bias, or slopes, that were aligned with the channels."""
         data_format = self.attributes.get("data_format")
-        if ops.aligned(x_type.shape, dy.ndim, data_format) == x_type.shape:
+        if ops.channel_broadcast_shape(x_type.shape, dy.ndim, data_format) == x_type.shape:
             return dy  # the tape sums it
         kept = channel_axis(str(data_format))
         return sum_(dy, axis=tuple(at for at in range(dy.ndim) if at != kept))

@@ -27,7 +27,7 @@ __all__ = ["flip", "mirror_pad", "moveaxis", "repeat", "roll", "tile"]
 Pairs = tuple[tuple[int, int], ...]
 
 
-def lined_up(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
+def match_ranks(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
     """Return a shape and repetitions of equal length, padded with ones in front."""
     rank = max(len(shape), len(reps))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(reps)) + reps
@@ -36,7 +36,7 @@ def lined_up(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...
 def _infer_tile(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
     if any(count < 0 for count in reps):
         raise ShapeError(f"reps must not be negative, got {list(reps)}")
-    sizes, counts = lined_up(x.shape, reps)
+    sizes, counts = match_ranks(x.shape, reps)
     return TensorType(x.dtype, tuple(n * count for n, count in zip(sizes, counts, strict=True)))
 
 

@@ -98,15 +98,18 @@ SPACE_TO_BATCH_ND = KernelSpec(
 )
 
 
-def cut(shape: Shape, block_shape: tuple[int, ...]) -> Shape:
+def split_spatial_axes(shape: Shape, block_shape: tuple[int, ...]) -> Shape:
     """Return the shape with each spatial axis split into blocks and cells."""
     spatial = zip(shape[1:], block_shape, strict=False)
     pairs = [part for size, block in spatial for part in (size // block, block)]
     return (shape[0], *pairs, *shape[1 + len(block_shape) :])
 
 
-def cells_first(rank: int, block_rank: int) -> tuple[int, ...]:
-    """Return the permutation of the axes of ``cut`` that puts the cells of a block first."""
+def cells_first_permutation(rank: int, block_rank: int) -> tuple[int, ...]:
+    """Return the permutation that puts the cells of a block first.
+
+    It applies to the axes of ``split_spatial_axes``.
+    """
     cells = range(2, 2 * block_rank + 1, 2)
     blocks = range(1, 2 * block_rank, 2)
     return (*cells, 0, *blocks, *range(2 * block_rank + 1, rank + block_rank))
@@ -154,12 +157,12 @@ DEPTH_TO_SPACE = KernelSpec("DepthToSpace", ("x",), _infer_depth_to_space, attri
 SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _infer_space_to_depth, attributes=_IN_BLOCKS)
 
 
-def depth_moves(
+def plan_depth_rearrangement(
     x: TensorType, block_size: int, data_format: str, *, into_depth: bool
 ) -> tuple[Shape, tuple[int, ...]]:
     """Return the shape with each block on its own axes, and the permutation to apply.
 
-    The channels of an image are those of each place in the block, in row-major order.
+    The channels of a pixel hold the places of its block one after another, in row-major order.
     """
     n, height, width, channels = _unpack_shape(x, data_format)
     b = block_size

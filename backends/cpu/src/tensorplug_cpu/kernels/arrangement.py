@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, lined_up, specs
+from tensorplug.plugin import KernelTable, TensorType, match_ranks, specs
 from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ kernels = KernelTable()
 @kernels.prepare(specs.TILE)
 def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     """Repeat from the last axis to the first, so that the later copies are of longer rows."""
-    sizes, counts = lined_up(x.shape, reps)
+    sizes, counts = match_ranks(x.shape, reps)
     shape = out.shape
     if out.size == 0:
         return lambda x: np.zeros(shape, x.dtype)

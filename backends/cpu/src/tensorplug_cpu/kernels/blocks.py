@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, cells_first, cut, depth_moves, specs
+from tensorplug.plugin import (
+    KernelTable,
+    TensorType,
+    cells_first_permutation,
+    plan_depth_rearrangement,
+    specs,
+    split_spatial_axes,
+)
 from tensorplug_cpu.floating_point import without_warnings
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ def batch_to_space_nd(
 ) -> Call:
     """Move the elements of each block together; the crop is a view."""
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
-    order = cells_first(x.rank, len(block_shape))
+    order = cells_first_permutation(x.rank, len(block_shape))
     back = [order.index(axis) for axis in range(len(order))]
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = (out.shape[0], *sizes, *out.shape[1 + len(sizes) :])
@@ -47,7 +54,8 @@ def space_to_batch_nd(
     whole = (x.shape[0], *sizes, *x.shape[1 + len(sizes) :])
     inside = zip(paddings, x.shape[1:], strict=False)
     key: Any = (slice(None), *(slice(before, before + size) for (before, _), size in inside))
-    cells, order = cut(whole, block_shape), cells_first(x.rank, len(block_shape))
+    cells = split_spatial_axes(whole, block_shape)
+    order = cells_first_permutation(x.rank, len(block_shape))
     shape, dtype, plain = out.shape, out.dtype.numpy, whole == x.shape
 
     def run(x: Array) -> Array:
@@ -63,7 +71,7 @@ def space_to_batch_nd(
 @kernels.prepare(specs.DEPTH_TO_SPACE)
 def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Move the places in a block beside rows and columns."""
-    apart, order = depth_moves(x, block_size, data_format, into_depth=False)
+    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
     shape = out.shape
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))
 
@@ -71,6 +79,6 @@ def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: Ten
 @kernels.prepare(specs.SPACE_TO_DEPTH)
 def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Move the places in a block before the channels."""
-    apart, order = depth_moves(x, block_size, data_format, into_depth=True)
+    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)
     shape = out.shape
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))

@@ -10,7 +10,7 @@ from tensorplug.plugin import (
     KernelSpec,
     KernelTable,
     TensorType,
-    channel_aligned,
+    channel_broadcast_shape,
     convolution_windows,
     specs,
 )
@@ -83,7 +83,7 @@ def _ending(
     data_format = attributes.get("data_format")
     activation, alpha = attributes["activation"], attributes["leakyrelu_alpha"]
     shapes = [
-        channel_aligned(type_.shape, out.rank, data_format) if type_ else ()
+        channel_broadcast_shape(type_.shape, out.rank, data_format) if type_ else ()
         for type_ in (bias, weights)
     ]
     work, narrow = working(out.dtype), out.dtype.numpy

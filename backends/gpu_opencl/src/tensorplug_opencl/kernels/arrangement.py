@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import KernelTable, Shape, TensorType, lined_up, specs
+from tensorplug.plugin import KernelTable, Shape, TensorType, match_ranks, specs
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import row_major
 
@@ -21,7 +21,7 @@ kernels = KernelTable()
 @kernels.prepare(specs.TILE)
 def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
     """Put an axis of repetitions, with stride 0, before each axis."""
-    sizes, counts = lined_up(x.shape, reps)
+    sizes, counts = match_ranks(x.shape, reps)
     shape: Shape = ()
     strides: Strides = ()
     for size, count, step in zip(sizes, counts, row_major(sizes), strict=True):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import KernelTable, Shape, TensorType, cells_first, cut, depth_moves, specs
+from tensorplug.plugin import (
+    KernelTable,
+    Shape,
+    TensorType,
+    cells_first_permutation,
+    plan_depth_rearrangement,
+    specs,
+    split_spatial_axes,
+)
 from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import permuted_strides, row_major
 
@@ -37,7 +45,7 @@ def batch_to_space_nd(
     if not out.size:
         return calls.make_empty(runtime, out)
     ahead = (*block_shape, out.shape[0], *x.shape[1:])
-    order = cells_first(x.rank, len(block_shape))
+    order = cells_first_permutation(x.rank, len(block_shape))
     back = tuple(order.index(axis) for axis in range(len(order)))
     sizes = [size + sum(crop) for size, crop in zip(out.shape[1:], crops, strict=False)]
     whole = TensorType(x.dtype, (out.shape[0], *sizes, *out.shape[1 + len(sizes) :]))
@@ -46,8 +54,8 @@ def batch_to_space_nd(
         return together
     strides = row_major(whole.shape)
     start = sum(low * step for (low, _), step in zip(crops, strides[1:], strict=False))
-    cut = moving.make_reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
-    return lambda x: cut(together(x))
+    crop = moving.make_reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
+    return lambda x: crop(together(x))
 
 
 @kernels.prepare(specs.SPACE_TO_BATCH_ND)
@@ -65,8 +73,8 @@ def space_to_batch_nd(
         return calls.make_constant(runtime, out)
     sizes = [size + sum(pair) for size, pair in zip(x.shape[1:], paddings, strict=False)]
     whole = TensorType(x.dtype, (x.shape[0], *sizes, *x.shape[1 + len(sizes) :]))
-    order = cells_first(x.rank, len(block_shape))
-    apart = _rearrange(runtime, cut(whole.shape, block_shape), order, out)
+    order = cells_first_permutation(x.rank, len(block_shape))
+    apart = _rearrange(runtime, split_spatial_axes(whole.shape, block_shape), order, out)
     if whole == x:
         return apart
     strides, zero = row_major(whole.shape), calls.make_element(0, x.dtype)
@@ -89,7 +97,7 @@ def depth_to_space(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Move the places in a block from the channels to rows and columns."""
-    apart, order = depth_moves(x, block_size, data_format, into_depth=False)
+    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
     return _rearrange(backend.runtime, apart, order, out)
 
 
@@ -98,5 +106,5 @@ def space_to_depth(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Move the places in a block from rows and columns to the channels."""
-    apart, order = depth_moves(x, block_size, data_format, into_depth=True)
+    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)
     return _rearrange(backend.runtime, apart, order, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import DType, Shape, TensorType, channel_aligned
+from tensorplug.plugin import DType, Shape, TensorType, channel_broadcast_shape
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import ctypes
 from tensorplug_opencl.kernels.products import Epilogue
@@ -76,6 +76,6 @@ def choose_epilogue(
     return FusedEpilogue(
         _EXPRESSIONS[activation].format(x=x),
         numbers,
-        tuple((name, channel_aligned(shape, rank, data_format)) for _, name, shape in used),
+        tuple((name, channel_broadcast_shape(of, rank, data_format)) for _, name, of in used),
         tuple(at for at, _, _ in used),
     )

@@ -49,15 +49,15 @@ _OPTIONS = {
 }
 
 
-def aligned(shape: Shape, rank: int, data_format: str | None) -> Shape:
-    """Return the shape in which a bias of ``shape`` broadcasts: a vector is one per channel."""
+def channel_broadcast_shape(shape: Shape, rank: int, data_format: str | None) -> Shape:
+    """Return the shape in which a bias broadcasts; a vector has one value per channel."""
     behind = rank - 1 - channel_axis(data_format) if data_format else 0
     return (*shape, *(1,) * behind) if len(shape) == 1 and shape[0] != 1 else shape
 
 
 def align(x: Tensor, rank: int, data_format: str | None) -> Tensor:
     """Return a bias, or the weights of a PReLU, in the shape in which it broadcasts."""
-    shape = aligned(x.shape, rank, data_format)
+    shape = channel_broadcast_shape(x.shape, rank, data_format)
     return x if shape == x.shape else reshape(x, shape)
 
 
@@ -72,7 +72,7 @@ def _check_operands(
     for what, operand in (("bias", bias), ("prelu_activation_weights", weights)):
         if operand is None:
             continue
-        shape = aligned(operand.shape, out.rank, data_format)
+        shape = channel_broadcast_shape(operand.shape, out.rank, data_format)
         behind = zip(reversed(shape), reversed(out.shape), strict=False)
         if len(shape) > out.rank or any(own not in (1, length) for own, length in behind):
             raise ShapeError(f"{what} must broadcast to the result's shape, {list(out.shape)}")
