@@ -99,7 +99,7 @@ def test_views_of_the_inputs_are_no_allocations(engine):
     memory = Allocations()
     x = floats()
     view = tp.reshape(x, (3, 1))
-    assert memory.count([view], given=[x]) == 0
+    assert memory.count([view], inputs=[x]) == 0
     assert (memory.bytes, memory.holds(x), memory.holds(view)) == (0, False, False)
 
 
@@ -140,7 +140,7 @@ def test_a_tensor_that_another_thread_disposed_of_is_none(engine):
     x, y = floats(), floats()
     memory.count([x, y])
     x.dispose()
-    assert memory.count([x], given=[x]) == 0
+    assert memory.count([x], inputs=[x]) == 0
     assert not memory.holds(x)
     assert memory.bytes == 12
     engine.devices.close("memory")
