@@ -168,7 +168,7 @@ REFUSED = [  # call, error, message
     (
         lambda: tp.sparse_to_dense([[0, 1]], [1.0], (3,)),
         ShapeError,
-        "sparse_indices name 2 axes, but output_shape [3] has 1",
+        "sparse_indices address 2 axes, but output_shape [3] has 1",
     ),
     (lambda: tp.sparse_to_dense([0], [1, 2], (3,)), ShapeError, "or of shape [1]"),
     (lambda: tp.sparse_to_dense([0], 1, (3,), [1]), ShapeError, "default_value must be of rank 0"),

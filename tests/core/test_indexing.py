@@ -157,7 +157,7 @@ REFUSED = [  # key, error, message
     (S[-4], OutOfRangeError, "index -4 is out of range for axis 0 of int32[3,4,5]"),
     (S[0, 4], IndexError, "index 4 is out of range for axis 1 of int32[3,4,5]"),
     (S[0, 0, 0, 0], OutOfRangeError, "4 indices for int32[3,4,5]"),
-    (S[..., ...], ArgumentError, "an index may hold one ellipsis"),
+    (S[..., ...], ArgumentError, "an index can have only one ellipsis"),
     (S[1.0], ArgumentError, "cannot index int32[3,4,5] with 1.0"),
     (S["a"], ArgumentError, "cannot index int32[3,4,5] with 'a'"),
     (S[[0.5]], ArgumentError, "cannot index int32[3,4,5] with float32"),

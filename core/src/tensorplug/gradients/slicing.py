@@ -33,5 +33,5 @@ def strided_slice(dy: Tensor, x_type: TensorType, attributes: dict[str, Any]) ->
 
 @gradients.wrt(ops.STRIDED_SLICE_GRAD, "dy")
 def strided_slice_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
-    selecting = {name: attributes[name] for name in ops.SELECTING}
-    return dispatch(ops.STRIDED_SLICE, ddy, **selecting)
+    selected = {name: attributes[name] for name in ops.SLICE_ATTRIBUTES}
+    return dispatch(ops.STRIDED_SLICE, ddy, **selected)

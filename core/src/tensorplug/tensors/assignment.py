@@ -46,9 +46,9 @@ class Assignment:
         """
         self._live()
         subscript = subscripts.parse(self._placement.type, key)
-        fitting = setting.castable(value, self)
-        if not _write_in_place(self, subscript, fitting):
-            replace_contents(self, setting.updated(self, subscript, fitting))
+        converted = setting.cast_value(value, self)
+        if not _write_in_place(self, subscript, converted):
+            replace_contents(self, setting.replace_selection(self, subscript, converted))
 
     def __iadd__(self: Any, other: Any) -> Tensor:
         return _augmented(self, operator.add, other, "+")
@@ -104,7 +104,7 @@ def _augmented(
         what = f"{tensor.type} {symbol}= ..."
         if result.shape != tensor.shape:
             raise ShapeError(f"{what}: the result is {result.type}, but the shape cannot change")
-        result = setting.castable(result, tensor, what)
+        result = setting.cast_value(result, tensor, what)
     replace_contents(tensor, result)
     return tensor
 
@@ -132,14 +132,14 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
     context = current_context()
     if context.recording is not None or context.observers or engine_of(context).observers:
         return False  # the tape or an observer must see the call
-    fitting = setting.fitting(value, subscript.shape, tensor)
-    if fitting._placement.device is not device:
+    fitted = setting.fit_value(value, subscript.shape, tensor)
+    if fitted._placement.device is not device:
         return False
     own = getattr(tensor, "_exclusive", None)
     if own is not None:
         # The new loan comes first: another thread may read the buffer at any moment.
         tensor._buffer = own.lend()
-        written = own.overwrite(subscript.basic, fitting._buffer)
+        written = own.overwrite(subscript.basic, fitted._buffer)
     else:
         written = False
     if not written:
@@ -149,7 +149,7 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
         if own is None:
             return False
         buffer = own.lend()
-        own.overwrite(subscript.basic, fitting._buffer)
+        own.overwrite(subscript.basic, fitted._buffer)
         tensor._exclusive = own
         tensor._buffer = buffer
     tensor._node = None  # which computed the old contents

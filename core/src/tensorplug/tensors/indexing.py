@@ -24,7 +24,7 @@ class Indexing:
 
     def __iter__(self: Any) -> Iterator[Tensor]:
         len(self)  # raises for rank 0
-        return getting.rows(self)
+        return getting.iterate_rows(self)
 
     def __contains__(self: Any, value: Any) -> bool:
         return bool(np.isin(value, self.numpy()).all())

@@ -1,1 +1,1 @@
-"""Indexing: gather, scatter, slices, and subscripts as NumPy has them."""
+"""Indexing: gather, scatter, slices, and subscripts by NumPy's rules."""

@@ -1,4 +1,4 @@
-"""Coordinates of nonzero elements, and selection by masks. The shapes depend on data."""
+"""Coordinates of nonzero elements, and selection by masks. The shapes depend on the data."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["argwhere", "boolean_mask", "nonzero"]
 
 
-def _where(condition: TensorType) -> TensorType:
+def _infer_where(condition: TensorType) -> TensorType:
     return TensorType(dt.default_int, (UNKNOWN, condition.rank))
 
 
-WHERE = KernelSpec("Where", ("condition",), _where, accepts=dt.FIXED)
+WHERE = KernelSpec("Where", ("condition",), _infer_where, accepts=dt.FIXED)
 
 
 def argwhere(x: Any, /) -> Tensor:
@@ -51,8 +51,8 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
         x: a tensor of numbers or booleans, of rank 1 or more.
 
     Returns:
-        One int32 tensor of shape ``[n]`` per axis, in row-major order of the elements. Together
-        they index ``x``. n depends on the data.
+        One int32 tensor of shape ``[n]`` per axis, in row-major order of the elements, where n
+        depends on the data. The tuple of them is an index of ``x``.
 
     Raises:
         ShapeError: ``x`` has rank 0.
@@ -73,25 +73,25 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 def flatnonzero(x: Tensor) -> Tensor:
-    """Return the row-major positions of nonzero elements."""
+    """Return the row-major positions of nonzero elements, as NumPy's ``flatnonzero``."""
     return nonzero(movement.reshape(x, (-1,)) if x.ndim != 1 else x)[0]
 
 
 def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
-    """Return the slices of ``x`` for which ``mask`` is true.
+    """Return the slices of ``x`` where ``mask`` is true.
 
     Args:
         x: a tensor of any dtype.
         mask: booleans, of rank 1 or more, with the sizes of ``x`` from ``axis`` on.
-        axis: of ``x``, the first one of the mask.
+        axis: the axis of ``x`` that corresponds to the first axis of the mask.
 
     Returns:
         ``x.shape[:axis] + (n,) + x.shape[axis + mask.ndim:]``, where n is the number of true
-        elements. ``x[mask]`` is the same for axis 0.
+        elements. ``x[mask]`` does the same for axis 0.
 
     Raises:
         DTypeError: the mask is not boolean.
-        ShapeError: it does not fit, or has rank 0.
+        ShapeError: the mask does not fit ``x``, or has rank 0.
 
     (TensorFlow's boolean_mask, TensorFlow.js's booleanMaskAsync.)
 
@@ -111,7 +111,7 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
         shape = (*x.shape[:at], mask.size, *x.shape[end:])
         merged = dispatch(movement.RESHAPE, x, shape=shape)
         mask = dispatch(movement.RESHAPE, mask, shape=(mask.size,))
-    found = dispatch_unary(WHERE, mask)  # [n, 1]; each n needs new plans for the calls below
+    found = dispatch_unary(WHERE, mask)  # [n, 1]; the calls below need new plans for each n
     if not at:
         return dispatch_binary(indexing.GATHER_ND, merged, found)
     return indexing.gather(merged, movement.reshape(found, (found.shape[0],)), axis=at)

@@ -26,150 +26,165 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.indexing.subscripts import Pick, Subscript
 
-_READING: Final = "reading"  # begins the keys of plans that are filed here
-_TOGETHER: Final = 64  # rows that an iteration takes at once
-_LONG: Final = 1 << 62  # longer than any axis
+_READING: Final = "reading"  # the first part of the keys of the plans that this module files
+_ROWS_AT_ONCE: Final = 64  # how many rows an iteration takes with one call
+_ABOVE_ANY_SIZE: Final = 1 << 62  # longer than any axis
 
-_FEW: Final = 64
-"""Of how many blocks of one shape the plans are kept.
+_MOST_FILED: Final = 64
+"""How many blocks of one shape have plans of their own in the cache.
 
-A loop over ``x[i : i + n]`` would fill the cache with its own, and one more is made from a model
-in a few microseconds.
+A loop over ``x[i : i + n]`` would otherwise fill the cache. Deriving a plan from another one for
+the same shape takes a few microseconds.
 """
 
 
 def getitem(x: Any, key: Any) -> Tensor:
     """Return ``x[key]``, by NumPy's rules.
 
-    Integers, slices, an ellipsis and None give what NumPy would make a view. Integer tensors,
-    arrays and lists, which broadcast against one another, and masks of booleans pick elements;
-    their axes stand where the first of them stood, or in front if they do not stand together.
+    A key holds integers, slices, an ellipsis and None, which are basic indexing in NumPy. It may
+    also hold integer tensors, arrays and lists, and boolean masks, which are advanced indexing:
+    they broadcast against one another. Their axes replace the first of them in the result, or
+    come first if they are not adjacent in the key.
 
     Raises:
         OutOfRangeError: too many indices, or one out of range.
-        ShapeError: a mask, or what must broadcast, does not fit.
-        ArgumentError: any other kind of index.
+        ShapeError: a mask has the wrong shape, or integer indices do not broadcast.
+        ArgumentError: an index of any other kind.
 
     """
-    named = None
+    frozen = None
     if hasattr(x, "_placement"):
         if key.__class__ is int:
-            short = _numbered(x, key)
+            result = _take_number(x, key)
         else:
-            given = key if key.__class__ is tuple else (key,)
-            named = subscripts.form(given)
-            short = (
-                _addressed(x, given)
-                if named is None
-                else dispatch_cached((_READING, x._placement, named), x)
+            entries = key if key.__class__ is tuple else (key,)
+            frozen = subscripts.freeze_key(entries)
+            result = (
+                _take_numbers(x, entries)
+                if frozen is None
+                else dispatch_cached((_READING, x._placement, frozen), x)
             )
-        if short is not None:
-            return short
+        if result is not None:
+            return result
     tensor = as_tensor(x, what="indexing: x")
     subscript = subscripts.parse(tensor.type, key)
     if subscript.picks:
-        return picked(tensor if subscript.whole else sliced(tensor, subscript), subscript)
-    return sliced(tensor, subscript, named)
+        block = tensor if subscript.whole else apply_slices(tensor, subscript)
+        return apply_picks(block, subscript)
+    return apply_slices(tensor, subscript, frozen)
 
 
-def _numbered(x: Tensor, number: int) -> Tensor | None:
+def _take_number(x: Tensor, number: int) -> Tensor | None:
     """Return ``x[number]``; None if it is out of range."""
     shape = x._placement.type.shape
     if not (shape and -shape[0] <= number < shape[0]):
         return None
-    at = number if number >= 0 else number + shape[0]
+    place = number if number >= 0 else number + shape[0]
     context = current_context()
-    index = engine_of(context).constant(context, indexing.GATHER_V2, 1, at, x)
+    index = engine_of(context).constant(context, indexing.GATHER_V2, 1, place, x)
     return dispatch_binary(indexing.GATHER_V2, x, index)
 
 
-def _addressed(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """Return ``x[1, 2]`` or ``x[:, 3]``; None for other keys, or if one is out of range."""
+def _take_numbers(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
+    """Return ``x[key]`` for keys like ``[1, 2]`` or ``[:, 3]``.
+
+    It is None for other keys, and for integers out of range.
+    """
     shape = x._placement.type.shape
-    numbers = subscripts.integers(shape, key)
+    numbers = subscripts.read_integers(shape, key)
     if numbers is not None:
-        return _element(x, numbers)
-    line = subscripts.along(shape, key) if len(shape) > 1 else None
-    return None if line is None else _at(x, *line)
+        return _take_element(x, numbers)
+    found = subscripts.read_axis_and_number(shape, key) if len(shape) > 1 else None
+    return None if found is None else _take_along(x, *found)
 
 
-def rows(x: Tensor) -> Iterator[Tensor]:
-    """Yield ``x[0]``, ``x[1]`` and so on, each as it is when its turn comes.
+def iterate_rows(x: Tensor) -> Iterator[Tensor]:
+    """Yield ``x[0]``, ``x[1]`` and so on, each with its values at the time of the yield.
 
-    From the second on, many are taken at once, and used unless x was assigned to meanwhile.
+    After the first row, one call takes many rows. They are discarded if x is assigned to before
+    they are yielded.
     """
     count = len(x)
-    source: Any = None  # what the rows that are ready were taken from
-    ready: list[Tensor] = []  # the next one last
-    for at in range(count):
-        if at % _TOGETHER == 1:
+    source: Any = None  # the buffer from which the rows in ``ready`` were taken
+    ready: list[Tensor] = []  # in reverse order
+    for row in range(count):
+        if row % _ROWS_AT_ONCE == 1:
             source = x._buffer
-            every = range(at, min(at + _TOGETHER, count))
-            block = subscripts.parse(x.type, slice(every.start, every.stop))
-            ready = dispatch_multiple(slicing.UNPACK, sliced(x, block), axis=0)
+            block = subscripts.parse(x.type, slice(row, min(row + _ROWS_AT_ONCE, count)))
+            ready = dispatch_multiple(slicing.UNPACK, apply_slices(x, block), axis=0)
             ready.reverse()
         if source is None or source is not x._buffer:
-            yield getitem(x, at)
+            yield getitem(x, row)
         else:
             yield ready.pop()
 
 
-def sliced(x: Tensor, subscript: Subscript, named: tuple[Hashable, ...] | None = None) -> Tensor:
-    """Return what the integers, slices and new axes of a subscript leave of ``x``.
+def apply_slices(
+    x: Tensor, subscript: Subscript, frozen: tuple[Hashable, ...] | None = None
+) -> Tensor:
+    """Return ``x`` after the integers, slices and new axes of a subscript.
 
-    ``named``: the key's form, under which a plan is filed that does it all.
+    ``frozen``: the key, if it can be hashed; the plan is filed under it.
     """
     basic = subscript.basic
     numbers = subscript.numbers
     if not numbers:
-        return _block(x, basic, subscript.shape, named)  # type: ignore[arg-type]  # no integers
+        return _take_block(x, basic, subscript.shape, frozen)  # type: ignore[arg-type]  # no integers
     shape = x.shape
-    rest = _without_numbers(basic, shape)
-    if rest is None:
+    blocks = _replace_numbers(basic, shape)
+    if blocks is None:
         result = x
         if len(numbers) > 1 and basic[: len(numbers)] == numbers:
-            return _element(x, numbers)
+            return _take_element(x, numbers)
     else:
-        wide = tuple([1 if e is None else len(range(*e.indices(_LONG))) for e in rest])
-        result = _block(x, rest, wide, None)
-    for axis in range(len(basic) - 1, -1, -1):  # the last first: no axis moves that is to come
+        block_shape = tuple(
+            [
+                1 if entry is None else len(range(*entry.indices(_ABOVE_ANY_SIZE)))
+                for entry in blocks
+            ]
+        )
+        result = _take_block(x, blocks, block_shape, None)
+    for axis in range(len(basic) - 1, -1, -1):  # from the last, so that earlier axes stay
         number = basic[axis]
         if number.__class__ is int:
-            result = _at(result, axis, number)
+            result = _take_along(result, axis, number)
     return result
 
 
-def _without_numbers(
+def _replace_numbers(
     basic: Sequence[int | slice | None], shape: shapes.Shape
 ) -> list[slice | None] | None:
-    """Return a subscript with whole axes for integers; None if that leaves all as it is."""
-    rest: list[slice | None] = []
+    """Return a subscript with a full slice for each integer; None if all slices are full."""
+    blocks: list[slice | None] = []
     whole, axis = True, 0
-    for item in basic:
-        if item is None:
-            rest.append(None)
+    for entry in basic:
+        if entry is None:
+            blocks.append(None)
             whole = False
             continue
-        if item.__class__ is int:
-            rest.append(slice(0, shape[axis], 1))
+        if entry.__class__ is int:
+            blocks.append(slice(0, shape[axis], 1))
         else:
-            rest.append(item)  # type: ignore[arg-type]  # a slice
-            whole = whole and item == slice(0, shape[axis], 1)
+            blocks.append(entry)  # type: ignore[arg-type]  # a slice
+            whole = whole and entry == slice(0, shape[axis], 1)
         axis += 1
-    return None if whole else rest
+    return None if whole else blocks
 
 
-def _straight(basic: Sequence[int | slice | None]) -> bool:
-    """Return whether there are slices alone, of which none leaves elements out."""
-    return all(item.__class__ is slice and item.step == 1 for item in basic)
+def _has_unit_steps(basic: Sequence[int | slice | None]) -> bool:
+    """Return whether all entries are slices with step 1."""
+    return all(entry.__class__ is slice and entry.step == 1 for entry in basic)
 
 
-def _at(x: Tensor, axis: int, number: int) -> Tensor:
-    """Return ``x`` at one place along an axis; it is data, so that one plan serves for all."""
+def _take_along(x: Tensor, axis: int, number: int) -> Tensor:
+    """Return ``x`` at one place along an axis.
+
+    The number is an input of the kernel, not an attribute, so one plan serves all places.
+    """
     context = current_context()
     index = engine_of(context).constant(context, indexing.GATHER_V2, 1, number, x)
     if not axis:
-        return dispatch_binary(indexing.GATHER_V2, x, index)  # the defaults; a shorter way
+        return dispatch_binary(indexing.GATHER_V2, x, index)  # a faster path for axis 0
     key = (_READING, x._placement, axis, index._placement)
     found = dispatch_cached(key, x, index)
     if found is None:
@@ -182,72 +197,73 @@ def _at(x: Tensor, axis: int, number: int) -> Tensor:
     return found
 
 
-def _element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
-    """Return ``x`` at one place of its first axes; again data."""
+def _take_element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
+    """Return ``x`` at one place of its first axes; the numbers are again an input."""
     context = current_context()
     index = engine_of(context).constant(context, indexing.GATHER_ND, 1, numbers, x)
     return dispatch_binary(indexing.GATHER_ND, x, index)
 
 
-def _block(
+def _take_block(
     x: Tensor,
     basic: Sequence[slice | None],
     shape: shapes.Shape,
-    named: tuple[Hashable, ...] | None,
+    frozen: tuple[Hashable, ...] | None,
 ) -> Tensor:
-    """Return the block of ``x``, of this shape, that slices take.
+    """Return the block of ``x`` that the slices select; it has this shape.
 
-    Begin and end are attributes. If a block of this shape was taken before, its plan is the
-    model of this one's; the first of them are filed under the key's form, for ``getitem``.
+    Begin and end are attributes. The plan of an earlier block of this shape serves as a model:
+    the new plan differs only in its attributes. The first plans are also filed under the frozen
+    key, for ``getitem``.
     """
     context = current_context()
-    spec, attributes = _call(x, basic, shape)
+    spec, attributes = _choose_kernel(x, basic, shape)
     model = (_READING, x._placement, spec, shape)
     plan = context.plans.get(model)
     if plan is not None:
         other = plan.vary(attributes) if attributes else plan
         if other is not None:
             result = dispatch_planned(context, other, (x,))
-            if named is not None and plan.varied <= _FEW:
-                plan.device.add_key((_READING, x._placement, named), other, model, plan)
+            if frozen is not None and plan.varied <= _MOST_FILED:
+                plan.device.add_key((_READING, x._placement, frozen), other, model, plan)
             return result
     result = dispatch(spec, x, **attributes)
     known = (spec, x._placement, *freeze_attributes(attributes))
     plan = context.plans.get(known)
     if plan is not None:
         plan.device.add_key(model, plan, known, plan)
-        if named is not None:
-            plan.device.add_key((_READING, x._placement, named), plan, known, plan)
+        if frozen is not None:
+            plan.device.add_key((_READING, x._placement, frozen), plan, known, plan)
     return result
 
 
-def _call(
+def _choose_kernel(
     x: Tensor, basic: Sequence[slice | None], shape: shapes.Shape
 ) -> tuple[KernelSpec, dict[str, Any]]:
-    """Return the kernel that takes a block, and its attributes."""
-    if not _straight(basic):
-        return slicing.STRIDED_SLICE, selecting(basic)
+    """Return the spec of the cheapest kernel that takes a block, and its attributes."""
+    if not _has_unit_steps(basic):
+        return slicing.STRIDED_SLICE, make_slice_attributes(basic)
     if shape == x.shape:
         return movement.IDENTITY, {}
-    begin = tuple([item.start for item in basic])  # type: ignore[union-attr]  # slices, all of them
+    begin = tuple([entry.start for entry in basic])  # type: ignore[union-attr]  # all are slices
     return movement.SLICE, {"begin": begin, "size": shape}
 
 
-def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:
+def make_slice_attributes(basic: Sequence[int | slice | None]) -> dict[str, Any]:
     """Return the attributes of StridedSlice for integers, slices and new axes."""
     begin, end, strides = [], [], []
     end_mask = new_axis_mask = shrink_axis_mask = 0
-    for at, item in enumerate(basic):
-        bit = 1 << at
+    for number, entry in enumerate(basic):
+        bit = 1 << number
         span: slice = slice(0, 1, 1)
-        if item is None:
+        if entry is None:
             new_axis_mask |= bit
-        elif isinstance(item, slice):
-            span = item
+        elif isinstance(entry, slice):
+            span = entry
             end_mask |= bit if span.stop is None else 0  # backwards to the first element
         else:
             shrink_axis_mask |= bit
-            span = slice(item, item + 1, 1)
+            span = slice(entry, entry + 1, 1)
         begin.append(span.start)
         end.append(span.stop or 0)
         strides.append(span.step)
@@ -261,28 +277,34 @@ def selecting(basic: Sequence[int | slice | None]) -> dict[str, Any]:
     }
 
 
-def picked(x: Tensor, subscript: Subscript) -> Tensor:
-    """Return what the picks of a subscript take of ``x``, which its slices have left."""
+def apply_picks(x: Tensor, subscript: Subscript) -> Tensor:
+    """Return the elements that the picks of a subscript select from ``x``.
+
+    ``x`` is the result of the subscript's slices.
+    """
     picks, place = subscript.picks, subscript.place
     if len(picks) == 1:
-        result, rank = _picked_once(x, picks[0])
-        return moved(result, picks[0].axis, place, rank)
-    rows, axes = addresses(x, picks)
-    front = movement.permute_dims(x, (*axes, *_rest(x.ndim, axes)))
+        result, rank = _apply_pick(x, picks[0])
+        return move_axes(result, picks[0].axis, place, rank)
+    rows, axes = combine_indices(x, picks)
+    front = movement.permute_dims(x, (*axes, *_list_other_axes(x.ndim, axes)))
     found = indexing.gather_nd(front, rows)
-    return moved(found, 0, place, rows.ndim - 1)
+    return move_axes(found, 0, place, rows.ndim - 1)
 
 
-def _picked_once(x: Tensor, pick: Pick) -> tuple[Tensor, int]:
-    """Return what one pick takes, its axes where it stood; and how many they are."""
+def _apply_pick(x: Tensor, pick: Pick) -> tuple[Tensor, int]:
+    """Return the elements that one pick selects, and the number of its axes in the result.
+
+    These axes replace the picked one.
+    """
     index = as_tensor(pick.index, what="indexing: an index")
     if not pick.mask:
         return indexing.gather(x, index, axis=pick.axis), index.ndim
     return coordinates.boolean_mask(x, index, axis=pick.axis), 1
 
 
-def moved(x: Tensor, start: int, place: int, count: int) -> Tensor:
-    """Return ``x`` with its axes from ``start``, ``count`` of them, at ``place`` instead."""
+def move_axes(x: Tensor, start: int, place: int, count: int) -> Tensor:
+    """Return ``x`` with the ``count`` axes that begin at ``start`` moved to ``place``."""
     if start == place or not count:
         return x
     block = range(start, start + count)
@@ -290,12 +312,12 @@ def moved(x: Tensor, start: int, place: int, count: int) -> Tensor:
     return movement.permute_dims(x, (*order[:place], *block, *order[place:]))
 
 
-def _rest(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+def _list_other_axes(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis for axis in range(rank) if axis not in axes)
 
 
-def addresses(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the rows of indices for which several picks stand together, and of which axes.
+def combine_indices(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ...]]:
+    """Combine several picks into rows of indices, as for ``gather_nd``; return also their axes.
 
     Raises:
         ShapeError: the picks do not broadcast.
@@ -308,10 +330,12 @@ def addresses(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[int, ..
         axes += range(pick.axis, pick.axis + pick.count)
         indices += coordinates.nonzero(index) if pick.mask else (index,)
     try:
-        shape = shapes.broadcast(*(item.shape for item in indices))
+        shape = shapes.broadcast(*(index.shape for index in indices))
     except ArgumentError as error:
         raise type(error)(f"indexing {x.type}: {error}") from None
-    wide = (e if e.shape == shape else movement.broadcast_to(e, shape) for e in indices)
-    columns = [movement.reshape(item, (*shape, 1)) for item in wide]
+    wide = (
+        index if index.shape == shape else movement.broadcast_to(index, shape) for index in indices
+    )
+    columns = [movement.reshape(column, (*shape, 1)) for column in wide]
     rows = columns[0] if len(columns) == 1 else movement.concat(columns, axis=-1)
     return rows, tuple(axes)

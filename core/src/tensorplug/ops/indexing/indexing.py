@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-def _gather(x: TensorType, indices: TensorType, *, axis: int, batch_dims: int) -> TensorType:
+def _infer_gather(x: TensorType, indices: TensorType, *, axis: int, batch_dims: int) -> TensorType:
     if x.shape[:batch_dims] != indices.shape[:batch_dims]:
         raise ShapeError(f"the first {batch_dims} sizes differ")
     if axis < batch_dims:
@@ -40,7 +40,7 @@ def _gather(x: TensorType, indices: TensorType, *, axis: int, batch_dims: int) -
     return TensorType(x.dtype, shape)
 
 
-def _batch_dims(value: Any, known: InputTypes) -> int:
+def _read_batch_dims(value: Any, known: InputTypes) -> int:
     number = shapes.index(value)
     rank: int = known["indices"].rank
     if number < 0:
@@ -53,17 +53,17 @@ def _batch_dims(value: Any, known: InputTypes) -> int:
 GATHER_V2 = KernelSpec(
     "GatherV2",
     ("x", "indices"),
-    _gather,
+    _infer_gather,
     attributes={
         "axis": attributes.axis("x", 0),
-        "batch_dims": Attribute(_batch_dims, 0, "int in [0, rank of indices]"),
+        "batch_dims": Attribute(_read_batch_dims, 0, "int in [0, rank of indices]"),
     },
     accepts={"indices": dt.INTEGER},
 )
 
 
-def _depth(indices: Shape, shape: Shape) -> int:
-    """Return how many axes of ``shape`` an index, a row of the indices, names."""
+def _read_depth(indices: Shape, shape: Shape) -> int:
+    """Return the number of axes of ``shape`` that each row of the indices addresses."""
     if not indices:
         raise ShapeError("indices must have at least rank 1")
     depth = indices[-1]
@@ -72,8 +72,8 @@ def _depth(indices: Shape, shape: Shape) -> int:
     return depth
 
 
-def _gather_nd(params: TensorType, indices: TensorType) -> TensorType:
-    depth = _depth(indices.shape, params.shape)
+def _infer_gather_nd(params: TensorType, indices: TensorType) -> TensorType:
+    depth = _read_depth(indices.shape, params.shape)
     shape = (*indices.shape[:-1], *params.shape[depth:])
     if shapes.size(indices.shape[:-1]) and not shapes.size(params.shape[:depth]):
         raise ShapeError("params is empty: there is nothing to gather")
@@ -81,30 +81,30 @@ def _gather_nd(params: TensorType, indices: TensorType) -> TensorType:
 
 
 GATHER_ND = KernelSpec(
-    "GatherNd", ("params", "indices"), _gather_nd, accepts={"indices": dt.INTEGER}
+    "GatherNd", ("params", "indices"), _infer_gather_nd, accepts={"indices": dt.INTEGER}
 )
 
 
 def scatter_depth(indices: Shape, updates: Shape, shape: Shape) -> int:
-    """Return how many axes of ``shape`` an index names, from the shapes of a scatter's inputs.
+    """Return the number of axes that each index of a scatter addresses, from the inputs' shapes.
 
-    Indices of rank 1 are one index (TensorFlow), or, where the updates say so, one index of
-    depth 1 for each update (TensorFlow.js).
+    Indices of rank 1 are one index (TensorFlow) or, if the shape of the updates requires it, one
+    index of depth 1 for each update (TensorFlow.js).
 
     Raises:
-        ShapeError: the updates have neither the one shape nor the other.
+        ShapeError: the shape of the updates allows neither.
 
     """
     if len(indices) == 1 and shape and updates == (*indices, *shape[1:]):
         return 1
-    depth = _depth(indices, shape)
-    wanted = (*indices[:-1], *shape[depth:])
-    if updates != wanted:
-        raise ShapeError(f"updates must have shape {list(wanted)}")
+    depth = _read_depth(indices, shape)
+    expected = (*indices[:-1], *shape[depth:])
+    if updates != expected:
+        raise ShapeError(f"updates must have shape {list(expected)}")
     return depth
 
 
-def _scatter(indices: TensorType, updates: TensorType, *, shape: Shape) -> TensorType:
+def _infer_scatter(indices: TensorType, updates: TensorType, *, shape: Shape) -> TensorType:
     scatter_depth(indices.shape, updates.shape, shape)
     if updates.size and not shapes.size(shape):
         raise ShapeError(f"shape {list(shape)} is empty: there is nowhere to scatter to")
@@ -114,26 +114,28 @@ def _scatter(indices: TensorType, updates: TensorType, *, shape: Shape) -> Tenso
 SCATTER_ND = KernelSpec(
     "ScatterNd",
     ("indices", "updates"),
-    _scatter,
+    _infer_scatter,
     attributes={"shape": attributes.shape()},
     accepts={"indices": dt.INTEGER, "updates": dt.NUMERIC},
 )
 
 
-def _scatter_update(tensor: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
-    return TensorType(tensor.dtype, _scatter(indices, updates, shape=tensor.shape).shape)
+def _infer_scatter_update(
+    tensor: TensorType, indices: TensorType, updates: TensorType
+) -> TensorType:
+    return TensorType(tensor.dtype, _infer_scatter(indices, updates, shape=tensor.shape).shape)
 
 
 TENSOR_SCATTER_UPDATE = KernelSpec(
     "TensorScatterUpdate",
     ("tensor", "indices", "updates"),
-    _scatter_update,
+    _infer_scatter_update,
     accepts={"indices": dt.INTEGER},
     promote=("tensor", "updates"),
 )
 
 
-def _sparse_to_dense(
+def _infer_sparse_to_dense(
     sparse_indices: TensorType,
     sparse_values: TensorType,
     default_value: TensorType | None,
@@ -147,7 +149,7 @@ def _sparse_to_dense(
     depth = sparse_indices.shape[1] if sparse_indices.rank == 2 else 1
     if depth != len(output_shape):
         raise ShapeError(
-            f"sparse_indices name {depth} axes, but output_shape {list(output_shape)} has "
+            f"sparse_indices address {depth} axes, but output_shape {list(output_shape)} has "
             f"{len(output_shape)}"
         )
     count = sparse_indices.shape[0] if sparse_indices.rank else 1
@@ -163,14 +165,14 @@ def _sparse_to_dense(
 SPARSE_TO_DENSE = KernelSpec(
     "SparseToDense",
     ("sparse_indices", "sparse_values", "default_value?"),
-    _sparse_to_dense,
+    _infer_sparse_to_dense,
     attributes={"output_shape": attributes.shape()},
     accepts={"sparse_indices": dt.INTEGER},
     promote=("sparse_values", "default_value"),
 )
 
 
-def _one_hot(
+def _infer_one_hot(
     indices: TensorType, *, depth: int, on_value: Scalar, off_value: Scalar, dtype: DType
 ) -> TensorType:
     dt.check_number(on_value, dtype)
@@ -181,7 +183,7 @@ def _one_hot(
 ONE_HOT = KernelSpec(
     "OneHot",
     ("indices",),
-    _one_hot,
+    _infer_one_hot,
     attributes={
         "depth": attributes.integer(at_least=0),
         "on_value": attributes.number(1),
@@ -194,32 +196,32 @@ ONE_HOT = KernelSpec(
 
 @chained
 def gather(x: Any, indices: Any, *, axis: int = 0, batch_dims: int = 0) -> Tensor:
-    """Return the slices of ``x`` along ``axis`` that ``indices`` name.
+    """Return the slices of ``x`` at ``indices`` along ``axis``.
 
     The result has the shape ``x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis+1:]``.
-    An index outside ``[-n, n)`` for an axis of length n is an error on the CPU and gives an
-    unspecified element on devices that cannot raise; negative ones count from the end.
+    Negative indices count from the end. For an axis of length n, an index outside ``[-n, n)`` is
+    an error on the CPU and gives an unspecified element on devices that cannot raise.
     (TensorFlow's GatherV2.)
     """
     if axis.__class__ is int and axis == 0 and not batch_dims:
-        return dispatch_binary(GATHER_V2, x, indices)  # the defaults; a shorter way
+        return dispatch_binary(GATHER_V2, x, indices)  # a faster path for the defaults
     return dispatch(GATHER_V2, x, indices, axis=axis, batch_dims=batch_dims)
 
 
 @chained
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
-    """Return the elements, or slices, of ``x`` along ``axis`` that ``indices`` name.
+    """Return the elements, or slices, of ``x`` at ``indices`` along ``axis``.
 
     Args:
         x: a tensor of any dtype.
-        indices: integers, of any rank; their axes stand in the place of ``axis``. Negative ones
-            count from the end.
-        axis: may be left out where ``x`` has one.
+        indices: integers, of any rank; their axes replace ``axis``. Negative ones count from the
+            end.
+        axis: optional if ``x`` has rank 1.
 
     Raises:
         ShapeError: ``axis`` is out of range.
-        ArgumentError: ``axis`` is missing; or an index is out of range, where the device can
-            tell (see ``gather``).
+        ArgumentError: ``axis`` is missing; or an index is out of range and the device can detect
+            it (see ``gather``).
 
     (The array API standard's take.)
 
@@ -238,14 +240,13 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
 
     Args:
         x: a tensor of any dtype.
-        indices: integers, of the rank of ``x``; the sizes of all other axes broadcast against
-            those of ``x``. What ``argsort`` returns, for example. Negative ones count from the
-            end.
-        axis: along which they count.
+        indices: integers, of the rank of ``x``, such as the result of ``argsort``. The other axes
+            broadcast against those of ``x``. Negative indices count from the end.
+        axis: the axis that the indices refer to.
 
     Raises:
         ShapeError: ``axis`` is out of range, the ranks differ, or the shapes do not broadcast.
-        ArgumentError: an index is out of range, where the device can tell (see ``gather``).
+        ArgumentError: an index is out of range and the device can detect it (see ``gather``).
 
     (The array API standard's take_along_axis.)
 
@@ -261,15 +262,15 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     shape[at] = index_shape[at] = 1
     common = shapes.broadcast(tuple(shape), tuple(index_shape))
     last = x.ndim - 1
-    lined_up = []
-    for item in (x, indices):
-        wanted = (*common[:at], item.shape[at], *common[at + 1 :])
-        wide = item if item.shape == wanted else movement.broadcast_to(item, wanted)
-        lined_up.append(_swapped(wide, at, last))
-    return _swapped(gather(*lined_up, axis=last, batch_dims=last), at, last)
+    operands = []
+    for operand in (x, indices):
+        target = (*common[:at], operand.shape[at], *common[at + 1 :])
+        wide = operand if operand.shape == target else movement.broadcast_to(operand, target)
+        operands.append(_swap_axes(wide, at, last))
+    return _swap_axes(gather(*operands, axis=last, batch_dims=last), at, last)
 
 
-def _swapped(x: Tensor, a: int, b: int) -> Tensor:
+def _swap_axes(x: Tensor, a: int, b: int) -> Tensor:
     if a == b:
         return x
     order = list(range(x.ndim))
@@ -278,11 +279,11 @@ def _swapped(x: Tensor, a: int, b: int) -> Tensor:
 
 
 def gather_nd(x: Any, indices: Any, /) -> Tensor:
-    """Return the elements, or slices, of ``x`` that each row of ``indices`` names.
+    """Return the elements, or slices, of ``x`` at the rows of ``indices``.
 
     The last axis of ``indices`` (length d) holds one index for each of the first d axes of
     ``x``; the result has the shape ``indices.shape[:-1] + x.shape[d:]``. Negative indices count
-    from the end; for those out of range see ``gather``. (TensorFlow's GatherNd.)
+    from the end; see ``gather`` for indices out of range. (TensorFlow's GatherNd.)
 
     Raises:
         ShapeError: d is greater than the rank of ``x``, or ``indices`` has rank 0.
@@ -294,22 +295,22 @@ def gather_nd(x: Any, indices: Any, /) -> Tensor:
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     """Return zeros of ``shape`` with ``updates`` added at ``indices``; duplicates add up.
 
-    The last axis of ``indices`` (length d) names positions in the first d axes of ``shape``;
-    ``updates`` has the shape ``indices.shape[:-1] + shape[d:]``. Indices of rank 1 may also name
-    one position in the first axis for each update. (TensorFlow's ScatterNd.)
+    The last axis of ``indices`` (length d) holds one index for each of the first d axes of
+    ``shape``; ``updates`` has the shape ``indices.shape[:-1] + shape[d:]``. Indices of rank 1 may
+    also hold one index of the first axis for each update. (TensorFlow's ScatterNd.)
     """
     return dispatch(SCATTER_ND, indices, updates, shape=shape)
 
 
 def tensor_scatter_update(tensor: Any, indices: Any, updates: Any) -> Tensor:
-    """Return ``tensor`` with ``updates`` in the places that ``indices`` name.
+    """Return a copy of ``tensor`` with ``updates`` at ``indices``.
 
-    Indices and updates are as for ``scatter_nd``; where a place is named twice, the later update
-    stands. ``tensor[...] = value`` says it more shortly. (TensorFlow's TensorScatterUpdate.)
+    Indices and updates are as for ``scatter_nd``. If an index occurs twice, the later update
+    wins. ``tensor[...] = value`` is shorter. (TensorFlow's TensorScatterUpdate.)
 
     Raises:
-        ShapeError: the indices do not fit the tensor, or the updates not the indices.
-        ArgumentError: an index is out of range, where the device can tell (see ``gather``).
+        ShapeError: the indices do not fit the tensor, or the updates do not fit the indices.
+        ArgumentError: an index is out of range and the device can detect it (see ``gather``).
 
     """
     return dispatch(TENSOR_SCATTER_UPDATE, tensor, indices, updates)
@@ -321,15 +322,15 @@ def sparse_to_dense(
     """Return a dense tensor of ``sparse_values`` at ``sparse_indices``, else ``default_value``.
 
     Args:
-        sparse_indices: integers: [n, d], a row for each value; [n] where there is one axis; or of
-            rank 0. Where a place is named twice, the later value stands.
-        sparse_values: [n], or one value of rank 0 for all places; of any dtype.
-        output_shape: d sizes.
-        default_value: of rank 0.
+        sparse_indices: integers of shape [n, d], a row for each value; or, if d is 1, of shape
+            [n] or []. If an index occurs twice, the later value wins.
+        sparse_values: values of shape [n], or one value of rank 0 for all indices; of any dtype.
+        output_shape: the d sizes of the result.
+        default_value: a value of rank 0.
 
     Raises:
         ShapeError: the shapes do not fit one another.
-        ArgumentError: an index is out of range, where the device can tell (see ``gather``).
+        ArgumentError: an index is out of range and the device can detect it (see ``gather``).
 
     (TensorFlow's SparseToDense.)
 
@@ -340,7 +341,7 @@ def sparse_to_dense(
 
 
 def _is_zero(value: Any) -> bool:
-    """Return whether it is the number that stands for an empty text in tensors of strings."""
+    """Return whether a default value is the integer 0, which also means "" for strings."""
     return type(value) is int and value == 0
 
 

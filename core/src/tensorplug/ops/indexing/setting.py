@@ -1,4 +1,4 @@
-"""Writing by subscripts: what ``x[key] = value`` makes of the values of x."""
+"""Writing by subscripts: ``x[key] = value``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import elementwise, movement
 from tensorplug.ops.indexing import indexing, slicing
-from tensorplug.ops.indexing.getting import addresses, moved, selecting, sliced
+from tensorplug.ops.indexing.getting import (
+    apply_slices,
+    combine_indices,
+    make_slice_attributes,
+    move_axes,
+)
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -24,14 +29,16 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _updated(tensor: TensorType, value: TensorType, *, attributes: dict[str, Any]) -> TensorType:
-    wanted = slicing.selection(tensor.shape, attributes).shape
-    if not _broadcasts(value.shape, wanted):
-        raise ShapeError(f"value must broadcast to {list(wanted)}, the shape of the slice")
+def _infer_update(
+    tensor: TensorType, value: TensorType, *, attributes: dict[str, Any]
+) -> TensorType:
+    target = slicing.selection(tensor.shape, attributes).shape
+    if not _can_broadcast(value.shape, target):
+        raise ShapeError(f"value must broadcast to {list(target)}, the shape of the slice")
     return tensor
 
 
-def _broadcasts(shape: shapes.Shape, target: shapes.Shape) -> bool:
+def _can_broadcast(shape: shapes.Shape, target: shapes.Shape) -> bool:
     """Return whether ``shape`` broadcasts to ``target``."""
     if shape == target or not shape:
         return True
@@ -44,42 +51,42 @@ def _broadcasts(shape: shapes.Shape, target: shapes.Shape) -> bool:
 STRIDED_SLICE_UPDATE = KernelSpec(
     "TensorStridedSliceUpdate",
     ("tensor", "value"),
-    _updated,
-    attributes=slicing.SELECTING,
+    _infer_update,
+    attributes=slicing.SLICE_ATTRIBUTES,
     promote=("tensor", "value"),
 )
 
 
-def updated(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
-    """Return ``x`` with ``value``, of its dtype, in the place of ``x[key]``: another tensor.
+def replace_selection(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
+    """Return a copy of ``x`` in which ``value``, of the same dtype, replaces ``x[key]``.
 
     Raises:
-        ShapeError: its shape does not broadcast to that of ``x[key]``.
+        ShapeError: the value does not broadcast to the shape of ``x[key]``.
 
     """
     if not subscript.picks:
-        return _with_block(x, subscript, fitting(value, subscript.shape, x))
-    block = x if subscript.whole else sliced(x, subscript)
-    written = _with_picks(block, subscript, value, x)
-    return written if subscript.whole else _with_block(x, subscript, written)
+        return _replace_block(x, subscript, fit_value(value, subscript.shape, x))
+    block = x if subscript.whole else apply_slices(x, subscript)
+    written = _replace_picks(block, subscript, value, x)
+    return written if subscript.whole else _replace_block(x, subscript, written)
 
 
-def castable(value: Any, x: Tensor, what: str = "") -> Tensor:
-    """Return ``value`` as a tensor of the dtype of x, where NumPy's same-kind casting allows it.
+def cast_value(value: Any, x: Tensor, what: str = "") -> Tensor:
+    """Return ``value`` as a tensor of the dtype of x, if NumPy's "same_kind" rule allows it.
 
-    So integers become floats, and floats become shorter ones; but floats do not become integers,
-    signed integers do not become unsigned, and nothing becomes a boolean. ``what`` begins
-    messages; by default it is an assignment to x.
+    The rule allows casting integers to floats, and floats to shorter floats. It forbids casting
+    floats to integers, signed integers to unsigned ones, and anything else to booleans. ``what``
+    begins the messages; the default is "assignment to" and the type of x.
 
     Raises:
-        DTypeError: naming both.
-        ArgumentError: a Python number that does not fit.
+        DTypeError: the rule forbids the cast.
+        ArgumentError: a Python number does not fit the dtype.
 
     """
     placement, dtype = getattr(value, "_placement", None), x._placement.type.dtype
     if placement is None:
         if host_values.is_scalar(value):
-            return _number(value, x, what)
+            return _make_constant(value, x, what)
     elif placement.type.dtype is dtype and placement.device is x._placement.device:
         return value  # type: ignore[no-any-return]  # a tensor
     what = what or f"assignment to {x.type}"
@@ -92,14 +99,14 @@ def castable(value: Any, x: Tensor, what: str = "") -> Tensor:
         tensor.dtype.numpy, dtype.numpy, "same_kind"
     ):
         raise DTypeError(
-            f"{what}: the value is {tensor.type}, and {tensor.dtype} does not become {dtype} "
-            f"without being told to; say astype({dtype.name!r})"
+            f"{what}: the value is {tensor.type}, and {tensor.dtype} is not cast to {dtype} "
+            f"implicitly; use astype({dtype.name!r})"
         )
     return elementwise.astype(tensor, dtype)
 
 
-def _number(value: Any, x: Tensor, what: str) -> Tensor:
-    """Return a Python number as a constant, or raise."""
+def _make_constant(value: Any, x: Tensor, what: str) -> Tensor:
+    """Return a Python number as a constant of the dtype of x, or raise."""
     dtype = x._placement.type.dtype
     if dt.of_scalar(value, dtype) is not dtype:
         return as_tensor(value, dtype, what=f"{what or f'assignment to {x.type}'}: the value")
@@ -107,92 +114,95 @@ def _number(value: Any, x: Tensor, what: str) -> Tensor:
     return engine_of(context).constant(context, STRIDED_SLICE_UPDATE, 1, value, x)
 
 
-def fitting(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
-    """Return ``value``, which broadcasts to ``shape``, without leading sizes of 1 beyond its rank.
+def fit_value(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
+    """Return ``value`` without the leading axes of length 1 that ``shape`` does not have.
 
     Raises:
-        ShapeError: it does not broadcast.
+        ShapeError: the value does not broadcast to ``shape``.
 
     """
     own = value.shape
     if own == shape or not own:
         return value
     extra = len(own) - len(shape)
-    given = value
+    fitted = value
     if extra > 0 and own[:extra] == (1,) * extra:
-        given = movement.reshape(value, own[extra:])
-    if not _broadcasts(given.shape, shape):
+        fitted = movement.reshape(value, own[extra:])
+    if not _can_broadcast(fitted.shape, shape):
         raise ShapeError(
             f"assignment to {x.type}: the value is {value.type}, but must broadcast to "
             f"{list(shape)}"
         )
-    return given
+    return fitted
 
 
-def _fitted(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
-    """Return ``value`` broadcast to ``shape``; see ``fitting``."""
-    given = fitting(value, shape, x)
-    return given if given.shape == shape else movement.broadcast_to(given, shape)
+def _broadcast_value(value: Tensor, shape: shapes.Shape, x: Tensor) -> Tensor:
+    """Return ``value`` broadcast to ``shape``; see ``fit_value``."""
+    fitted = fit_value(value, shape, x)
+    return fitted if fitted.shape == shape else movement.broadcast_to(fitted, shape)
 
 
-def _with_block(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
-    """Return ``x`` with ``value``, broadcast, where the slices and integers are."""
+def _replace_block(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
+    """Return ``x`` with ``value``, broadcast, in the block that slices and integers select."""
     basic = subscript.basic
     if subscript.whole:
-        return movement.identity(_fitted(value, x.shape, x))
-    lead = next((at for at, item in enumerate(basic) if not isinstance(item, int)), len(basic))
+        return movement.identity(_broadcast_value(value, x.shape, x))
+    lead = next((at for at, entry in enumerate(basic) if not isinstance(entry, int)), len(basic))
     rest = basic[lead:]
     if (
         lead
         and subscript.shape == x.shape[lead:]
-        and all(isinstance(item, slice) and item.step == 1 for item in rest)
+        and all(isinstance(entry, slice) and entry.step == 1 for entry in rest)
     ):
-        return _with_row(x, basic[:lead], value)  # type: ignore[arg-type]  # integers
-    return dispatch(STRIDED_SLICE_UPDATE, x, value, **selecting(basic))
+        return _replace_row(x, basic[:lead], value)  # type: ignore[arg-type]  # integers
+    return dispatch(STRIDED_SLICE_UPDATE, x, value, **make_slice_attributes(basic))
 
 
-def _with_row(x: Tensor, numbers: tuple[int, ...], value: Tensor) -> Tensor:
-    """Return ``x`` with ``value`` where its first axes have these numbers.
+def _replace_row(x: Tensor, numbers: tuple[int, ...], value: Tensor) -> Tensor:
+    """Return ``x`` with ``value`` at these numbers of its first axes.
 
-    They are data, so that one plan serves for all rows.
+    The numbers are an input of the kernel, not attributes, so one plan serves all rows.
     """
     context = current_context()
     index = engine_of(context).constant(context, indexing.GATHER_ND, 1, numbers, x)
-    row = _fitted(value, x.shape[len(numbers) :], x)
+    row = _broadcast_value(value, x.shape[len(numbers) :], x)
     return indexing.tensor_scatter_update(x, index, row)
 
 
-def _with_picks(block: Tensor, subscript: Subscript, value: Tensor, x: Tensor) -> Tensor:
-    """Return what the slices have left, with ``value`` where the picks are."""
+def _replace_picks(block: Tensor, subscript: Subscript, value: Tensor, x: Tensor) -> Tensor:
+    """Return ``block`` with ``value`` in the places that the picks select.
+
+    ``block`` is the result of the subscript's slices on x.
+    """
     first = subscript.picks[0]
     if len(subscript.picks) == 1 and first.mask:
         after = block.ndim - first.axis - first.count
         if value.ndim <= after or value.size == 1:
-            return _chosen(block, first, value, after, x)
-    rows, axes = addresses(block, subscript.picks)
+            return _replace_where(block, first, value, after, x)
+    rows, axes = combine_indices(block, subscript.picks)
     rest = [axis for axis in range(block.ndim) if axis not in axes]
     count = rows.ndim - 1
     place = subscript.place
     sizes = [block.shape[axis] for axis in rest]
     shape = (*sizes[:place], *rows.shape[:-1], *sizes[place:])
-    updates = moved(_fitted(value, shape, x), place, 0, count)
+    updates = move_axes(_broadcast_value(value, shape, x), place, 0, count)
     order = (*axes, *rest)
-    straight = order == tuple(range(block.ndim))
-    front = block if straight else movement.permute_dims(block, order)
+    in_order = order == tuple(range(block.ndim))
+    front = block if in_order else movement.permute_dims(block, order)
     written = indexing.tensor_scatter_update(front, rows, updates)
-    if straight:
+    if in_order:
         return written
-    back = [0] * len(order)
-    for at, axis in enumerate(order):
-        back[axis] = at
-    return movement.permute_dims(written, back)
+    inverse = [0] * len(order)
+    for position, axis in enumerate(order):
+        inverse[axis] = position
+    return movement.permute_dims(written, inverse)
 
 
-def _chosen(block: Tensor, pick: Pick, value: Tensor, after: int, x: Tensor) -> Tensor:
-    """Return one value wherever a mask is true: how often that is does not matter."""
+def _replace_where(block: Tensor, pick: Pick, value: Tensor, after: int, x: Tensor) -> Tensor:
+    """Return ``block`` with one value wherever a mask is true, however many places these are."""
     mask = as_tensor(pick.index, what="indexing: a mask")
     tail = block.shape[block.ndim - after :]
     if value.ndim > after:
         value = movement.reshape(value, ())
-    fitted = _fitted(value, tail, x) if after else value
+    fitted = _broadcast_value(value, tail, x) if after else value
     return elementwise.where(movement.reshape(mask, (*mask.shape, *(1,) * after)), fitted, block)

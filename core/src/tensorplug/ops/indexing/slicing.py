@@ -1,4 +1,4 @@
-"""Strided slices with TensorFlow's masks, and cutting a tensor into parts."""
+"""Strided slices with TensorFlow's masks, and splitting a tensor into parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["split", "strided_slice", "unstack"]
 
 
-def _unpacked(value: TensorType, *, axis: int) -> tuple[TensorType, ...]:
+def _infer_unpack(value: TensorType, *, axis: int) -> tuple[TensorType, ...]:
     part = TensorType(value.dtype, shapes.reduce(value.shape, (axis,), keep_dims=False))
     return (part,) * value.shape[axis]
 
@@ -29,14 +29,14 @@ def _unpacked(value: TensorType, *, axis: int) -> tuple[TensorType, ...]:
 UNPACK = KernelSpec(
     "Unpack",
     ("value",),
-    _unpacked,
+    _infer_unpack,
     attributes={"axis": attributes.axis("value", 0)},
     outputs=("outs[]",),
 )
 
 
-def _sizes(value: Any, known: InputTypes) -> tuple[int, ...]:
-    """Return the size of each part, which is what a number of parts or a -1 stands for."""
+def _read_sizes(value: Any, known: InputTypes) -> tuple[int, ...]:
+    """Return the size of each part; a number of parts and a -1 are resolved."""
     length: int = known["x"].shape[known["axis"]]
     if not isinstance(value, list | tuple):
         count = shapes.index(value)
@@ -52,7 +52,7 @@ def _sizes(value: Any, known: InputTypes) -> tuple[int, ...]:
     return tuple(rest if size == -1 else size for size in sizes)
 
 
-def _split(
+def _infer_split(
     x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int
 ) -> tuple[TensorType, ...]:
     before, after = x.shape[:axis], x.shape[axis + 1 :]
@@ -62,11 +62,11 @@ def _split(
 SPLIT_V = KernelSpec(
     "SplitV",
     ("x",),
-    _split,
+    _infer_split,
     attributes={
         "axis": attributes.axis("x", 0),
         "num_or_size_splits": Attribute(
-            _sizes, form="tuple of ints >= 0 whose sum is the size of axis"
+            _read_sizes, form="tuple of ints >= 0 whose sum is the size of axis"
         ),
     },
     outputs=("outs[]",),
@@ -75,9 +75,9 @@ SPLIT_V = KernelSpec(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a strided slice takes: elements ``start + i * step`` for i below ``count``, by axis.
+    """The elements that a strided slice selects: ``start + i * step`` for i < ``count``, by axis.
 
-    ``shape``: of the result, in which some axes are gone and others are new.
+    ``shape`` is the shape of the result, without the shrunk axes and with the new ones.
     """
 
     starts: tuple[int, ...]
@@ -86,9 +86,9 @@ class Selection:
     shape: Shape
 
     def slices(self) -> tuple[builtins.slice, ...]:
-        """Return it as Python's slices, one per axis of the input."""
+        """Return the selection as Python slices, one per axis of the input."""
         return tuple(
-            # A slice that runs backwards to the first element has no number for its end.
+            # A slice that runs backwards to the first element ends at None.
             builtins.slice(start, None if (end := start + count * step) < 0 else end, step)
             for start, step, count in zip(self.starts, self.steps, self.counts, strict=True)
         )
@@ -97,22 +97,26 @@ class Selection:
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-def selection(shape: Shape, given: Mapping[str, Any]) -> Selection:
-    """Return what the attributes of StridedSlice select from a tensor of ``shape``.
+def selection(shape: Shape, slice_attributes: Mapping[str, Any]) -> Selection:
+    """Return the elements that the attributes of StridedSlice select from a tensor of ``shape``.
 
-    Entry i of begin, end and strides belongs to the next axis, unless bit i of a mask says
-    otherwise: ``ellipsis_mask``: to all axes that no other entry takes; ``new_axis_mask``: to
-    none, but the result has a new axis there; ``shrink_axis_mask``: to one whose element at
-    begin is taken, and the axis is gone; ``begin_mask`` and ``end_mask``: the range begins, or
-    ends, where the axis does. The first that applies decides, in this order.
+    Entry i of begin, end and strides belongs to the next axis, unless bit i of a mask is set. If
+    bit i is set in several masks, the first in this list applies:
+
+    - ``ellipsis_mask``: the entry belongs to all axes that no other entry has.
+    - ``new_axis_mask``: it belongs to no axis; the result has a new axis there.
+    - ``shrink_axis_mask``: the element at begin is taken, and the axis is dropped.
+    - ``begin_mask`` and ``end_mask``: the range begins, or ends, at the border of the axis.
 
     Raises:
-        ShapeError: more entries than axes, or an index to shrink to that is out of range.
+        ShapeError: there are more entries than axes, or the index of a shrunk axis is out of
+            range.
 
     """
-    begin, end, steps = given["begin"], given["end"], given["strides"]
-    masks = {name: given[name] for name in _MASKS}
-    axes = _axes_of_entries(len(shape), len(begin), masks)
+    begin, end = slice_attributes["begin"], slice_attributes["end"]
+    steps = slice_attributes["strides"]
+    masks = {name: slice_attributes[name] for name in _MASKS}
+    axes = _match_entries_to_axes(len(shape), len(begin), masks)
     ranges, result = [], []
     for entry, axis in axes:
         if axis is None:
@@ -121,7 +125,7 @@ def selection(shape: Shape, given: Mapping[str, Any]) -> Selection:
             ranges.append((0, 1, shape[axis]))
             result.append(shape[axis])
         elif masks["shrink_axis_mask"] >> entry & 1:
-            ranges.append((_place(begin[entry], steps[entry], axis, shape[axis]), 1, 1))
+            ranges.append((_normalize_index(begin[entry], steps[entry], axis, shape[axis]), 1, 1))
         else:
             first = None if masks["begin_mask"] >> entry & 1 else begin[entry]
             last = None if masks["end_mask"] >> entry & 1 else end[entry]
@@ -132,30 +136,33 @@ def selection(shape: Shape, given: Mapping[str, Any]) -> Selection:
     return Selection(starts, strides, counts, tuple(result))
 
 
-def _axes_of_entries(
+def _match_entries_to_axes(
     rank: int, entries: int, masks: Mapping[str, int]
 ) -> list[tuple[int | None, int | None]]:
-    """Return pairs of an entry and its axis: None for no axis (a new one), or no entry."""
-    ellipsis = masks["ellipsis_mask"]
-    named = [at for at in range(entries) if not (ellipsis | masks["new_axis_mask"]) >> at & 1]
-    if len(named) > rank:
-        raise ShapeError(f"{len(named)} entries of begin take an axis, but the rank is {rank}")
-    free = rank - len(named)
+    """Return pairs of an entry and its axis.
+
+    A new axis has None for the axis; an axis without an entry has None for the entry.
+    """
+    ellipsis, new_axis = masks["ellipsis_mask"], masks["new_axis_mask"]
+    count = sum(not (ellipsis | new_axis) >> entry & 1 for entry in range(entries))
+    if count > rank:
+        raise ShapeError(f"{count} entries of begin take an axis, but the rank is {rank}")
+    free = rank - count
     pairs: list[tuple[int | None, int | None]] = []
     axis = 0
-    for at in range(entries):
-        if ellipsis >> at & 1:
+    for entry in range(entries):
+        if ellipsis >> entry & 1:
             pairs += [(None, axis + index) for index in range(free)]
             axis, free = axis + free, 0
-        elif masks["new_axis_mask"] >> at & 1:
-            pairs.append((at, None))
+        elif new_axis >> entry & 1:
+            pairs.append((entry, None))
         else:
-            pairs.append((at, axis))
+            pairs.append((entry, axis))
             axis += 1
     return pairs + [(None, axis + index) for index in range(free)]
 
 
-def _place(index: int, step: int, axis: int, length: int) -> int:
+def _normalize_index(index: int, step: int, axis: int, length: int) -> int:
     if step < 1:
         raise ArgumentError(f"axis {axis} is shrunk, so its stride must be positive, got {step}")
     if not -length <= index < length:
@@ -163,90 +170,95 @@ def _place(index: int, step: int, axis: int, length: int) -> int:
     return index % length
 
 
-def _end(value: Any, known: InputTypes) -> tuple[int, ...]:
-    return _as_long(shapes.as_ints(value), known)
+def _read_end(value: Any, known: InputTypes) -> tuple[int, ...]:
+    return _check_length(shapes.as_ints(value), known)
 
 
-def _as_long(given: tuple[int, ...], known: InputTypes) -> tuple[int, ...]:
+def _check_length(entries: tuple[int, ...], known: InputTypes) -> tuple[int, ...]:
     count: int = len(known["begin"])
-    if len(given) != count:
-        raise ShapeError(f"{list(given)} is not as long as begin, which has {count} entries")
-    return given
+    if len(entries) != count:
+        raise ShapeError(f"{list(entries)} has {len(entries)} entries, but begin has {count}")
+    return entries
 
 
-def _strides(value: Any, known: InputTypes) -> tuple[int, ...]:
+def _read_strides(value: Any, known: InputTypes) -> tuple[int, ...]:
     if value is None:
         return (1,) * len(known["begin"])
-    strides = _as_long(shapes.as_ints(value), known)
+    strides = _check_length(shapes.as_ints(value), known)
     if 0 in strides:
         raise ArgumentError(f"must not hold 0, got {list(strides)}")
     return strides
 
 
-def _ellipsis(value: Any, _known: InputTypes) -> int:
+def _read_ellipsis(value: Any, _known: InputTypes) -> int:
     mask = shapes.index(value)
     if mask < 0 or mask & (mask - 1):
-        raise ArgumentError(f"may have one bit, since there can be one ellipsis, got {mask:#b}")
+        raise ArgumentError(f"can have only one bit, for one ellipsis, got {mask:#b}")
     return mask
 
 
-SELECTING = {
+SLICE_ATTRIBUTES = {
     "begin": attributes.integers(),
-    "end": Attribute(_end, form="tuple of ints, as long as begin"),
+    "end": Attribute(_read_end, form="tuple of ints, as long as begin"),
     "strides": Attribute(
-        _strides, None, "tuple of ints other than 0, as long as begin; None becomes ones"
+        _read_strides, None, "tuple of ints other than 0, as long as begin; None becomes ones"
     ),
     "begin_mask": attributes.integer(0, at_least=0),
     "end_mask": attributes.integer(0, at_least=0),
-    "ellipsis_mask": Attribute(_ellipsis, 0, "int: 0 or a power of 2"),
+    "ellipsis_mask": Attribute(_read_ellipsis, 0, "int: 0 or a power of 2"),
     "new_axis_mask": attributes.integer(0, at_least=0),
     "shrink_axis_mask": attributes.integer(0, at_least=0),
 }
 
 
-def _strided(x: TensorType, *, attributes: dict[str, Any]) -> TensorType:
+def _infer_strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> TensorType:
     return TensorType(x.dtype, selection(x.shape, attributes).shape)
 
 
-STRIDED_SLICE = KernelSpec("StridedSlice", ("x",), _strided, attributes=SELECTING)
+STRIDED_SLICE = KernelSpec(
+    "StridedSlice", ("x",), _infer_strided_slice, attributes=SLICE_ATTRIBUTES
+)
 
 
-def _scattered(dy: TensorType, *, shape: Shape, attributes: dict[str, Any]) -> TensorType:
-    wanted = selection(shape, attributes).shape
-    if dy.shape != wanted:
-        raise ShapeError(f"dy must have shape {list(wanted)}, that of the slice")
+def _infer_strided_slice_grad(
+    dy: TensorType, *, shape: Shape, attributes: dict[str, Any]
+) -> TensorType:
+    expected = selection(shape, attributes).shape
+    if dy.shape != expected:
+        raise ShapeError(f"dy must have the shape of the slice, {list(expected)}")
     return TensorType(dy.dtype, shape)
 
 
 STRIDED_SLICE_GRAD = KernelSpec(
     "StridedSliceGrad",
     ("dy",),
-    _scattered,
-    attributes={"shape": attributes.shape(), **SELECTING},
+    _infer_strided_slice_grad,
+    attributes={"shape": attributes.shape(), **SLICE_ATTRIBUTES},
 )
 
 
 @chained
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the parts of ``x`` at each place along ``axis``, which they do not have.
+    """Split ``x`` into its slices at each place along ``axis``; this axis is dropped.
 
-    An axis of length 0 has no parts. (TensorFlow's Unpack.)
+    An axis of length 0 gives an empty tuple. (TensorFlow's Unpack.)
     """
     return tuple(dispatch_multiple(UNPACK, x, axis=axis))
 
 
 @chained
 def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return ``x`` cut into parts along ``axis``.
+    """Split ``x`` into parts along ``axis``.
 
     Args:
         x: a tensor of any dtype.
-        num_or_size_splits: the number of equal parts; or a list of their sizes, of which one
-            may be -1: it takes the rest.
-        axis: along which.
+        num_or_size_splits: the number of equal parts, or a list of their sizes. One size may be
+            -1, which stands for the rest of the axis.
+        axis: the axis to split.
 
     Raises:
-        ShapeError: the parts cannot be equal, or their sizes do not make up the axis.
+        ShapeError: the axis cannot be split into equal parts, or the sizes do not add up to its
+            length.
 
     (TensorFlow's SplitV.)
 
@@ -269,24 +281,26 @@ def strided_slice(
 ) -> Tensor:
     """Return every ``strides``-th element of ``x`` from ``begin`` to before ``end``, by axis.
 
-    Indexing says the same: ``x[::2, ..., None, 3]``. Bounds are Python's: negative ones count
-    from the end, those beyond it end there. Bit i of a mask concerns entry i of the lists.
+    Indexing such as ``x[::2, ..., None, 3]`` does the same. As in Python, negative bounds count
+    from the end, and bounds beyond an end are clipped. Bit i of a mask applies to entry i of the
+    lists.
 
     Args:
         x: a tensor of any dtype.
-        begin: one integer per entry.
-        end: likewise.
-        strides: likewise, none of them 0; 1 by default. Negative ones run backwards.
-        begin_mask: where begin is ignored: the range begins where the axis does.
-        end_mask: likewise for end.
-        ellipsis_mask: which entry, one at most, stands for all axes that no other takes; without
-            any, they come last.
-        new_axis_mask: which entries make a new axis of length 1.
-        shrink_axis_mask: of which axes one element is taken, at begin, and the axis is gone.
+        begin: the first index for each entry.
+        end: the index before which each range ends.
+        strides: the steps, all 1 by default. Negative steps run backwards; 0 is an error.
+        begin_mask: entries whose begin is ignored, so that the range begins with the axis.
+        end_mask: entries whose end is ignored, so that the range ends with the axis.
+        ellipsis_mask: the entry, at most one, that stands for all axes without an entry. Without
+            it, these axes come last.
+        new_axis_mask: entries that add a new axis of length 1.
+        shrink_axis_mask: entries that take the element at begin and drop the axis.
 
     Raises:
-        ShapeError: more entries than axes, or an index to shrink to that is out of range.
-        ArgumentError: a stride of 0, or none that is positive where an axis is shrunk.
+        ShapeError: there are more entries than axes, or the index of a shrunk axis is out of
+            range.
+        ArgumentError: a stride is 0, or the stride of a shrunk axis is not positive.
 
     (TensorFlow's StridedSlice.)
 

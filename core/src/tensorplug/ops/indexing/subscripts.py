@@ -1,4 +1,4 @@
-"""Subscripts: what ``x[key]`` means, by NumPy's rules."""
+"""Parsing the keys of ``x[key]`` by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
-_ALL: Final = slice(None)
-_BOUNDS: Final = (int, type(None))  # of slices that mean the same whenever they are equal
+_FULL_SLICE: Final = slice(None)
+_BOUND_TYPES: Final = (int, type(None))  # equal slices with such bounds have the same meaning
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Elements picked by integers, or by a mask, along axes of what the slices leave.
+    """An index array or a mask, which picks elements from the result of the slices.
 
-    ``axis``: the first of ``count`` axes (1 unless it is a mask).
+    ``axis`` is the first of the ``count`` axes that it indexes: one, or the rank of a mask.
     """
 
     axis: int
     count: int
-    index: Any  # a tensor, or an array of NumPy's
+    index: Any  # a tensor or a NumPy array
     mask: bool
 
 
 @dataclass(eq=False, slots=True)
 class Subscript:
-    """A key, taken apart: first slices, then picks.
+    """A parsed key: slices, which come first, and picks from their result.
 
-    ``source``: the shape indexed. ``basic``: an integer, a slice with bounds that fit or None for
-    a new axis, in order.
-    ``shape``: of what they leave. ``picks``: of its axes. ``place``: where in the result the
-    axes stand that the picks make together. ``scalar``: integers for all axes and nothing else, of
-    which NumPy makes a number, not a view.
+    ``source``: the shape of the indexed tensor.
+    ``basic``: in order, integers, slices with bounds inside the axis, and None for new axes.
+    ``shape``: the shape after these.
+    ``picks``: index arrays and masks, which apply to that shape.
+    ``place``: the position of the picks' common axes in the result.
+    ``scalar``: whether the key has an integer for each axis and nothing else. For such keys, NumPy
+    returns a number, not a view.
     """
 
     source: Shape
@@ -55,32 +57,32 @@ class Subscript:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The integers alone."""
-        return tuple([item for item in self.basic if item.__class__ is int])
+        """The integers in ``basic``."""
+        return tuple([entry for entry in self.basic if entry.__class__ is int])
 
     @property
     def whole(self) -> bool:
-        """Whether the slices take all as it is."""
+        """Whether the slices select everything, in order."""
         return self.shape == self.source and all(
-            isinstance(item, slice) and item.step == 1 for item in self.basic
+            isinstance(entry, slice) and entry.step == 1 for entry in self.basic
         )
 
 
 def parse(x: TensorType, key: Any) -> Subscript:
-    """Take ``key`` apart as an index of ``x``.
+    """Parse ``key`` as an index of ``x``.
 
     Raises:
         OutOfRangeError: too many indices, or an integer out of range.
-        OutOfRangeError: a mask of other sizes than the axes it stands for, and none of them 0.
-        ArgumentError: what is no index at all.
+        OutOfRangeError: the sizes of a mask, other than 0, differ from those of its axes.
+        ArgumentError: an entry of the key is not an index.
 
     """
-    given = key if isinstance(key, tuple) else (key,)
-    blocks = _blocks(x.shape, given)
-    if blocks is not None:
-        return blocks
-    parts = [_part(x, item) for item in given]
-    parts, scalar = _spread(x, parts)
+    entries = key if isinstance(key, tuple) else (key,)
+    subscript = _parse_basic(x.shape, entries)
+    if subscript is not None:
+        return subscript
+    parts = [_read_part(x, entry) for entry in entries]
+    parts, scalar = _expand_ellipsis(x, parts)
     reader = _Reader(x, picking=any(part.__class__ is _Array for part in parts))
     for part in parts:
         reader.read(part)
@@ -89,102 +91,104 @@ def parse(x: TensorType, key: Any) -> Subscript:
     return Subscript(x.shape, basic, shape, picks, place, scalar)
 
 
-def form(key: Any) -> tuple[Hashable, ...] | None:
-    """Return what names a key of slices, new axes and ellipses, so that equal ones mean the same.
+def freeze_key(key: Any) -> tuple[Hashable, ...] | None:
+    """Return a hashable form of a key of slices, new axes and ellipses; None for other keys.
 
-    None for all others; a slice cannot be hashed before Python 3.12.
+    Equal forms mean the same. A slice itself cannot be hashed before Python 3.12.
     """
     parts: list[Hashable] = []
-    for item in key if key.__class__ is tuple else (key,):
-        if item.__class__ is slice:
-            start, stop, step = item.start, item.stop, item.step
+    for entry in key if key.__class__ is tuple else (key,):
+        if entry.__class__ is slice:
+            start, stop, step = entry.start, entry.stop, entry.step
             if not (
-                start.__class__ in _BOUNDS
-                and stop.__class__ in _BOUNDS
-                and step.__class__ in _BOUNDS
+                start.__class__ in _BOUND_TYPES
+                and stop.__class__ in _BOUND_TYPES
+                and step.__class__ in _BOUND_TYPES
             ):
                 return None
             parts.append((start, stop, step))
-        elif item is None or item is Ellipsis:
-            parts.append(item)
+        elif entry is None or entry is Ellipsis:
+            parts.append(entry)
         else:
             return None
     return tuple(parts)
 
 
-def integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return a key of two or more of Python's integers, counted from the front; None for others.
+def read_integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """Return a key of two or more Python integers, counted from the front; None for other keys.
 
-    Nor does it know errors: ``parse`` does.
+    It raises no errors; ``parse`` does.
     """
     if not 1 < len(key) <= len(shape):
         return None
     found = []
-    for item, size in zip(key, shape, strict=False):  # axes that no integer names come last
-        if item.__class__ is not int or not -size <= item < size:
+    for entry, size in zip(key, shape, strict=False):  # the key may be shorter
+        if entry.__class__ is not int or not -size <= entry < size:
             return None
-        found.append(item if item >= 0 else item + size)
+        found.append(entry if entry >= 0 else entry + size)
     return tuple(found)
 
 
-def along(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
-    """Return axis and number, counted from the front, of a key like ``[:, 3]``; None for others.
+def read_axis_and_number(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
+    """Return axis and number, counted from the front, of keys like ``[:, 3]``; None for others.
 
-    Nor does it know errors: ``parse`` does.
+    It raises no errors; ``parse`` does.
     """
     if len(key) > len(shape):
         return None
     found = None
-    for axis, item in enumerate(key):
-        if item.__class__ is int and found is None and -shape[axis] <= item < shape[axis]:
-            found = (axis, item if item >= 0 else item + shape[axis])
-        elif item.__class__ is not slice or item != _ALL:
+    for axis, entry in enumerate(key):
+        if entry.__class__ is int and found is None and -shape[axis] <= entry < shape[axis]:
+            found = (axis, entry if entry >= 0 else entry + shape[axis])
+        elif entry.__class__ is not slice or entry != _FULL_SLICE:
             return None
     return found
 
 
-def _blocks(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:
-    """Take a key of Python's integers, plain slices and new axes apart; None if it is another.
+def _parse_basic(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:
+    """Parse a key of Python integers, plain slices and new axes; None for other keys.
 
-    Nor does it know errors: ``parse``, of which this is the short way, does.
+    This is a fast path of ``parse``. It raises no errors; ``parse`` does.
     """
     basic: list[int | slice | None] = []
-    left: list[int] = []
+    sizes: list[int] = []
     axis, rank = 0, len(shape)
-    for item in key:
-        if item is None:
+    for entry in key:
+        if entry is None:
             basic.append(None)
-            left.append(1)
+            sizes.append(1)
             continue
         if axis == rank:
             return None
         size = shape[axis]
-        if item.__class__ is int:
-            if not -size <= item < size:
+        if entry.__class__ is int:
+            if not -size <= entry < size:
                 return None
-            basic.append(item if item >= 0 else item + size)
-        elif item.__class__ is slice:
-            if item.step == 0 or item.start.__class__ not in _BOUNDS:
+            basic.append(entry if entry >= 0 else entry + size)
+        elif entry.__class__ is slice:
+            if entry.step.__class__ not in _BOUND_TYPES or entry.step == 0:
                 return None
-            if item.stop.__class__ not in _BOUNDS or item.step.__class__ not in _BOUNDS:
+            if entry.start.__class__ not in _BOUND_TYPES:
                 return None
-            start, stop, step = item.indices(size)
+            if entry.stop.__class__ not in _BOUND_TYPES:
+                return None
+            start, stop, step = entry.indices(size)
             count = len(range(start, stop, step))
-            basic.append(_span(start, count, step))
-            left.append(count)
+            basic.append(_make_slice(start, count, step))
+            sizes.append(count)
         else:
             return None
         axis += 1
-    scalar = axis == rank and not left and None not in key
+    scalar = axis == rank and not sizes and None not in key
     basic += [slice(0, size, 1) for size in shape[axis:]]
-    return Subscript(shape, tuple(basic), (*left, *shape[axis:]), (), 0, scalar)
+    return Subscript(shape, tuple(basic), (*sizes, *shape[axis:]), (), 0, scalar)
 
 
 class _Reader:
     """Reads the parts of a key in order.
 
-    ``place``: how many axes stood before the first pick or, beside picks, integer; ``together``:
-    whether these stand side by side.
+    If a key has picks, NumPy treats its integers as picks too. ``place`` counts the axes of the
+    result before the first of them; ``together`` says whether they are adjacent.
     """
 
     def __init__(self, x: TensorType, *, picking: bool) -> None:
@@ -196,7 +200,7 @@ class _Reader:
         self.place: int | None = None
         self.together = True
         self._after_pick = False
-        self._axis = 0  # the next one of x
+        self._axis = 0  # the next axis of x
 
     def read(self, part: Any) -> None:
         """Read one part."""
@@ -205,7 +209,7 @@ class _Reader:
             if part is None:
                 self.basic.append(None)
                 self.shape.append(1)
-            elif part is not Ellipsis:  # which stands for no axis here
+            elif part is not Ellipsis:  # an ellipsis that is left stands for no axis
                 self._read_slice(part)
             return
         if self.picking:
@@ -215,19 +219,19 @@ class _Reader:
         if isinstance(part, _Array):
             self._read_array(part)
         else:
-            self.basic.append(_position(self.x, part, self._axis))
+            self.basic.append(_normalize_number(self.x, part, self._axis))
             self._axis += 1
 
     def _read_slice(self, part: slice) -> None:
-        start, stop, step = _bounds(self.x, part, self._axis)
+        start, stop, step = _read_bounds(self.x, part, self._axis)
         count = len(range(start, stop, step))
-        self.basic.append(_span(start, count, step))
+        self.basic.append(_make_slice(start, count, step))
         self.shape.append(count)
         self._axis += 1
 
     def _read_array(self, part: _Array) -> None:
         sizes = self.x.shape[self._axis : self._axis + part.axes]
-        index = _fitting_mask(self.x, part, self._axis) if part.mask else part.index
+        index = _fit_mask(self.x, part, self._axis) if part.mask else part.index
         self.picks.append(Pick(len(self.shape), max(part.axes, 1), index, part.mask))
         if part.axes:
             self.basic.extend(slice(0, size, 1) for size in sizes)
@@ -240,19 +244,19 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """An array among the parts of a key; it takes the place of ``axes`` axes."""
+    """An array in a key; it indexes ``axes`` axes."""
 
     index: Any
     axes: int
     mask: bool
 
 
-def _part(x: TensorType, part: Any) -> Any:
-    """Return one part of a key: None, an ellipsis, a slice, an integer or an ``_Array``."""
+def _read_part(x: TensorType, part: Any) -> Any:
+    """Convert an entry of a key to None, an ellipsis, a slice, an integer or an ``_Array``."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
     if isinstance(part, list | tuple | range):
-        part = _listed(x, part)
+        part = _convert_list(x, part)
     elif isinstance(part, bool):
         part = np.asarray(part)
     elif not (hasattr(part, "dtype") and hasattr(part, "shape")):
@@ -272,8 +276,8 @@ def _part(x: TensorType, part: Any) -> Any:
     return _Array(part, 1, mask=False) if rank else operator.index(part)
 
 
-def _listed(x: TensorType, part: Any) -> np.ndarray[Any, Any]:
-    """Return nested lists of integers or booleans as an array; empty ones hold integers."""
+def _convert_list(x: TensorType, part: Any) -> np.ndarray[Any, Any]:
+    """Convert nested lists of integers or booleans to an array; empty ones become integers."""
     try:
         array = host_values.as_array(list(part) if isinstance(part, range) else part)
     except (ArgumentError, DTypeError) as error:
@@ -281,45 +285,50 @@ def _listed(x: TensorType, part: Any) -> np.ndarray[Any, Any]:
     return array if array.size else array.astype(np.int32)
 
 
-def _spread(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
-    """Return the parts with slices for the ellipsis, or at the end; whether all are integers."""
-    given = 0
-    dots = None
-    for at, part in enumerate(parts):
+def _expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
+    """Replace the ellipsis by slices, or add them at the end, until each axis has an index.
+
+    Returns:
+        The parts, and whether all of them were integers, one for each axis.
+
+    """
+    count = 0
+    ellipsis = None
+    for position, part in enumerate(parts):
         if part is Ellipsis:
-            if dots is not None:
-                raise ArgumentError("an index may hold one ellipsis")
-            dots = at
+            if ellipsis is not None:
+                raise ArgumentError("an index can have only one ellipsis")
+            ellipsis = position
         elif part is not None:
-            given += part.axes if part.__class__ is _Array else 1
+            count += part.axes if part.__class__ is _Array else 1
     rank = x.rank
-    if given > rank:
-        raise OutOfRangeError(f"{given} indices for {x}")
-    scalar = given == rank and dots is None and all(part.__class__ is int for part in parts)
-    fill = [slice(None)] * (rank - given)
-    if dots is None:
+    if count > rank:
+        raise OutOfRangeError(f"too many indices: {count} indices for {x}")
+    scalar = count == rank and ellipsis is None and all(part.__class__ is int for part in parts)
+    fill = [slice(None)] * (rank - count)
+    if ellipsis is None:
         return [*parts, *fill], scalar
     if not fill:
         return parts, False
-    return [*parts[:dots], *fill, *parts[dots + 1 :]], False
+    return [*parts[:ellipsis], *fill, *parts[ellipsis + 1 :]], False
 
 
-def _bounds(x: TensorType, part: slice, axis: int) -> tuple[int, int, int]:
+def _read_bounds(x: TensorType, part: slice, axis: int) -> tuple[int, int, int]:
     try:
         return part.indices(x.shape[axis])
-    except (TypeError, ValueError) as error:  # a bound that is no integer, a step of 0
+    except (TypeError, ValueError) as error:  # a bound that is not an integer, or a step of 0
         raise ArgumentError(f"cannot index axis {axis} of {x} by {part}: {error}") from None
 
 
-def _span(start: int, count: int, step: int) -> slice:
-    """Return a slice of ``count`` elements with bounds that fit."""
+def _make_slice(start: int, count: int, step: int) -> slice:
+    """Return a slice of ``count`` elements with bounds inside the axis."""
     if not count:
         return slice(0, 0, 1)
     end = start + count * step
     return slice(start, end if end >= 0 else None, step)
 
 
-def _position(x: TensorType, number: int, axis: int) -> int:
+def _normalize_number(x: TensorType, number: int, axis: int) -> int:
     length = x.shape[axis]
     if not -length <= number < length:
         raise OutOfRangeError(
@@ -328,19 +337,20 @@ def _position(x: TensorType, number: int, axis: int) -> int:
     return number % length
 
 
-def _fitting_mask(x: TensorType, part: _Array, axis: int) -> Any:
-    """Return a mask of the sizes of the axes it stands for; one with a size of 0 picks nothing.
+def _fit_mask(x: TensorType, part: _Array, axis: int) -> Any:
+    """Return a mask with the sizes of its axes; a mask with a size of 0 picks nothing.
 
     Raises:
-        OutOfRangeError: when it has another size; the standard wants IndexError.
+        OutOfRangeError: a size is neither 0 nor that of its axis. The array API standard requires
+            an IndexError.
 
     """
-    wanted, given = x.shape[axis : axis + part.axes], tuple(part.index.shape)
-    if given == wanted:
+    expected, shape = x.shape[axis : axis + part.axes], tuple(part.index.shape)
+    if shape == expected:
         return part.index
-    if any(size not in {0, length} for size, length in zip(given, wanted, strict=True)):
+    if any(size not in {0, length} for size, length in zip(shape, expected, strict=True)):
         raise OutOfRangeError(
-            f"cannot index {x} with a mask of shape {list(given)}: from axis {axis} on it must "
-            f"have the sizes {list(wanted)}"
+            f"cannot index {x} with a mask of shape {list(shape)}: from axis {axis} on it must "
+            f"have the sizes {list(expected)}"
         )
-    return np.zeros(wanted, np.bool_)
+    return np.zeros(expected, np.bool_)
