@@ -168,7 +168,7 @@ def test_the_setting_watches_a_whole_program(setting: str, said: str, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((3,), {}, "debug: needs a function, got int"),
+        ((3,), {}, "debug: function must be callable, got int"),
         ((), {"nans": True}, "debug: has no option 'nans'"),
     ],
 )

@@ -40,9 +40,9 @@ def test_limits_of_integers(name):
 
 
 def test_limits_of_the_other_kind():
-    with pytest.raises(DTypeError, match="finfo: int8 is no floating dtype"):
+    with pytest.raises(DTypeError, match="finfo: dtype must be floating or complex, got int8"):
         tp.finfo(tp.int8)
-    with pytest.raises(DTypeError, match="iinfo: float32 is no integer dtype"):
+    with pytest.raises(DTypeError, match="iinfo: dtype must be an integer, got float32"):
         tp.iinfo(tp.asarray([1.0]))
 
 

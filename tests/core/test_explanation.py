@@ -244,7 +244,7 @@ def test_a_decomposition_that_looks_at_values(decompose):
     )
     assert explained.steps[-1] == (
         "unknown",
-        "what else it calls depends on data: it reads the values of a tensor",
+        "its further calls depend on data: it reads the values of a tensor",
     )
 
 
@@ -272,7 +272,7 @@ def test_decompositions_that_lead_back_to_themselves(decompose):
     decompose(lambda x: tp.run_kernel(DETOUR, [x]), OTHER)
     explained = tp.explain(DETOUR, [X])
     assert explained.how is None
-    assert explained.inner[0].inner[0].reason == "its decomposition leads back to itself"
+    assert explained.inner[0].inner[0].reason == "its decomposition calls itself"
 
 
 def test_an_abstract_evaluation_leaves_nothing(engine):

@@ -297,17 +297,20 @@ def test_profiles_nest(engine):
 
 
 def test_one_profile_is_made_once(engine):
-    with tp.profile() as p, pytest.raises(RuntimeError, match="make another"), p:
+    with tp.profile() as p, pytest.raises(RuntimeError, match="create another"), p:
         pass
-    with pytest.raises(RuntimeError, match="this profile was made already; make another"), p:
+    with (
+        pytest.raises(RuntimeError, match="this profile has been used already; create another"),
+        p,
+    ):
         pass
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((3,), {}, "profile: needs a function, got int"),
-        ((), {"by": "kernel"}, "profile: has no options; give a function first"),
+        ((3,), {}, "profile: function must be callable, got int"),
+        ((), {"by": "kernel"}, "profile: has no options; pass a function first"),
     ],
 )
 def test_bad_arguments(arguments, options, message):

@@ -270,7 +270,7 @@ def test_row_30_what_is_freed_too_much_hides_no_leak():
         return backend.make(x.array)
 
     tp.register_kernel(ONE, "memory", leaky)
-    with pytest.raises(LeakError, match=r"memory from its input 'x': .*; it leaked 1 buffer"):
+    with pytest.raises(LeakError, match=r"memory of its input 'x', .*; it leaked 1 buffer"):
         tp.run_kernel(ONE, [tp.asarray([1.0])])
 
 

@@ -139,7 +139,7 @@ def test_a_device_without_a_clock(clock):
 @pytest.mark.parametrize(
     ("arguments", "repeat", "message"),
     [
-        ((3,), 1, "time: needs a function, got int"),
+        ((3,), 1, "time: function must be callable, got int"),
         ((abs, 1), 0, "time: repeat must be positive, got 0"),
         ((abs, 1), 1.5, "time: repeat must be an integer, got 1.5"),
         ((abs, 1), True, "time: repeat must be an integer, got True"),

@@ -74,8 +74,8 @@ FAULTS = [
     ("keeps strings", lambda _: stash.append(np.array(["a"], TEXT)), "leaked 1 buffer"),
     ("keeps many", lambda _: stash.extend(np.zeros(1) for _ in range(9)), "leaked 9 buffers"),
     ("keeps a view of its own", lambda _: stash.append(np.zeros(9)[2:4]), "leaked 1 buffer"),
-    ("drops what it kept", lambda _: stash.clear(), "freed 5 buffers not its own"),
-    ("empties an input", lambda a: a.resize(0, refcheck=False), "memory from its input 'a'"),
+    ("drops what it kept", lambda _: stash.clear(), "freed 5 buffers that it did not allocate"),
+    ("empties an input", lambda a: a.resize(0, refcheck=False), "memory of its input 'a'"),
 ]
 FINE = [
     ("a temporary", lambda _: np.zeros(1000).sum()),

@@ -54,18 +54,22 @@ FAULTS = [
         lambda stash, backend, _: stash.append(new(backend).view((2,), 1)),
         "leaked 1 buffer",
     ),
-    ("drops what it kept", lambda stash, *_: stash.clear(), "freed 5 buffers not its own"),
-    ("returns what it kept", lambda stash, *_: stash[0], "or returned as many that were there"),
+    (
+        "drops what it kept",
+        lambda stash, *_: stash.clear(),
+        "freed 5 buffers that it did not allocate",
+    ),
+    ("returns what it kept", lambda stash, *_: stash[0], "or returned as many old ones"),
     ("frees an input", lambda _stash, _backend, a: a.memory.release(), "freed 1 buffer not"),
     (
         "takes an input's memory",
         lambda *arguments: take(arguments[2]),
-        "took memory from its input 'a'",
+        "freed memory of its input 'a'",
     ),
     (
         "takes an input's memory and keeps as much",
         lambda stash, backend, a: (take(a), stash.append(new(backend)))[1],
-        "took memory from its input 'a': .*; it leaked 1 buffer",
+        "freed memory of its input 'a', .*; it leaked 1 buffer",
     ),
 ]
 FINE = [

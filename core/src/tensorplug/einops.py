@@ -1,7 +1,7 @@
-"""For einops: after ``tensorplug.einops.enable()``, ``einops.rearrange`` and its kin take tensors.
+"""Support for einops: after ``enable()``, ``einops.rearrange`` and related functions take tensors.
 
-einops looks for the library of what it is given among the subclasses of its ``AbstractBackend``;
-``enable`` makes one. ``einops.array_api`` needs no such help.
+einops finds the library of an array among the subclasses of its ``AbstractBackend``; ``enable``
+defines one. ``einops.array_api`` does not need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["enable"]
 def enable() -> None:
     """Make ``einops.rearrange``, ``reduce``, ``repeat``, ``pack`` and ``einsum`` take tensors.
 
-    Gradients flow through all of them. Twice is fine.
+    Gradients flow through all of them. Calling it again does nothing.
 
     Raises:
         ModuleNotFoundError: einops is not installed.
@@ -31,7 +31,7 @@ def enable() -> None:
     _backend()
 
 
-@functools.cache  # which keeps the class alive: einops finds it, but does not hold it
+@functools.cache  # keeps the class alive, which einops does not
 def _backend() -> type:
     from einops._backends import AbstractBackend  # an optional dependency
 
@@ -39,12 +39,12 @@ def _backend() -> type:
 
 
 class Operations:
-    """What einops asks of a library."""
+    """The operations that einops requires."""
 
     framework_name = "tensorplug"
 
     def is_appropriate_type(self, tensor: Any) -> bool:
-        """Return whether it is one of ours."""
+        """Return whether it is a tensor of this library."""
         return isinstance(tensor, Tensor)
 
     def from_numpy(self, x: np.ndarray[Any, Any]) -> Tensor:
@@ -56,7 +56,7 @@ class Operations:
         return x.numpy()
 
     def arange(self, start: int, stop: int) -> Tensor:
-        """Return the integers from ``start`` to before ``stop``."""
+        """Return the integers from ``start`` up to, but not including, ``stop``."""
         return creation.arange(start, stop)
 
     def reshape(self, x: Tensor, shape: Any) -> Tensor:

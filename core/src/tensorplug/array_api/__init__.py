@@ -1,1 +1,1 @@
-"""What the array API standard wants beside the functions."""
+"""The array API standard's inspection functions."""

@@ -1,4 +1,4 @@
-"""Questions about dtypes, as the array API standard 2025.12 words them."""
+"""The dtype functions of the array API standard 2025.12."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ KINDS: Final = {
 class FloatInfo:
     """Limits of a floating dtype.
 
-    ``bits``: of one element; of a complex dtype, whose other limits are those of its parts, too.
-    ``eps``: the gap between 1 and the next number. ``smallest_normal``: the smallest positive
-    number of full precision. ``dtype``: of the parts.
+    ``bits``: of one element, also of a complex one. ``eps``: the gap between 1 and the next
+    number. ``smallest_normal``: the smallest positive number of full precision. ``dtype``: of the
+    parts of a complex dtype, like the other limits.
     """
 
     bits: int
@@ -55,83 +55,83 @@ class IntegerInfo:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Return the limits of a floating or complex dtype, given as such or by a tensor.
+    """Return the limits of a floating or complex dtype, or of a tensor's.
 
     Raises:
-        DTypeError: for a dtype of another kind.
+        DTypeError: the dtype is neither floating nor complex.
 
     """
     dtype = _dtype_of(type, "finfo")
     if dtype not in dt.INEXACT:
-        raise DTypeError(f"finfo: {dtype} is no floating dtype; ask iinfo for integers")
+        raise DTypeError(f"finfo: dtype must be floating or complex, got {dtype}; see iinfo")
     part = dt.real_part(dtype)
-    about: Any = np.finfo(part.numpy)
+    limits: Any = np.finfo(part.numpy)
     return FloatInfo(
         bits=8 * dtype.itemsize,
-        eps=float(about.eps),
-        max=float(about.max),
-        min=float(about.min),
-        smallest_normal=float(about.smallest_normal),
+        eps=float(limits.eps),
+        max=float(limits.max),
+        min=float(limits.min),
+        smallest_normal=float(limits.smallest_normal),
         dtype=part,
     )
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """Return the limits of an integer dtype, given as such or by a tensor.
+    """Return the limits of an integer dtype, or of a tensor's.
 
     Raises:
-        DTypeError: for a dtype of another kind.
+        DTypeError: the dtype is not an integer.
 
     """
     dtype = _dtype_of(type, "iinfo")
     if dtype not in dt.INTEGER:
-        raise DTypeError(f"iinfo: {dtype} is no integer dtype; ask finfo for floats")
-    about = np.iinfo(dtype.name)
-    return IntegerInfo(8 * dtype.itemsize, int(about.max), int(about.min), dtype)
+        raise DTypeError(f"iinfo: dtype must be an integer, got {dtype}; see finfo")
+    limits = np.iinfo(dtype.name)
+    return IntegerInfo(8 * dtype.itemsize, int(limits.max), int(limits.min), dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether ``dtype`` is of a kind.
 
     Args:
-        dtype: a dtype, or what names one.
-        kind: a dtype (then the question is whether they are the same), one of ``"bool"``,
-            ``"signed integer"``, ``"unsigned integer"``, ``"integral"``, ``"real floating"``,
-            ``"complex floating"`` and ``"numeric"``, or a tuple of such, any of which will do.
+        dtype: a dtype, or the name of one.
+        kind: a dtype, which ``dtype`` must equal, one of ``"bool"``, ``"signed integer"``,
+            ``"unsigned integer"``, ``"integral"``, ``"real floating"``, ``"complex floating"``
+            and ``"numeric"``, or a tuple of these, one of which must match.
 
     Raises:
-        ArgumentError: for another kind.
-        DTypeError: ``dtype`` is none.
+        ArgumentError: the kind is unknown.
+        DTypeError: ``dtype`` is not a dtype.
 
     """
-    asked = dt.of(dtype, "isdtype")
+    dtype = dt.of(dtype, "isdtype")
     if isinstance(kind, tuple):
-        found = [isdtype(asked, item) for item in kind]  # every one is checked
-        return any(found)
+        matches = [isdtype(dtype, member) for member in kind]  # checks all members
+        return any(matches)
     if isinstance(kind, str):
         if kind not in KINDS:
             listed = ", ".join(map(repr, KINDS))
             raise ArgumentError(f"isdtype: kind must be a dtype or one of {listed}, got {kind!r}")
-        return asked in KINDS[kind]
-    return asked is dt.of(kind, "isdtype: kind")
+        return dtype in KINDS[kind]
+    return dtype is dt.of(kind, "isdtype: kind")
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether promotion leads from a dtype, or a tensor's, to ``to``.
+    """Return whether a dtype, or a tensor's, promotes to ``to``.
 
-    Then nothing is lost but, on the way from integers to floats, precision.
+    Such a cast loses nothing, except for precision from integers to floats.
     """
     source, target = _dtype_of(from_, "can_cast"), dt.of(to, "can_cast")
     return dt.PROMOTION.get((source, target)) is target
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """Return the dtype to which tensors, dtypes and Python scalars promote together.
+    """Return the common dtype of tensors, dtypes and Python scalars.
 
-    A scalar is weak: it counts by its kind alone.
+    A scalar is weak: only its kind counts.
 
     Raises:
-        ArgumentError: there is no tensor and no dtype among them.
+        ArgumentError: there is neither a tensor nor a dtype.
         DTypeError: they have no common dtype.
 
     """

@@ -1,4 +1,4 @@
-"""What an array API consumer may ask of the namespace: devices, dtypes, capabilities."""
+"""The array API standard's namespace info: devices, dtypes, capabilities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["NamespaceInfo"]
 
 
 class NamespaceInfo:
-    """Answers of ``__array_namespace_info__()``, in the standard's words."""
+    """The result of ``__array_namespace_info__()``."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what a namespace may lack, and the largest rank.
+        """Return the optional capabilities, and the maximum rank.
 
-        All data pass through NumPy's arrays on the host, so its limit holds on every device.
+        All data pass through NumPy arrays, so NumPy's maximum applies to every device.
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
@@ -31,7 +31,7 @@ class NamespaceInfo:
         return current_engine().devices.of(current_context()).name
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:  # noqa: ARG002  # the same on all
-        """Return the dtypes that results have where nothing else decides."""
+        """Return the default dtypes."""
         return {
             "real floating": dt.default_float,
             "complex floating": dt.default_complex,
@@ -42,25 +42,25 @@ class NamespaceInfo:
     def devices(self) -> list[str]:
         """Return the names of all devices, of all installed backends."""
         names = list(devices())
-        here = self.default_device()
-        return names if here in names else [here, *names]
+        active = self.default_device()
+        return names if active in names else [active, *names]
 
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """Return the dtypes of a device by name: all, or those of one kind or several.
+        """Return the dtypes of a device by name: all, or those of one or several kinds.
 
-        The standard knows neither float16 nor strings, so they are not among them.
+        They do not include float16 and strings, which the standard does not define.
         """
         engine = current_engine()
-        place = engine.devices.of(current_context()) if device is None else engine.open(device)
+        opened = engine.devices.of(current_context()) if device is None else engine.open(device)
         return {
             dtype.name: dtype
-            for dtype in sorted(place.backend.dtypes, key=lambda one: one.name)
+            for dtype in sorted(opened.backend.dtypes, key=lambda dtype: dtype.name)
             if dtype not in (dt.float16, dt.string) and (kind is None or isdtype(dtype, kind))
         }
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  # the array API standard's name
-    """Return what answers an array API consumer's questions about devices and dtypes."""
+    """Return the namespace info of the array API standard."""
     return NamespaceInfo()

@@ -1,1 +1,1 @@
-"""What a call would do, found out without running it."""
+"""Explaining calls without running them."""

@@ -1,4 +1,4 @@
-"""Why a kernel runs the way it does on a device, as data and as text."""
+"""Explanations of how a kernel runs on a device, as data and as text."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["Explanation"]
 class Explanation:
     """How one call runs on one device.
 
-    ``how`` is None when there is no way; then ``reason`` says why. ``steps`` are what was tried,
-    in order, with what came of each. ``owner`` is the distribution whose code runs. ``inner``
-    are the calls of which a decomposition consists, in order, each explained in turn; without
-    the types of a call they are not known.
+    ``how`` is None if the call is not possible, for the ``reason`` given. ``steps`` are the steps
+    tried, with their outcomes. ``owner`` is the distribution whose code runs. ``inner`` are the
+    explanations of a decomposition's calls, in order; they are unknown without the types of a
+    call.
     """
 
     kernel: str
@@ -51,7 +51,7 @@ class Explanation:
     ) -> Explanation:
         """Resolve the call on ``device`` without running a kernel.
 
-        A decomposition is called with tensors that hold no data, to see what it calls.
+        A decomposition is called with tensors without data, to find its calls.
         """
         return _Explainer(engine, device).explain(spec, types, attributes)[0]
 
@@ -59,23 +59,23 @@ class Explanation:
     def in_general(
         cls, engine: Engine, spec: KernelSpec, device: Device, dtype: DType | None
     ) -> Explanation:
-        """Say what is registered for ``spec``, without the types of a call.
+        """Explain what is registered for ``spec``, without the types of a call.
 
-        A kernel may still decline types or attributes that it does not support, and a kernel
-        that a decomposition calls may be missing; only an explanation of a call with its inputs
-        can tell.
+        A kernel may still decline types or attributes, and a decomposition may call a missing
+        kernel; only the explanation of a call with its inputs shows that.
         """
         call = f"{spec.name}({', '.join(spec.inputs)})" + (f" in {dtype}" if dtype else "")
         start = cls(spec.name, call, device.name, None, "", ())
         steps: list[Step] = []
         if dtype is not None:
-            given, dtype = dtype, _promoted(spec, dtype)
-            if dtype is not given:
-                steps.append(_promotion(dtype))
-            refused = _refused(spec, device, dtype)
-            if refused:
-                return replace(start, steps=tuple(steps), reason=refused)
-        how, owner = _registered(engine, spec, device, dtype, steps)
+            promoted = _promote(spec, dtype)
+            if promoted is not dtype:
+                steps.append(_promotion(promoted))
+            dtype = promoted
+            reason = _explain_refusal(spec, device, dtype)
+            if reason:
+                return replace(start, steps=tuple(steps), reason=reason)
+        how, owner = _resolve_registered(engine, spec, device, dtype, steps)
         return replace(start, how=how, owner=owner, steps=tuple(steps))
 
     def __str__(self) -> str:
@@ -86,23 +86,23 @@ class Explanation:
         for what, outcome in self.steps:
             into = ", into" if what == "decomposed" and self.inner else ""
             yield f"{indent}  {what}: {outcome}{into}"
-        for line, count in _counted(item._short(f"{indent}    ") for item in self.inner):
+        for line, count in _count_texts(call._short(f"{indent}    ") for call in self.inner):
             yield line if count == 1 else f"{line}, {count} times"
         if self.reason:
             yield f"{indent}  {self.reason}"
 
     def _short(self, indent: str) -> str:
-        """Return one line for a native call, and what is inside any other."""
+        """Return one line for a native call, and also the inner calls of others."""
         head = f"{indent}{self.call}: {self.how or 'not possible'}"
         if self.how is None:
             return f"{head}: {self.reason}"
-        lines = _counted(item._short(f"{indent}  ") for item in self.inner)
+        lines = _count_texts(call._short(f"{indent}  ") for call in self.inner)
         inside = [line if count == 1 else f"{line}, {count} times" for line, count in lines]
         return "\n".join([head, *inside])
 
 
-def _counted(texts: Iterator[str]) -> list[tuple[str, int]]:
-    """Return each text once, with how often it came, in the order of the first."""
+def _count_texts(texts: Iterator[str]) -> list[tuple[str, int]]:
+    """Return the distinct texts with their counts, in the order of first occurrence."""
     counts: dict[str, int] = {}
     for text in texts:
         counts[text] = counts.get(text, 0) + 1
@@ -117,12 +117,12 @@ def _promotion(dtype: DType) -> Step:
 
 
 class _Explainer:
-    """Explains a call, and those that its decomposition makes."""
+    """Explains a call, and the calls of its decomposition."""
 
     def __init__(self, engine: Engine, device: Device) -> None:
         self._engine = engine
         self._device = device
-        self._around: list[str] = []  # the calls inside of which we are
+        self._enclosing: list[str] = []  # the calls being explained
 
     def explain(
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
@@ -136,27 +136,27 @@ class _Explainer:
             return replace(start, reason=str(error)), ()
         if plan.inputs != list(types):
             dtype = spec.promoted(types)
-            assert dtype is not None  # or nothing would have been promoted
+            assert dtype is not None  # since something was promoted
             steps.insert(0, _promotion(dtype))
         outputs = [placement.type for placement in plan.outputs]
         found = replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps))
         if plan.how != "decomposed":
             return found, outputs
-        inner, reason, known = self._inside(plan, f"{call} {plan.attributes}")
+        inner, reason, known = self._explain_inner(plan, f"{call} {plan.attributes}")
         if not known:
-            steps.append(("unknown", f"what else it calls depends on data: {reason}"))
+            steps.append(("unknown", f"its further calls depend on data: {reason}"))
             return replace(found, steps=tuple(steps), inner=inner), outputs
         if reason:
             return replace(found, how=None, inner=inner, reason=reason), ()
         return replace(found, inner=inner), outputs
 
-    def _inside(self, plan: Plan, name: str) -> tuple[tuple[Explanation, ...], str, bool]:
-        """Return the calls that a decomposition makes.
+    def _explain_inner(self, plan: Plan, name: str) -> tuple[tuple[Explanation, ...], str, bool]:
+        """Return the calls of a decomposition, why it cannot run ("" if it can).
 
-        With them, why it cannot run (empty if it can) and whether that could be found out.
+        The third result is False if that depends on data.
         """
-        if name in self._around:
-            return (), "its decomposition leads back to itself", True
+        if name in self._enclosing:
+            return (), "its decomposition calls itself", True
         calls: list[Explanation] = []
 
         def resolve(
@@ -168,30 +168,30 @@ class _Explainer:
                 raise KernelNotFoundError(f"its decomposition needs {explained.call}")
             return outputs
 
-        self._around.append(name)
+        self._enclosing.append(name)
         try:
             AbstractEvaluation(self._engine, self._device, resolve).evaluate(plan)
         except DataNeededError as error:
             return tuple(calls), str(error), False
         except KernelNotFoundError as error:
             return tuple(calls), str(error), True
-        except Exception as error:  # noqa: BLE001  # a plugin's code; a run would raise the same
+        except Exception as error:  # noqa: BLE001  # of a plugin; a run would raise it, too
             return tuple(calls), f"its decomposition raises {type(error).__name__}: {error}", True
         finally:
-            self._around.pop()
+            self._enclosing.pop()
         return tuple(calls), "", True
 
 
 # In general -----------------------------------------------------------------------------
 
 
-def _promoted(spec: KernelSpec, dtype: DType) -> DType:
-    """Return the dtype in which a kernel computes that is given inputs of ``dtype``."""
+def _promote(spec: KernelSpec, dtype: DType) -> DType:
+    """Return the dtype in which a kernel computes with inputs of ``dtype``."""
     return dt.inexact(dtype) if spec.inexact else dtype
 
 
-def _refused(spec: KernelSpec, device: Device, dtype: DType) -> str:
-    """Return why no call in ``dtype`` is possible, whatever is registered; empty if it is."""
+def _explain_refusal(spec: KernelSpec, device: Device, dtype: DType) -> str:
+    """Return why spec or device do not support ``dtype``; "" if they do."""
     if device.home(dtype) is None:
         return f"backend {device.name!r} has no dtype {dtype}"
     if spec.inputs and not any(dtype in spec.accepted(name) for name in spec.input_names):
@@ -199,10 +199,10 @@ def _refused(spec: KernelSpec, device: Device, dtype: DType) -> str:
     return ""
 
 
-def _registered(
+def _resolve_registered(
     engine: Engine, spec: KernelSpec, device: Device, dtype: DType | None, steps: list[Step]
 ) -> tuple[How | None, str]:
-    """Return how a kernel runs by what is registered, and the owner; add to ``steps``."""
+    """Return how the registered entries run a kernel, and their owner; append to ``steps``."""
     state = engine.registry.state
     native = state.kernel(spec.name, device.backend_name)
     if native is None:

@@ -1,4 +1,4 @@
-"""The names that other libraries use, for the message about a name that tensorplug lacks."""
+"""Names of other libraries, for the message about an unknown name in tensorplug."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 
 __all__ = ["missing"]
 
-_OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # nobody means these by mistake
+_OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested
 
-# From TensorFlow.js, PyTorch, NumPy and JAX, where the spelling alone does not lead to ours.
+# From TensorFlow.js, PyTorch, NumPy and JAX, if the spelling alone does not give our name.
 FOREIGN: Final = {
     "absolute": "abs",
     "adadelta": "train.Adadelta",
@@ -141,7 +141,7 @@ FOREIGN: Final = {
 
 
 def missing(name: str) -> AttributeError:
-    """Return the error for a name that the package lacks, with what may have been meant."""
+    """Return the error for an unknown name, with the name that was probably meant."""
     ours = _places()
     plain = {_plain(known): place for known, place in ours.items()}
     foreign = {_plain(known): place for known, place in FOREIGN.items()}
@@ -155,7 +155,7 @@ def missing(name: str) -> AttributeError:
 
 
 def _places() -> dict[str, str]:
-    """Return where each public name stands: ``{"relu": "nn.relu"}``."""
+    """Return the qualified form of each public name: ``{"relu": "nn.relu"}``."""
     package: Any = sys.modules[__name__.partition(".")[0]]
     places = {name: name for name in package.__all__}
     for part in places.copy():
@@ -167,5 +167,5 @@ def _places() -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    """Return ``argmax`` for that, for ``argMax`` and for ``arg_max``."""
+    """Return the same name for different spellings: ``argmax`` for ``argMax`` and ``arg_max``."""
     return name.replace("_", "").lower()

@@ -1,4 +1,4 @@
-"""The check for NaN and infinities: an observer that raises where the first one comes from."""
+"""The check for NaN and infinities: an observer that raises at the call that made the first."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Inside(threading.local):
-    """What the calls of this thread are inside of.
+    """The calls that enclose the current one in this thread.
 
-    ``kernel``: a decomposition or a fallback. ``suspects``: a gradient rule (None outside), and
-    then what its calls did that the rule may yet make good.
+    ``kernel``: whether it is inside a decomposition or a fallback. ``suspects``: None outside a
+    gradient rule; inside one the faults of its calls, which its result may not have.
     """
 
     kernel: bool = False
@@ -42,13 +42,13 @@ class _Inside(threading.local):
 
 
 class NonFiniteCheck:
-    """Raises ``NonFiniteError`` at the call that made a NaN or an infinity from others.
+    """Raises ``NonFiniteError`` at the call that makes a NaN or an infinity of other numbers.
 
-    A NaN must have been in an input; an infinity may also come from another infinity or a NaN.
-    Whether one was in an input is asked of the input as a whole, not element by element.
+    A NaN is allowed if an input has one; an infinity if an input has an infinity or a NaN, in any
+    element.
 
-    Inside a decomposition nothing is checked, only its result. A gradient rule's result is
-    checked against its arguments, and the error shows the first of its calls that went wrong.
+    The calls inside a decomposition are not checked, only its result. A gradient rule's result is
+    checked against its arguments, and the error shows the first of its calls that failed.
     """
 
     def __init__(self, *, nan: bool, inf: bool) -> None:
@@ -59,7 +59,7 @@ class NonFiniteCheck:
     def around(
         self, plan: Plan, inputs: Sequence[Any], run: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """Run, and look at what came out unless the call is part of another."""
+        """Run, and check the outputs unless the call is part of another."""
         inside = self._inside
         if inside.kernel:
             return run()
@@ -74,16 +74,16 @@ class NonFiniteCheck:
             return outputs
         message = _message(plan, inputs, fault)
         if inside.suspects is None:
-            # Not from a variable: its traceback would hold this stack frame, and the frame it.
+            # Not stored in a variable first: error and stack frame would refer to each other.
             raise NonFiniteError(message)
         inside.suspects.append(message)
         return outputs
 
     def uploaded(self, tensor: Tensor) -> None:
-        """Refuse data that holds a NaN; an infinity may be meant, as in a mask.
+        """Refuse data with a NaN; an infinity may be intended, as in a mask.
 
         Raises:
-            NonFiniteError: with the place of the first one and the line of Python.
+            NonFiniteError: the data has a NaN.
 
         """
         if not self._nan or self._inside.kernel:
@@ -97,30 +97,30 @@ class NonFiniteCheck:
             )
 
     def recorded(self, plan: Plan, outputs: Sequence[Tensor]) -> None:
-        """Guard the gradient rules of a call that the tape has just taken in."""
+        """Add checks to the gradient rules of a call that the tape has just recorded."""
         nodes = dict.fromkeys(_call_node(output._node) for output in outputs)
         for node in nodes:
             if node is not None and node.plan is plan:
-                node.recipe = self._guarded(node.recipe, plan.spec.name, callsite.find())
+                node.recipe = self._add_checks(node.recipe, plan.spec.name, callsite.find())
 
     # Gradient rules -------------------------------------------------------------------
 
-    def _guarded(self, recipe: Recipe, kernel: str, site: CallSite | None) -> Recipe:
-        """Return a recipe whose rules are checked; other calls of the plan share the old one."""
-        guarded = copy.copy(recipe)
-        guarded.steps = [self._guarded_step(step, kernel, site) for step in recipe.steps]
-        return guarded
+    def _add_checks(self, recipe: Recipe, kernel: str, site: CallSite | None) -> Recipe:
+        """Return a copy of a recipe whose rules are checked."""
+        checked = copy.copy(recipe)
+        checked.steps = [self._add_check(step, kernel, site) for step in recipe.steps]
+        return checked
 
-    def _guarded_step(self, step: Step, kernel: str, site: CallSite | None) -> Step:
-        guarded = copy.copy(step)
+    def _add_check(self, step: Step, kernel: str, site: CallSite | None) -> Step:
+        checked = copy.copy(step)
         what = f"the gradient of {kernel!r} with respect to {step.name!r}"
-        guarded.rule = partial(self._pull, step.rule, what, site)
-        return guarded
+        checked.rule = partial(self._run_rule, step.rule, what, site)
+        return checked
 
-    def _pull(
+    def _run_rule(
         self, rule: Callable[..., Any], what: str, site: CallSite | None, *arguments: Any
     ) -> Any:
-        """Call a gradient rule and look at its result, if this check is still on here."""
+        """Call a gradient rule, and check its result if this check is active in the context."""
         if not self._is_on():
             return rule(*arguments)
         inside = self._inside
@@ -131,8 +131,9 @@ class NonFiniteCheck:
         finally:
             inside.suspects = before
         results = result if isinstance(result, list | tuple) else [result]
-        given = [("", tensor) for argument in arguments for tensor in _tensors(argument)]
-        fault = self._fault([("", item) for item in results if isinstance(item, Tensor)], given)
+        inputs = [("", tensor) for argument in arguments for tensor in _tensors(argument)]
+        outputs = [("", tensor) for tensor in results if isinstance(tensor, Tensor)]
+        fault = self._fault(outputs, inputs)
         if fault is None:
             return result
         recorded = _at("recorded", site)
@@ -144,26 +145,29 @@ class NonFiniteCheck:
         context = current_context()
         return self in (*context.observers, *getattr(context.engine, "observers", ()))
 
-    # Looking --------------------------------------------------------------------------
+    # Values ---------------------------------------------------------------------------
 
     def _fault(
-        self, made: Sequence[tuple[str, Any]], given: Sequence[tuple[str, Any]], plan: Any = None
+        self,
+        outputs: Sequence[tuple[str, Any]],
+        inputs: Sequence[tuple[str, Any]],
+        plan: Any = None,
     ) -> _Fault | None:
-        """Return what is wrong with ``made`` in the light of ``given``; labels with tensors."""
-        for label, tensor in made:
+        """Return the first fault of ``outputs``, if any; both are labels with tensors."""
+        for label, tensor in outputs:
             values = _inexact(tensor)
             if values is None or np.isfinite(values).all():
                 continue
             nan, inf = np.isnan(values), np.isinf(values)
-            if self._nan and nan.any() and not any(_has_nan(item) for _, item in given):
+            if self._nan and nan.any() and not any(_has_nan(operand) for _, operand in inputs):
                 return _Fault("NaN", label, nan, values)
-            if self._inf and inf.any() and not _excused(given, plan):
+            if self._inf and inf.any() and not _may_be_infinite(inputs, plan):
                 return _Fault("infinity", label, inf, values)
         return None
 
 
 class _Fault(NamedTuple):
-    """What is wrong with an output: where ``bad`` is True its ``values`` should not be so."""
+    """The NaNs or infinities of an output: ``values`` are wrong where ``bad`` is True."""
 
     kind: Literal["NaN", "infinity"]
     label: str
@@ -172,22 +176,22 @@ class _Fault(NamedTuple):
 
     @property
     def share(self) -> str:
-        """How many there are, and which is the first."""
+        """Their number, and the first one."""
         return _share(self.kind, self.bad, self.values)
 
 
 def _inexact(tensor: Tensor) -> Array | None:
-    """Return the values of what can hold a NaN; this waits for the device."""
+    """Return the values of a tensor that can contain a NaN, else None; waits for the device."""
     if tensor.dtype not in dt.INEXACT:
         return None
     return tensor._placement.device.backend.to_host(tensor._buffer)
 
 
 def _has_nan(tensor: Tensor) -> bool:
-    """Return whether there is a NaN that somebody computed.
+    """Return whether there is a computed NaN.
 
-    One that the caller wrote as a number beside a tensor excuses nothing: like data with a NaN
-    it is where the trouble begins.
+    A NaN that the caller passed as a number does not count: like data with a NaN, it is the
+    origin of the error.
     """
     values = _inexact(tensor)
     return values is not None and bool(np.isnan(values).any()) and not _is_constant(tensor)
@@ -198,29 +202,29 @@ def _is_constant(tensor: Tensor) -> bool:
     return any(constant is tensor for constant in constants)
 
 
-def _excused(given: Sequence[tuple[str, Tensor]], plan: Plan | None) -> bool:
-    """Return whether an infinity may come out, because one (or a NaN) went in."""
+def _may_be_infinite(inputs: Sequence[tuple[str, Tensor]], plan: Plan | None) -> bool:
+    """Return whether an output may be infinite, because an input has an infinity or a NaN."""
     attributes = () if plan is None else plan.attributes.values()
     if any(
         isinstance(attribute, float | complex) and cmath.isinf(attribute)
         for attribute in attributes
     ):
         return True
-    arrays = (_inexact(item) for _, item in given)
+    arrays = (_inexact(operand) for _, operand in inputs)
     return any(values is not None and not np.isfinite(values).all() for values in arrays)
 
 
-def _tensors(given: Any) -> Iterator[Tensor]:
-    """Yield the tensors of an input: itself, those of a list, none if it is absent."""
-    for item in given if isinstance(given, list) else [given]:
-        if isinstance(item, Tensor):
-            yield item
+def _tensors(operand: Any) -> Iterator[Tensor]:
+    """Yield the tensors of an input: itself, or the members of a list."""
+    for tensor in operand if isinstance(operand, list) else [operand]:
+        if isinstance(tensor, Tensor):
+            yield tensor
 
 
 def _labelled(plan: Plan, inputs: Sequence[Any]) -> Iterator[tuple[str, Tensor]]:
-    for name, given in zip(plan.spec.input_names, inputs, strict=True):
-        for at, tensor in enumerate(_tensors(given)):
-            yield (f"{name}[{at}]" if isinstance(given, list) else name), tensor
+    for name, operand in zip(plan.spec.input_names, inputs, strict=True):
+        for at, tensor in enumerate(_tensors(operand)):
+            yield (f"{name}[{at}]" if isinstance(operand, list) else name), tensor
 
 
 def _call_node(node: Node | None) -> CallNode | None:
@@ -229,31 +233,31 @@ def _call_node(node: Node | None) -> CallNode | None:
     return node if isinstance(node, CallNode) else None
 
 
-# Words ----------------------------------------------------------------------------------
+# Messages -------------------------------------------------------------------------------
 
 _NUMBER: Final = "{:.6g}".format
 
 
 def _message(plan: Plan, inputs: Sequence[Any], fault: _Fault) -> str:
     where = "" if len(plan.outputs) == 1 else f" in {fault.label}"
-    accounts = [_account(label, tensor) for label, tensor in _labelled(plan, inputs)]
+    summaries = [_summarize(label, tensor) for label, tensor in _labelled(plan, inputs)]
     lines = [
         f"{plan.spec.name} made {fault.share}{where}",
         f"  {describe(plan)}, {provenance(plan)}",
-        *(f"  {account}" for account in accounts if account),
+        *(f"  {summary}" for summary in summaries if summary),
     ]
     return "\n".join(lines) + _at("called", callsite.find())
 
 
 def _share(kind: str, bad: Array, values: Any) -> str:
-    """Return how many elements are bad, and which is the first: ``1 NaN of 3, at [2]``."""
+    """Return the number of bad elements and the first one: ``1 NaN of 3, at [2]``."""
     count = int(np.count_nonzero(bad))
     plural = {"NaN": "NaNs", "infinity": "infinities"}[kind]
     number = f"{count} {kind if count == 1 else plural} of {bad.size}"
     if not bad.ndim:
         return f"a value that is {values}"
     first = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    at = [int(item) for item in first]
+    at = [int(index) for index in first]
     return f"{number}, {'at' if count == 1 else 'the first at'} {at}: {values[first]}"
 
 
@@ -261,8 +265,8 @@ def _at(verb: str, site: CallSite | None) -> str:
     return "" if site is None else f"\n{verb} at {site.describe()}"
 
 
-def _account(label: str, tensor: Tensor) -> str:
-    """Return what an input's values are like: ``x is from -1 to 2, all finite``."""
+def _summarize(label: str, tensor: Tensor) -> str:
+    """Return a summary of an input's values: ``x is from -1 to 2, all finite``."""
     if tensor.dtype is dt.string:
         return ""
     if not tensor.size:

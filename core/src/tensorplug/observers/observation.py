@@ -1,9 +1,4 @@
-"""What may watch kernels run: profilers, debug checks, traces.
-
-An observer stands around each call of a kernel that is made in its context (or, if it is one of
-the engine's own, in any context). While there is one, no call takes the short cut of ``dispatch``,
-so that none escapes; without one, a call pays nothing.
-"""
+"""Adding observers (profilers, debug checks, traces) to a context, and describing calls."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ __all__ = [
 def describe(plan: Plan) -> str:
     """Return a call as text: ``Sum(x=float32[3], axis=(0,)) -> float32[]``."""
     named = zip(plan.spec.input_names, plan.inputs, strict=True)
-    parts = [f"{name}={show(item)}" for name, item in named]
+    parts = [f"{name}={show(type_)}" for name, type_ in named]
     parts += [f"{name}={_short(value)}" for name, value in plan.attributes.items()]
     outputs = ", ".join(str(output.type) for output in plan.outputs)
     return f"{plan.spec.name}({', '.join(parts)}) -> {outputs}"
@@ -44,15 +39,15 @@ def _short(value: object) -> str:
 
 
 def provenance(plan: Plan) -> str:
-    """Return how, by whom and where a call runs: ``native by tensorplug-cpu 0.1.0 on cpu``."""
+    """Return mode, owner and device of a call: ``native by tensorplug-cpu 0.1.0 on cpu``."""
     by = "from" if plan.how == "fallback" else "on"
     return f"{plan.how} by {plan.owner} {by} {plan.device.name}"
 
 
 class Observation:
-    """Lets observers watch what this thread or task does, from ``start`` to ``stop``.
+    """Adds observers to the context of this thread or task, from ``start`` to ``stop``.
 
-    ``who`` is what the user called, for messages.
+    ``who`` is the name of the user's function, for messages.
     """
 
     __slots__ = ("_entered",)
@@ -61,35 +56,34 @@ class Observation:
         self._entered = ContextGuard(who)
 
     def start(self, observers: Sequence[Observer]) -> None:
-        """Add ``observers`` to the context, inside those that are there.
+        """Add ``observers`` to the context, inside the present ones.
 
         Raises:
-            RuntimeError: it is started already.
+            RuntimeError: it has been started already.
 
         """
         context = current_context()
         self._entered.enter(context.replace(observers=(*context.observers, *observers)))
 
     def stop(self) -> None:
-        """Make the context before current again."""
+        """Make the previous context current again."""
         self._entered.leave()
 
 
 def observe(
     who: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Return ``function(*args, **kwargs)``, called for the function ``who`` of ours.
+    """Return ``function(*args, **kwargs)``; ``who`` is the name of the caller, for messages.
 
     Raises:
-        ArgumentError: it is no function, or a coroutine function, which would return before
-            it has done anything.
+        ArgumentError: it is not a function, or is a coroutine function, whose body runs later.
 
     """
     if not callable(function):
-        raise ArgumentError(f"{who}: needs a function, got {type(function).__name__}")
+        raise ArgumentError(f"{who}: function must be callable, got {type(function).__name__}")
     if inspect.iscoroutinefunction(function):
         raise ArgumentError(
-            f"{who}: {getattr(function, '__name__', function)!r} is a coroutine function, of "
-            f"which nothing runs before it is awaited; write `with {who}(): await ...`"
+            f"{who}: {getattr(function, '__name__', function)!r} is a coroutine function, whose "
+            f"body runs only when it is awaited; write `with {who}(): await ...`"
         )
     return function(*args, **kwargs)

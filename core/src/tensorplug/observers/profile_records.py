@@ -1,4 +1,4 @@
-"""What a profile holds, for those who show it."""
+"""The records and figures of a profile."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ Types = tuple["TensorType | tuple[TensorType, ...] | None", ...]
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """One kernel call that a profile saw from beginning to end.
+    """One kernel call of a profile.
 
     ``inputs`` has a type per input of the spec: a tuple of types for a list, None for an absent
     one. ``how`` is native, decomposed or fallback; ``owner`` the distribution whose code ran,
-    ``device`` where it was asked for. ``depth`` counts the decompositions and fallbacks around
-    it. ``start`` is in seconds after the profile's beginning. ``seconds`` is until the device
-    was done, ``self_seconds`` without what calls inside it took, ``device_seconds`` what the
-    device worked on it by its own clock, None where it has none. ``new_bytes`` is the memory
-    under its outputs that was not there before it, ``live_bytes`` what was held after it of all
-    that was made during the profile. ``site`` is the line of Python, ``thread`` the thread's
-    identifier.
+    ``device`` that of the context. ``depth`` counts the enclosing decompositions and fallbacks.
+    ``start`` is in seconds since the start of the profile. ``seconds`` is the time until the
+    device has finished, ``self_seconds`` the same without inner calls, ``device_seconds`` the
+    time by the device's own clock, None if it has none. ``new_bytes`` is the newly allocated
+    memory of its outputs, ``live_bytes`` the memory allocated during the profile and still in use
+    after the call. ``site`` is the line of Python, ``thread`` the thread's identifier.
     """
 
     name: str
@@ -52,7 +51,7 @@ class KernelRecord:
 
 
 class ProfileFigures(Protocol):
-    """What tables and traces show of a ``Profile``."""
+    """The members of a ``Profile`` that tables and traces use."""
 
     kernels: list[KernelRecord]
     uploads: int
@@ -69,12 +68,12 @@ class ProfileFigures(Protocol):
 
     @property
     def device_seconds(self) -> float | None:
-        """The time that devices worked by their own clocks; None where none has one."""
+        """The time by the devices' own clocks, in seconds; None if none has one."""
 
     @property
     def new_bytes(self) -> int:
-        """The bytes made during the profile and held at its end."""
+        """The bytes allocated during the profile and in use at its end."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were held at a time of those made during the profile."""
+        """The maximum number of bytes allocated during the profile and in use at one time."""

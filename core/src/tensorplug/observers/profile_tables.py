@@ -1,4 +1,4 @@
-"""Profiles as tables in the terminal: by rich where it is installed, as plain text elsewhere."""
+"""Profiles as tables in the terminal: with rich if it is installed, else as plain text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["show"]
 
-# The kernel's own share of the time, and that of the calls inside it; in ASCII where need be.
+# The kernel's own share of the time, and that of its inner calls.
 _BAR: Final = ("█", "░")
 _ASCII_BAR: Final = ("#", "-")
 
-_WIDE: Final = 100  # characters, from which there is room for more
+_WIDE: Final = 100  # characters from which a table has more columns
 
 
 def show(
@@ -63,7 +63,7 @@ def show(
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """A table before it is laid out."""
+    """A table before layout."""
 
     by: Literal["kernel", "call"]
     wide: bool
@@ -72,7 +72,7 @@ class _Figures:
 
 
 def _notes(profile: ProfileFigures, figures: _Figures, bar: tuple[str, str]) -> Iterator[str]:
-    """Yield what stands below the table."""
+    """Yield the lines below the table."""
     by_kernel = figures.by == "kernel"
     if by_kernel and any(kernel.depth for kernel in profile.kernels):
         yield f"{bar[0]} in the kernel itself, {bar[1]} in those it calls"
@@ -94,11 +94,11 @@ def _plain(figures: _Figures, width: int) -> str:
     return text_tables.table(columns, ([str(cell) for cell in row] for row in figures.rows), width)
 
 
-_LONG: Final = ("Kernel", "On")  # the columns whose cells may go on below
+_LONG: Final = ("Kernel", "On")  # the columns whose cells may wrap
 
 
 def _most(title: str, figures: _Figures) -> int | None:
-    """Return how wide a column may be."""
+    """Return the maximum width of a column."""
     return 10 if title == "On" and not figures.wide else None
 
 
@@ -185,7 +185,7 @@ def _bar(options: ConsoleOptions) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel and the types of its inputs, indented by how deep in others it was called."""
+    """A kernel and the types of its inputs, indented by the depth of the call."""
 
     name: str
     types: str
@@ -203,9 +203,9 @@ class _Kernel:
 
 
 class _Share:
-    """A percentage of the time in kernels, and a bar of it.
+    """A percentage of the time in kernels, and a bar.
 
-    The solid part of the bar is what the kernel did itself, the light part what it called.
+    The solid part of the bar is the kernel itself, the light part its inner calls.
     """
 
     def __init__(self, group: Group, whole: float, room: int) -> None:

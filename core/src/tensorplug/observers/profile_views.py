@@ -23,7 +23,7 @@ __all__ = ["bytes_text", "groups", "heading", "save_trace", "summary", "types_te
 
 
 def summary(profile: ProfileFigures) -> str:
-    """Return a few lines: the figures of the whole, and what took the longest."""
+    """Return a few lines: the totals, and the slowest kernels."""
     lines = [heading(profile)]
     total = profile.kernel_seconds
     for group in groups(profile.kernels)[:3]:
@@ -37,7 +37,7 @@ def summary(profile: ProfileFigures) -> str:
 
 
 def heading(profile: ProfileFigures) -> str:
-    """Return the figures of the whole on two lines."""
+    """Return the totals on two lines."""
     calls, uploads, transfers = len(profile.kernels), profile.uploads, profile.transfers
     busy = profile.device_seconds
     worked = "" if busy is None else f", the device worked {busy * 1e3:.3f} ms"
@@ -53,13 +53,13 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def types_text(given: Types) -> str:
-    """Return the types of inputs: ``float32[3], [int32[], int32[]]``."""
-    return ", ".join(show(list(item) if isinstance(item, tuple) else item) for item in given)
+def types_text(types: Types) -> str:
+    """Return the types of inputs as text: ``float32[3], [int32[], int32[]]``."""
+    return ", ".join(show(list(type_) if isinstance(type_, tuple) else type_) for type_ in types)
 
 
 def bytes_text(count: int) -> str:
-    """Return a number of bytes in few characters: ``16 B``, ``1.5 KiB``."""
+    """Return a number of bytes as short text: ``16 B``, ``1.5 KiB``."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1000:
@@ -70,7 +70,7 @@ def bytes_text(count: int) -> str:
 
 @dataclass(slots=True)
 class Group:
-    """The calls of one kernel with the same types of inputs, which ran in the same way."""
+    """The calls of one kernel with the same input types, mode and device."""
 
     name: str
     inputs: Types
@@ -83,7 +83,7 @@ class Group:
 
 
 def groups(records: Sequence[KernelRecord]) -> list[Group]:
-    """Return the calls grouped, those that took the longest first."""
+    """Return the groups of calls, the slowest first."""
     found: dict[Any, Group] = {}
     for record in records:
         key = (record.name, record.inputs, record.how, record.device)
@@ -120,7 +120,7 @@ def _name(what: str, thread: int, name: str) -> dict[str, Any]:
 
 
 def _calls(profile: ProfileFigures) -> Iterator[dict[str, Any]]:
-    """Yield an event for each call and for the bytes held after it, in the order of time."""
+    """Yield an event for each call and for the bytes in use after it, sorted by time."""
     events = []
     for kernel in profile.kernels:
         end = kernel.start + kernel.seconds
@@ -162,5 +162,5 @@ def _call(record: KernelRecord) -> dict[str, Any]:
 
 
 def _microseconds(seconds: float) -> float:
-    """Return a time to the nanosecond, as the clock gave it."""
+    """Return a time in microseconds, with the clock's resolution of a nanosecond."""
     return round(seconds * 1e6, 3)

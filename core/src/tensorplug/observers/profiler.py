@@ -1,4 +1,4 @@
-"""Profiles: what each kernel call took, what it made, and which line made the call."""
+"""Profiles: time, memory and line of each kernel call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorplug.observers import callsite, profile_tables, profile_views
 from tensorplug.observers.allocations import Allocations
 from tensorplug.observers.observation import Observation, observe
 from tensorplug.observers.profile_records import KernelRecord
-from tensorplug.observers.timing import timed
+from tensorplug.observers.timing import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,15 +27,15 @@ __all__ = ["KernelRecord", "Profile", "profile"]
 
 
 class Profile:
-    """What kernels did between the beginning and the end of a profile.
+    """The kernel calls of a block or a function.
 
     Attributes:
-        kernels: a ``KernelRecord`` for each call, in the order in which they ended, so that what
-            a decomposition called stands before it. A call that raised is not among them.
-        result: what the function returned; None in the ``with`` form.
-        uploads: how many tensors were made from data of the caller's.
-        transfers: how many tensors were copied from one device to another.
-        threads: the names of the threads in which kernels ran, by identifier.
+        kernels: a ``KernelRecord`` for each call that did not raise, in the order of their end,
+            so that the inner calls of a decomposition precede it.
+        result: the function's result; None in the ``with`` form.
+        uploads: the number of tensors made from the caller's data.
+        transfers: the number of tensors copied from one device to another.
+        threads: the names of the threads that ran kernels, by identifier.
 
     """
 
@@ -52,8 +52,8 @@ class Profile:
 
     def __enter__(self) -> Self:
         if self._begun:
-            raise RuntimeError("this profile was made already; make another")
-        self._observation.start([_Recorder(self)])  # not kept: it keeps the profile
+            raise RuntimeError("this profile has been used already; create another")
+        self._observation.start([_Recorder(self)])  # not stored, since it refers to the profile
         self._begun = perf_counter_ns()
         return self
 
@@ -61,7 +61,7 @@ class Profile:
         seconds = self.seconds
         self._observation.stop()
         self._ended = _End(seconds, self.new_bytes, self.new_tensors, self.peak_bytes)
-        self._memory = Allocations()  # nothing is watched any more
+        self._memory = Allocations()  # stops watching tensors
 
     @property
     def seconds(self) -> float:
@@ -77,29 +77,29 @@ class Profile:
 
     @property
     def device_seconds(self) -> float | None:
-        """The time that devices worked by their own clocks; None where none has one."""
-        found = [kernel.device_seconds for kernel in self.kernels if not kernel.depth]
-        measured = [item for item in found if item is not None]
+        """The time by the devices' own clocks, in seconds; None if none has one."""
+        times = [kernel.device_seconds for kernel in self.kernels if not kernel.depth]
+        measured = [seconds for seconds in times if seconds is not None]
         return sum(measured) if measured else None
 
     @property
     def kernel_names(self) -> list[str]:
-        """The names of the kernels that ran, each once, in the order of ``kernels``."""
+        """The names of the kernels that ran, without duplicates, in the order of ``kernels``."""
         return list(dict.fromkeys(kernel.name for kernel in self.kernels))
 
     @property
     def new_bytes(self) -> int:
-        """The bytes made during the profile and held at its end."""
+        """The bytes allocated during the profile and in use at its end."""
         return self._ended.new_bytes if self._ended else self._memory.bytes
 
     @property
     def new_tensors(self) -> int:
-        """How many tensors held data made during the profile at its end."""
-        return self._ended.new_tensors if self._ended else _holding(self._memory)
+        """The number of tensors at its end whose data was allocated during the profile."""
+        return self._ended.new_tensors if self._ended else _count_holders(self._memory)
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were held at a time of those made during the profile."""
+        """The maximum number of bytes allocated during the profile and in use at one time."""
         return self._ended.peak_bytes if self._ended else self._memory.peak
 
     def __str__(self) -> str:
@@ -116,23 +116,23 @@ class Profile:
         file: TextIO | None = None,
         width: int | None = None,
     ) -> None:
-        """Print a table: in colours where rich is installed, as plain text elsewhere.
+        """Print a table: in colours if rich is installed, else as plain text.
 
         Args:
-            by: ``"kernel"``: a row for each kernel and types of inputs, the one that took the
-                longest first. ``"call"``: a row for each call, in the order of their beginning.
-            limit: how many rows at most; None for all.
-            file: where to; standard output by default.
+            by: ``"kernel"``: a row for each kernel and its input types, the slowest first.
+                ``"call"``: a row for each call, in the order of their start.
+            limit: the maximum number of rows; None for all.
+            file: the output; standard output by default.
             width: in characters; the terminal's by default.
 
         Raises:
-            ArgumentError: there is no such ``by``.
+            ArgumentError: ``by`` is neither ``"kernel"`` nor ``"call"``.
 
         """
         profile_tables.show(self, by, limit, file, width)
 
     def save_trace(self, path: str | PathLike[str]) -> None:
-        """Write the calls as a trace in Chrome's format, which Perfetto shows as a timeline.
+        """Write the calls as a timeline in Chrome's trace format, which Perfetto can show.
 
         Open the file at https://ui.perfetto.dev or chrome://tracing.
         """
@@ -141,7 +141,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The figures at a profile's end, when nothing is counted any more."""
+    """The figures at a profile's end."""
 
     seconds: float
     new_bytes: int
@@ -150,33 +150,33 @@ class _End:
 
 
 def profile(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Profile:
-    """Record what every kernel call does.
+    """Record time, memory and line of every kernel call.
 
     ``profile(f, *args)`` calls ``f(*args)`` and returns a ``Profile`` with its ``result``.
-    ``with profile() as p:`` records what this thread or task does inside the block; other
-    threads are not seen. An exception ends the profile, which keeps what it has.
+    ``with profile() as p:`` records the calls of this thread or task inside the block. An
+    exception ends the profile, which keeps its records.
 
-    Each kernel waits for its device, before and after, so that its time is its own. What the
-    profile costs lies between the kernels, and so inside decompositions: compare times of
+    Each kernel waits for its device, before and after, so that calls do not overlap. The overhead
+    of the profile lies between the kernels, and so inside decompositions: compare times of
     kernels, and use ``time`` for whole functions.
 
     Raises:
-        ArgumentError: ``function`` is no function, or a coroutine function.
+        ArgumentError: ``function`` is not a function, or is a coroutine function.
         RuntimeError: a profile is entered a second time.
 
     """
-    made = Profile()
+    recorded = Profile()
     if function is None:
         if args or kwargs:
-            raise ArgumentError("profile: has no options; give a function first")
-        return made
-    with made:
-        made.result = observe("profile", function, args, kwargs)
-    return made
+            raise ArgumentError("profile: has no options; pass a function first")
+        return recorded
+    with recorded:
+        recorded.result = observe("profile", function, args, kwargs)
+    return recorded
 
 
-class _Open:
-    """A call that has begun: where it was made, and the time that calls inside it took."""
+class _OpenCall:
+    """A call in progress: its line, and the time of its inner calls."""
 
     __slots__ = ("nested", "site")
 
@@ -186,10 +186,10 @@ class _Open:
 
 
 class _Stack(threading.local):
-    """The calls of this thread that have begun, the innermost last."""
+    """The calls in progress in this thread, the innermost last."""
 
     def __init__(self) -> None:
-        self.open: list[_Open] = []
+        self.open: list[_OpenCall] = []
 
 
 class _Recorder:
@@ -204,11 +204,11 @@ class _Recorder:
     ) -> list[Tensor]:
         """Run and record."""
         opened = self._stack.open
-        call = _Open(opened[-1].site if opened else callsite.find())
+        call = _OpenCall(opened[-1].site if opened else callsite.find())
         since = self._profile._memory.mark()
         opened.append(call)
         try:
-            outputs, start, end, busy = timed(plan.device, run)
+            outputs, start, end, busy = measure(plan.device, run)
         finally:
             opened.pop()
         if opened:
@@ -241,32 +241,30 @@ class _Recorder:
         return outputs
 
     def uploaded(self, tensor: Tensor) -> None:
-        """Count it and its memory."""
+        """Count an upload and its memory."""
         self._profile.uploads += 1
         self._profile._memory.count([tensor])
 
     def transferred(self, tensor: Tensor) -> None:
-        """Count it and its memory."""
+        """Count a transfer and its memory."""
         self._profile.transfers += 1
         self._profile._memory.count([tensor])
 
 
 def _tensors(inputs: Sequence[Any]) -> Iterator[Tensor]:
-    for given in inputs:
-        if isinstance(given, list):
-            yield from given
-        elif given is not None:
-            yield given
+    for operand in inputs:
+        if isinstance(operand, list):
+            yield from operand
+        elif operand is not None:
+            yield operand
 
 
-def _holding(memory: Allocations) -> int:
-    """Return how many live tensors hold memory that was counted; looks through the heap."""
+def _count_holders(memory: Allocations) -> int:
+    """Return the number of live tensors with counted memory; visits all objects."""
     count = 0
-    for get_object_ in gc.get_objects():
-        if type(get_object_) is not Tensor:  # variables hold such a one
+    for found in gc.get_objects():
+        if type(found) is not Tensor:  # also that of a variable
             continue
-        made = (
-            getattr(get_object_, "_placement", None) is not None
-        )  # not so while it is being made
-        count += made and memory.holds(get_object_)
+        complete = getattr(found, "_placement", None) is not None  # absent in a new tensor
+        count += complete and memory.holds(found)
     return count

@@ -1,4 +1,4 @@
-"""Tables as plain text, for terminals and files, where rich is not installed."""
+"""Tables as plain text, for terminals and files if rich is not installed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["Column", "table"]
 
 _GAP: Final = "  "
-_LEAST: Final = 10  # characters, to which a column is narrowed at most
+_LEAST: Final = 10  # characters: the minimum width of a narrowed column
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column, whose cells stand on the left or on the ``right``.
+    """One column, whose cells are aligned on the left or on the ``right``.
 
-    ``whole``: it is narrowed last. ``most``: characters, from which its cells go on below.
+    ``whole``: it is narrowed last. ``most``: the maximum width in characters.
     """
 
     title: str
@@ -32,41 +32,40 @@ class Column:
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int) -> str:
     """Return a table of at most ``width`` characters, with a line of titles.
 
-    Where it would be wider, long cells are continued on the lines below, those of ``whole``
-    columns only if nothing else helps. A cell may have several lines; what stands below an
-    indented one is indented too. A terminal too narrow for that gets longer lines.
+    If necessary, long cells wrap, those of ``whole`` columns last. A cell may have several lines;
+    wrapped lines keep their indentation. If the terminal is too narrow, lines are longer.
     """
     cells = [[column.title for column in columns], *([*row] for row in rows)]
     widths = _widths(columns, cells, width)
     title, *others = (_lines(row, columns, widths) for row in cells)
-    rule = _GAP.join("-" * item for item in widths)
+    rule = _GAP.join("-" * width for width in widths)
     return "\n".join([*title, rule, *(line for row in others for line in row)])
 
 
 def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return how wide each column is; the widest is narrowed, and so on until all fit."""
-    natural = [max(map(_natural, column)) for column in zip(*cells, strict=True)]
+    """Return the width of each column; the widest is narrowed repeatedly until all fit."""
+    natural = [max(map(_natural_width, column)) for column in zip(*cells, strict=True)]
     widths = [
-        min(item, column.most or item) for item, column in zip(natural, columns, strict=True)
+        min(length, column.most or length) for length, column in zip(natural, columns, strict=True)
     ]
     room = width - len(_GAP) * (len(columns) - 1)
-    every = range(len(columns))
-    for some in ([at for at in every if not columns[at].whole], every):
-        while some and sum(widths) > room:
-            widest = max(some, key=widths.__getitem__)
+    everything = range(len(columns))
+    for candidates in ([at for at in everything if not columns[at].whole], everything):
+        while candidates and sum(widths) > room:
+            widest = max(candidates, key=widths.__getitem__)
             if widths[widest] <= _LEAST:
                 break
             widths[widest] -= 1
     return widths
 
 
-def _natural(cell: str) -> int:
+def _natural_width(cell: str) -> int:
     return max(map(len, cell.splitlines()), default=0)
 
 
 def _lines(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
     """Return the lines of one row."""
-    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    wrapped = [_wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
     found = []
     for parts in zip_longest(*wrapped, fillvalue=""):
         aligned = [
@@ -77,8 +76,8 @@ def _lines(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int])
     return found
 
 
-def _wrapped(cell: str, width: int) -> list[str]:
-    """Return the lines of a cell, none of them longer than ``width``."""
+def _wrap(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell, at most ``width`` characters long."""
     found: list[str] = []
     for line in cell.splitlines() or [""]:
         text = line.strip()

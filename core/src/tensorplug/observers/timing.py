@@ -1,4 +1,4 @@
-"""The time that a kernel call takes, and that a function takes."""
+"""Measuring the time of kernel calls and of functions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Timing", "time", "timed"]
+__all__ = ["Timing", "measure", "time"]
 
 
-class Timed(NamedTuple):
-    """What a call gave, and its begin and end in nanoseconds of the clock.
+class Measurement(NamedTuple):
+    """The outputs of a call, and its start and end in nanoseconds of the clock.
 
-    ``busy`` is how long the device worked on it by its own clock; None where it has none.
+    ``busy`` is the time by the device's own clock, None if it has none.
     """
 
     outputs: list[Tensor]
@@ -36,12 +36,12 @@ class Timed(NamedTuple):
     busy: int | None
 
 
-def timed(device: Device, run: Callable[[], list[Tensor]]) -> Timed:
-    """Run and wait."""
+def measure(device: Device, run: Callable[[], list[Tensor]]) -> Measurement:
+    """Call ``run``, wait for the device, and return the outputs and times."""
     backend = device.backend
     backend.synchronize()
-    measure = device.capabilities.measure
-    measured = None if measure is None else measure()
+    start_device_clock = device.capabilities.measure
+    stop_device_clock = None if start_device_clock is None else start_device_clock()
     busy = None
     start = perf_counter_ns()
     try:
@@ -49,18 +49,18 @@ def timed(device: Device, run: Callable[[], list[Tensor]]) -> Timed:
         backend.synchronize()
         end = perf_counter_ns()
     finally:
-        if measured is not None:
-            busy = measured()
-    return Timed(outputs, start, end, busy)
+        if stop_device_clock is not None:
+            busy = stop_device_clock()
+    return Measurement(outputs, start, end, busy)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a function takes, in milliseconds: medians of ``repeat`` calls.
+    """The time of a function in milliseconds: medians of ``repeat`` calls.
 
-    ``wall_ms`` is from the call until the devices have finished, ``kernel_ms`` the part spent
-    in kernels, measured in calls of its own in which each kernel is waited for, ``device_ms``
-    what the device worked in these by its own clock; None where it has none.
+    ``wall_ms`` is the time until the devices have finished, ``kernel_ms`` the time in kernels,
+    measured in separate calls that wait for each kernel, ``device_ms`` the time in these by the
+    device's own clock, None if it has none.
     """
 
     wall_ms: float
@@ -76,37 +76,39 @@ class Timing:
 
 
 def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs: Any) -> Timing:
-    """Return how long ``function(*args, **kwargs)`` takes.
+    """Measure the time of ``function(*args, **kwargs)``.
 
-    It is called ``2 * repeat + 1`` times: once to prepare what is prepared once, then
-    ``repeat`` times for the wall time and as often for the time in kernels.
+    It is called ``2 * repeat + 1`` times: once to warm up, then ``repeat`` times for the wall
+    time and ``repeat`` times for the time in kernels.
 
     Args:
-        function: what to call.
+        function: the function to measure.
         args: its arguments.
-        repeat: how many calls the medians are of.
+        repeat: the number of calls for each median.
         kwargs: its keyword arguments.
 
     Raises:
-        ArgumentError: ``function`` is no function, or a coroutine function; ``repeat`` is no
-            positive integer.
+        ArgumentError: ``function`` is not a function, or is a coroutine function; ``repeat`` is
+            not a positive integer.
 
     """
     if shapes.index(repeat, "time: repeat") < 1:
         raise ArgumentError(f"time: repeat must be positive, got {repeat}")
-    _wall(function, args, kwargs)
-    walls = [_wall(function, args, kwargs) for _ in range(repeat)]
-    inside = [_in_kernels(function, args, kwargs) for _ in range(repeat)]
-    busy = [item.busy for item in inside if item.measured]
+    _measure_wall(function, args, kwargs)
+    walls = [_measure_wall(function, args, kwargs) for _ in range(repeat)]
+    clocks = [_measure_kernels(function, args, kwargs) for _ in range(repeat)]
+    busy = [clock.busy for clock in clocks if clock.measured]
     return Timing(
         float(np.median(walls)) / 1e6,
-        float(np.median([item.total for item in inside])) / 1e6,
+        float(np.median([clock.total for clock in clocks])) / 1e6,
         repeat,
         float(np.median(busy)) / 1e6 if busy else None,
     )
 
 
-def _wall(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+def _measure_wall(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> int:
     _wait()
     start = perf_counter_ns()
     observe("time", function, args, kwargs)
@@ -119,7 +121,7 @@ def _wait() -> None:
         device.backend.synchronize()
 
 
-def _in_kernels(
+def _measure_kernels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> _Clock:
     clock, observation = _Clock(), Observation("time")
@@ -132,9 +134,9 @@ def _in_kernels(
 
 
 class _Clock(threading.local):
-    """An observer that adds up the time of kernel calls, inner ones once.
+    """An observer that adds up the time of kernel calls, without inner ones.
 
-    ``busy`` is what devices that measure it worked; ``measured``: there was such a one.
+    ``busy`` is the time by the devices' own clocks; ``measured``: whether one has a clock.
     """
 
     def __init__(self) -> None:
@@ -146,12 +148,12 @@ class _Clock(threading.local):
     def around(
         self, plan: Plan, _inputs: Sequence[Any], run: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """Run, and add the time unless it is part of another call's."""
+        """Run, and add the time unless the call is part of another."""
         if self._inside:
             return run()
         self._inside = True
         try:
-            call = timed(plan.device, run)
+            call = measure(plan.device, run)
         finally:
             self._inside = False
         self.total += call.end - call.start
@@ -161,4 +163,4 @@ class _Clock(threading.local):
         return call.outputs
 
     def uploaded(self, tensor: Tensor) -> None:
-        """Let it pass: uploads belong to the wall time."""
+        """Do nothing: uploads belong to the wall time."""

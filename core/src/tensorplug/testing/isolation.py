@@ -1,4 +1,4 @@
-"""An engine of one's own, so that a test may remove what others need."""
+"""A separate engine for a test that registers or removes entries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["isolated_engine"]
 
 @contextmanager
 def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
-    """Run a ``with`` block on a new engine with registries and devices of its own.
+    """Run a ``with`` block on a new engine with its own registry and devices.
 
-    What the block registers, removes or opens ends with it; tensors made in it should not be
-    used after it. ``backend`` makes one the active backend; otherwise the engine chooses.
+    Registrations and devices end with the block; do not use its tensors after it. ``backend`` is
+    the active one; otherwise the engine chooses.
 
-    Raises: what ``Engine.open`` raises.
+    Raises: the errors of ``Engine.open``.
     """
     engine = build_engine()
     device = engine.open(backend) if backend else None
@@ -31,5 +31,5 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
         with use_context(Context(engine, device)):
             yield engine
     finally:
-        for item in engine.devices.listed():
-            engine.devices.close(item.name)
+        for opened in engine.devices.listed():
+            engine.devices.close(opened.name)
