@@ -227,7 +227,7 @@ BAD = {
     "ellipses": (
         lambda: tp.strided_slice(X, [0, 0], [1, 1], ellipsis_mask=3),
         ArgumentError,
-        "there can be one ellipsis, got 0b11",
+        "can have only one bit, for one ellipsis, got 0b11",
     ),
     "shrink": (
         lambda: tp.strided_slice(X, [2], [3], shrink_axis_mask=1),

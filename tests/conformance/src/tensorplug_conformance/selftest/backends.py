@@ -255,7 +255,7 @@ class _TrimsWhatIsUsed(Delegate):
         return self.made[-1]
 
     def trim(self) -> int:
-        freed = sum(buffer.nbytes for buffer in self.made)
+        freed: int = sum(buffer.nbytes for buffer in self.made)
         for buffer in self.made:
             buffer[...] = 0
         self.made.clear()
