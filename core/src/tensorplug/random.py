@@ -6,16 +6,16 @@ Functions take a key, and a key is for one use::
     for_weights, for_data = tp.random.split(key)
     weights = tp.random.normal(for_weights, (3, 4))
 
-A ``Generator`` keeps a key and takes a new one for every draw, as NumPy's do::
+A ``Generator`` makes a new key for every draw, and is used like NumPy's::
 
     rng = tp.random.Generator(0)
     weights = rng.normal((3, 4))
 
 Bits, integers and uniform numbers are the same to the last bit on all backends, and so are
-exponential and normal ones where the device's arithmetic is that of IEEE 754. What is composed
-of them and of ops such as ``log`` is the same up to the accuracy of those ops. The first elements
-of a draw do not depend on how many are drawn: ``normal(key, (5,))`` is the beginning of
-``normal(key, (6,))``, and ``(2, 3)`` has the numbers of ``(6,)``.
+exponential and normal ones if the device computes as IEEE 754 requires. Draws that also use ops
+such as ``log`` are the same up to the accuracy of those ops. The first elements of a draw do not
+depend on how many are drawn: ``normal(key, (5,))`` is the beginning of ``normal(key, (6,))``,
+and ``(2, 3)`` has the numbers of ``(6,)``.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ __all__ = [
 
 
 class Generator:
-    """A key, and how many keys were made of it: every draw takes a new one.
+    """A key and the number of keys made from it: every draw makes a new one.
 
     The methods are the functions of ``tensorplug.random`` without their key; draw number n uses
     ``fold_in(key(seed), n)``. A generator may be used by several threads, which never get the
-    same key; it can be pickled and copied, and then both go on alike. It keeps no tensors, so it
-    survives backends, scopes and processes; a forked child goes on as its parent does, unless it
-    was given a generator of its own by ``spawn``.
+    same key; it can be pickled and copied, and the copy makes the same draws. It keeps no tensors,
+    so it outlives backends, scopes and processes. A forked child makes the same draws as its
+    parent, unless it was given its own generator by ``spawn``.
 
     Args:
         seed: an integer in [0, 2**64); without it the operating system chooses one.
 
     Raises:
-        ArgumentError: ``seed`` is no integer, or out of range.
+        ArgumentError: ``seed`` is not an integer, or is out of range.
 
     """
 
@@ -109,10 +109,10 @@ class Generator:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The four words of its key, and how many draws were made; assign it to go back.
+        """The four words of its key and the number of draws; assign it to return to that point.
 
         Raises, when assigned:
-            ArgumentError: it is no such state.
+            ArgumentError: it is not such a state.
 
         """
         with self._lock:
@@ -142,7 +142,7 @@ class Generator:
         """Return ``n`` generators, for threads or processes, that share nothing with this one.
 
         Raises:
-            ArgumentError: ``n`` is no integer, or negative.
+            ArgumentError: ``n`` is not an integer, or is negative.
 
         """
         count = shapes.index(n, "spawn: n")
@@ -210,7 +210,7 @@ class Generator:
         return bernoulli(self.key(), p, shape)
 
     def categorical(self, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
-        """Return indices by their logits; see ``tensorplug.random.categorical``."""
+        """Return indices drawn by their logits; see ``tensorplug.random.categorical``."""
         return categorical(self.key(), logits, axis, shape)
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
@@ -228,7 +228,7 @@ def _checked(state: Mapping[str, Any]) -> tuple[Block, int]:
     """Return the words and the count of a generator's state.
 
     Raises:
-        ArgumentError: when it is none.
+        ArgumentError: it is not a state.
 
     """
     try:

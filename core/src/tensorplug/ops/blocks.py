@@ -162,7 +162,7 @@ def plan_depth_rearrangement(
 ) -> tuple[Shape, tuple[int, ...]]:
     """Return the shape with each block on its own axes, and the permutation to apply.
 
-    The channels of a pixel hold the places of its block one after another, in row-major order.
+    The channels of a pixel hold the cells of its block one after another, in row-major order.
     """
     n, height, width, channels = _unpack_shape(x, data_format)
     b = block_size
@@ -184,7 +184,7 @@ def batch_to_space_nd(x: Any, block_shape: Any, crops: Sequence[Sequence[int]]) 
     Args:
         x: of shape ``[batch * prod(block_shape), *spatial, *rest]``, of any dtype.
         block_shape: the block's size along each of the M spatial axes.
-        crops: (before, after) to cut off the result along each spatial axis.
+        crops: (before, after), the cells to cut off the result along each spatial axis.
 
     Returns:
         A tensor of shape ``[batch, *(spatial * block_shape - crops), *rest]``.
@@ -205,7 +205,7 @@ def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]
     Args:
         x: of shape ``[batch, *spatial, *rest]``, of any dtype. Strings are padded with "".
         block_shape: the block's size along each of the M spatial axes.
-        paddings: (before, after) to add along each spatial axis first.
+        paddings: (before, after), the cells to add first along each spatial axis.
 
     Returns:
         A tensor of shape ``[batch * prod(block_shape), *(padded / block_shape), *rest]``.
@@ -224,7 +224,7 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor
     """Return images with parts of their channels moved into blocks of pixels.
 
     Args:
-        x: images of shape ``[n, height, width, channels]``, for "NCHW" with the channels second.
+        x: images of shape ``[n, height, width, channels]``; the channels come second for "NCHW".
         block_size: height and width of a block, b. Channel ``(i * b + j) * c + k`` of a pixel
             becomes channel k, of c, at row i and column j of its block.
         data_format: "NHWC" or "NCHW".

@@ -1,7 +1,7 @@
 """Loss functions, composed of other ops. They live in ``tensorplug.losses``.
 
 Each computes one loss per element (or per row), multiplies it by ``weights``, which broadcast to
-the losses, and reduces:
+the losses, and reduces them:
 
 - ``"none"``: the weighted losses as they are;
 - ``"sum"``: their sum;
@@ -148,7 +148,7 @@ def cosine_distance(
 ) -> Tensor:
     """Return the losses ``1 - sum(labels * predictions)`` along ``axis``, weighted and reduced.
 
-    Both arguments should have norm 1 along ``axis``. The losses have size 1 there.
+    Both arguments should have norm 1 along ``axis``. The losses keep it with length 1.
 
     Raises: as ``absolute_difference``.
     """

@@ -1,4 +1,4 @@
-"""Exact order reversal, so that maxima compute minima, and range checks."""
+"""Exact order reversal, so that a maximum can compute a minimum, and range checks."""
 
 from __future__ import annotations
 

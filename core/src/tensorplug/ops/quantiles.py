@@ -49,12 +49,12 @@ def quantile(
 
     Args:
         x: real numbers; integers become float32.
-        q: a number from 0 to 1, or a sequence of them. They are read and get no gradient.
+        q: a number from 0 to 1, or a sequence of them. It gets no gradient.
         axis: None for all axes, an int, or several.
         keepdims: whether to keep the reduced axes with length 1.
         method: for positions between two elements: ``"linear"`` interpolation, their
-            ``"midpoint"``, the ``"lower"``, ``"higher"`` or ``"nearest"`` one (halfway, the one
-            at the even position).
+            ``"midpoint"``, the ``"lower"``, ``"higher"`` or ``"nearest"`` one (a tie goes
+            to the even position).
 
     Returns:
         The quantiles in the dtype of ``x``, along a new first axis if q is a sequence. NaN if
@@ -142,7 +142,7 @@ def _interpolate(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) 
 
 
 def _arrange(found: Tensor, rank: int, shape: Shape) -> Tensor:
-    """Return the quantiles, now along the last axis, along the first axis or as one."""
+    """Return the quantiles, moved from the last axis to the first, in ``shape``."""
     if rank:
         found = permute_dims(found, (found.ndim - 1, *range(found.ndim - 1)))
     return reshape(found, shape)

@@ -140,7 +140,7 @@ def _list_frequencies(
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the elements of an ``fft`` of ``n`` points spaced by ``d``.
 
-    ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
+    They are ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
 
     Raises:
         ArgumentError: ``n`` is below 1.
@@ -153,7 +153,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
 
-    ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
+    They are ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
     """
     return _list_frequencies(n, d, dtype, device, "rfftfreq", half=True)
 
@@ -176,7 +176,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
 
 
 def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """Return the inverse of ``fftshift``: frequency 0 from the middle to the front of ``axes``.
+    """Return ``x`` with frequency 0 moved from the middle of ``axes`` back to the front.
 
     Raises:
         ShapeError: an axis is out of range.

@@ -24,7 +24,7 @@ class Arithmetic(NamedTuple):
 def mapped(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
     """Map finite places ``at`` to places on the ``length`` pixels of an axis.
 
-    With "constant" they may still lie outside, by at most two pixels.
+    With "constant" the results may still lie outside, by at most two pixels.
     """
     if mode == "constant":
         return _clip(at, -2, length + 1, by)

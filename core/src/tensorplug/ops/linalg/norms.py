@@ -49,8 +49,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         ord: any number; 0 counts nonzero elements, ``inf`` gives the largest |x|,
             ``-inf`` the smallest.
 
-    The gradient at a vector of zeros is 0. If ``ord`` is below 1, so is that of elements that are
-    0. Source: the array API standard 2025.12.
+    The gradient at a vector of zeros is 0. If ``ord`` is below 1, elements that are 0 get the
+    gradient 0. Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: an axis is out of range, or empty for ``inf`` or ``-inf``.
@@ -132,13 +132,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
 @chained
 def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the norm of a vector or a matrix, as TensorFlow.js has it.
+    """Return the norm of a vector or a matrix, as in TensorFlow.js.
 
     Args:
         x: a tensor; without ``axis`` all its elements form one vector.
         ord: for a vector "euclidean" or any number, see ``vector_norm``; for a matrix
-            "euclidean" or "fro", 1, -1, ``inf`` or ``-inf``: the largest and smallest sums over
-            columns and rows.
+            "euclidean" (the same as "fro"), "fro", 1, -1, ``inf`` or ``-inf``, see
+            ``matrix_norm``.
         axis: one axis for vectors, or two axes for matrices.
         keepdims: whether to keep the axes with length 1.
 
@@ -171,7 +171,7 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
 
 @chained
 def euclidean_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squares along ``axis``: None for all, one, or two axes.
+    """Return the root of the sum of squares along one axis, two, or all (None).
 
     (TensorFlow.js's euclideanNorm.) Errors are those of ``norm``.
     """

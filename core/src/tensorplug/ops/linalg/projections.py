@@ -1,4 +1,4 @@
-"""Sampling places of projective transforms, in primitive ops."""
+"""Sampling places of projective transforms, computed with primitive ops."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sloped_samples_of(
 ) -> list[pixel_sampling.Sample]:
     """Return the samples of the slopes of the result's values, for bilinear interpolation.
 
-    Beyond the last pixel is the fill value if the mode is "constant", else no sample.
+    Beyond the last pixel, samples are the fill value in mode "constant"; other modes have none.
     """
     if fill_mode == "constant":
         return samples_of(image, found, "bilinear", fill_mode)
@@ -82,7 +82,7 @@ def sloped_samples_of(
 
 
 def _map_places(image: Shape, found: Projection, fill_mode: str) -> tuple[Tensor, Tensor]:
-    """Return the places on the image's pixels."""
+    """Return the places after the fill mode is applied."""
     y = fill_modes.mapped(found.y, image[1], fill_mode, BY_OPS)
     return y, fill_modes.mapped(found.x, image[2], fill_mode, BY_OPS)
 

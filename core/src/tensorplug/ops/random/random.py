@@ -76,7 +76,7 @@ def _infer_random_integers(key: TensorType, span: TensorType, *, shape: Shape) -
 
 
 def _read_seed(value: Any, _types: InputTypes) -> int:
-    """Return an integer, or the bits of a fraction, such as a seed of TensorFlow.js."""
+    """Return an integer, or the bits of a fraction, which TensorFlow.js allows as a seed."""
     if isinstance(value, float | np.floating):
         exact = float(value)
         value = int(exact) if exact.is_integer() else int(np.float64(exact).view(np.uint64))
@@ -192,7 +192,7 @@ def split(key: Any, /, num: int = 2) -> Tensor:
 
 
 def fold_in(key: Any, data: Any, /) -> Tensor:
-    """Return a new key made of ``key`` and a number, such as a step or a layer number.
+    """Return a new key made from ``key`` and a number, such as a step or a layer number.
 
     Args:
         key: a key.
@@ -212,7 +212,7 @@ def fold_in(key: Any, data: Any, /) -> Tensor:
 
 
 def fold_words(words: philox.Block, number: int) -> philox.Block:
-    """Return the words of ``fold_in(key, number)`` for the key of these words."""
+    """Return the words of ``fold_in(key, number)`` for the key with these words."""
     low, high = halves(number, "fold_in: data")
     one, two, three, four = block_of(words, FOLD)
     moved = (one, two, (three + low) % 2**32, (four + high) % 2**32)
@@ -220,18 +220,18 @@ def fold_words(words: philox.Block, number: int) -> philox.Block:
 
 
 def block_of(words: philox.Block, number: int) -> philox.Block:
-    """Return the words of one block of the key of these words."""
+    """Return the words of one block of the key with these words."""
     one, two, three, four = words
     return philox.block((number % 2**32, number >> 32, three, four), (one, two))
 
 
 def of_words(words: philox.Block) -> Tensor:
-    """Return the key of these words, on the current device."""
+    """Return the key with these words, on the current device."""
     return as_tensor(np.array(words, np.uint32))
 
 
 def as_key(key: Any, caller: str) -> Tensor:
-    """Return ``key`` as a tensor on the current device; ``caller`` is for messages.
+    """Return ``key`` as a tensor on the current device; errors name ``caller``.
 
     Raises:
         ArgumentError, DTypeError, ShapeError: it is not a key.
@@ -295,9 +295,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
             element, the lower half first.
 
     Raises:
-        ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` no shape, ``dtype``
-            not
-            unsigned.
+        ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` is not a
+            shape, or ``dtype`` is not unsigned.
 
     """
     wanted = dt.of(dtype, "bits")

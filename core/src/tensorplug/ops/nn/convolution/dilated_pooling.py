@@ -117,8 +117,8 @@ def pool(
 
     Args:
         input: [batch, one to three spatial axes, channels]; the batch axis may be missing.
-        window_shape: number of taps along each spatial axis. One int stands for all; an input
-            without batch is then an image.
+        window_shape: number of taps along each spatial axis, or one int for all. With one int, an
+            input of rank 3 is an image without batch.
         pooling_type: "avg" or "max".
         pad: "same", "valid", an int, or one (before, after) pair per dimension. Padding is
             never the largest element and does not count in averages.

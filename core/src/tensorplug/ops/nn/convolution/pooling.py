@@ -1,7 +1,7 @@
 """Pooling: the largest element or the average of each window, over two or three axes.
 
 The kernels are TensorFlow's. Channels come last unless a data format says otherwise. Padding is
-ignored: it is never the largest element, and averages divide by the number of real elements.
+ignored: it is never the largest element, and averages do not count it.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ MAX_POOL_WITH_ARGMAX = KernelSpec(
 
 
 def over_batch(caller: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
-    """Dispatch ``spec``. An ``x`` without a batch axis gets one, which the result lacks."""
+    """Dispatch ``spec``, with a temporary batch axis if ``x`` has none."""
     tensor = as_tensor(x, what=f"{caller}: {spec.input_names[0]}")
     if tensor.ndim != rank - 1:
         return dispatch(spec, tensor, **options)
@@ -188,7 +188,7 @@ def max_pool(
     *,
     dim_rounding_mode: str | None = None,
 ) -> Tensor:
-    """Return the largest element under each window. Padding is ignored; NaN wins.
+    """Return the largest element under each window. Padding is ignored; NaN counts as largest.
 
     Args:
         x: [batch, height, width, channels], or one image without batch.
@@ -198,8 +198,8 @@ def max_pool(
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``:
             "floor" (None too), "round" or "ceil".
 
-    A window of padding only gives the smallest number of the dtype, -inf for floats. The gradient
-    flows to the first largest element of each window, in row-major order.
+    A window with nothing but padding gives the smallest number of the dtype, -inf for floats. The
+    gradient flows to the first largest element of each window, in row-major order.
 
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
@@ -228,8 +228,8 @@ def avg_pool(
 ) -> Tensor:
     """Return the average of the elements under each window. Padding does not count.
 
-    Arguments and errors are those of ``max_pool``. Integers become floats first. A window of
-    padding only gives NaN.
+    Arguments and errors are those of ``max_pool``. Integers become floats first. A window with
+    nothing but padding gives NaN.
     """
     return over_batch(
         "avg_pool",
@@ -317,11 +317,11 @@ def max_pool_with_argmax(
     *,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return ``max_pool``, and the places of the largest elements in ``x`` (int32).
+    """Return ``max_pool``, and the flat indices of the largest elements in ``x`` (int32).
 
-    A place is ``(row * width + column) * channels + channel``, or with
+    An index is ``(row * width + column) * channels + channel``, or with
     ``include_batch_in_index`` ``((image * height + row) * width + column) * channels + channel``.
-    Among equals it is the first. A window of padding only gives -1.
+    The first of equal elements counts. A window with nothing but padding gives -1.
 
     Args:
         x: [batch, height, width, channels].
