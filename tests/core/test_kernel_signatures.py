@@ -25,12 +25,15 @@ HERE = "test_kernel_signatures"
 SPLIT = [  # function, what it asks for besides the inputs, or parts of the message
     (right, ("axis",)),
     (by_position_only, ()),
-    (swapped, ["swapped asks for (b, a)", "keyword-only parameters: (a, b, *, axis, out)"]),
-    (misspelt, ["misspelt asks for (a, b, *, axes)", "(a, b, *, axis, out)"]),
-    (attribute_first, ["attribute_first asks for (a, b, axis)"]),
-    (too_few, ["too_few asks for (a)"]),
-    (anything, ["anything takes *args, but must name what it asks for"]),
-    (keywords, ["keywords takes **rest, but must name what it asks for"]),
+    (
+        swapped,
+        ["swapped has the parameters (b, a)", "keyword-only parameters: (a, b, *, axis, out)"],
+    ),
+    (misspelt, ["misspelt has the parameters (a, b, *, axes)", "(a, b, *, axis, out)"]),
+    (attribute_first, ["attribute_first has the parameters (a, b, axis)"]),
+    (too_few, ["too_few has the parameters (a)"]),
+    (anything, ["anything takes *args, but must name its parameters"]),
+    (keywords, ["keywords takes **rest, but must name its parameters"]),
     (None, ["None has no signature to read", "wrap it in a function"]),
 ]
 
@@ -62,7 +65,9 @@ def test_check_names():
     with pytest.raises(RegistrationError) as caught:
         signatures.check_names(wrong_rule, "the role", ("dy", "b", "axis"))
     assert str(caught.value).startswith("the role: ")
-    assert "wrong_rule asks for bb, axes; it may ask for dy, b, axis" in str(caught.value)
+    assert "wrong_rule has unknown parameters bb, axes; possible are dy, b, axis" in str(
+        caught.value
+    )
 
 
 def wrapping(*args, **rest): ...

@@ -43,7 +43,7 @@ WRONG = [  # inputs, infer, options, a part of the message
     (("x",), same, {"inexact": True}, "inexact concerns the inputs in promote"),
     (("x", "y"), same, {}, "test_spec.same must take 2 input types"),
     (("a", "b"), first, {}, "must take 2 input types, then any of [] keyword-only"),
-    (("x",), lambda *xs: xs[0], {}, "takes *xs, but must name what it asks for"),
+    (("x",), lambda *xs: xs[0], {}, "takes *xs, but must name its parameters"),
     (("x",), 5, {}, "5 has no signature to read"),
 ]
 

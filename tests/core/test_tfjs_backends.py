@@ -67,7 +67,7 @@ def test_scenario_01_where_the_first_fails_the_next_priority_serves(error):
     tp.register_backend("lo", lo, kernels=[basic_kernels()], priority=103)
     tp.register_backend("hi", hi, priority=104)
     assert (lo.calls, hi.calls) == (0, 0)  # registering opens nothing
-    with pytest.warns(BackendWarning, match="'lo' is used.*'hi'.*no card"):
+    with pytest.warns(BackendWarning, match="using 'lo'.*'hi'.*no card"):
         x = tp.asarray([1.0]) + 1
     assert (x.device, tp.get_backend()) == ("lo", "lo")
     assert (lo.calls, hi.calls) == (1, 1)

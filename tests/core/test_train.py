@@ -172,7 +172,7 @@ def test_a_step_that_cannot_be_taken_changes_nothing(grads, error, message):
 
 
 def test_weights_of_another_kind():
-    with pytest.raises(ArgumentError, match=r"SGD keeps \['iterations'\], got \['iterations', 'v"):
+    with pytest.raises(ArgumentError, match=r"SGD needs \['iterations'\], got \['iterations', 'v"):
         tp.train.SGD().set_weights(tp.train.Momentum().weights())
     with pytest.raises(ArgumentError, match=r"'squares' has \[\], others \['w'\]"):
         tp.train.Adam().set_weights(

@@ -188,7 +188,7 @@ def test_priorities(priorities, broken, chosen):
         ((3, refuse), ArgumentError, "3 cannot be the name"),
         (("host", refuse), ArgumentError, "'host' is reserved"),
         (("auto", refuse), ArgumentError, "'auto' is reserved"),
-        (("mine", creating), RegistrationError, "asks for name; .* device"),
+        (("mine", creating), RegistrationError, "unknown parameters name; .* device"),
         (("mine", object()), RegistrationError, "the hook tensorplug_create_backend is missing"),
     ],
 )

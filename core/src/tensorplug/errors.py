@@ -1,7 +1,7 @@
-"""Every exception that tensorplug raises on purpose, one class per kind of failure.
+"""The exceptions and warnings of tensorplug, one class per kind of failure.
 
-Each class also derives from the built-in exception that a Python programmer would
-expect, so ``except ValueError`` keeps working for people who do not know us.
+Each exception also derives from the built-in class that a Python programmer expects, so that
+``except ValueError`` works.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = [
 
 
 class TensorplugError(Exception):
-    """Base class: ``except TensorplugError`` catches everything raised on purpose."""
+    """Base class of all exceptions of tensorplug."""
 
 
-# What a caller passed -------------------------------------------------------------------
+# Arguments ------------------------------------------------------------------------------
 
 
 class ArgumentError(TensorplugError, ValueError):
@@ -60,11 +60,11 @@ class ArgumentError(TensorplugError, ValueError):
 
 
 class ShapeError(ArgumentError):
-    """Shapes do not fit: wrong rank, no broadcast, ragged nesting."""
+    """Shapes do not fit: a wrong rank, no broadcast, ragged nesting."""
 
 
 class OutOfRangeError(ShapeError, IndexError):
-    """An index lies outside of its axis, an axis outside of a shape; or too many indices."""
+    """An index or an axis is out of range, or there are too many indices."""
 
 
 class DTypeError(TensorplugError, TypeError):
@@ -72,7 +72,7 @@ class DTypeError(TensorplugError, TypeError):
 
 
 class LinAlgError(TensorplugError, np.linalg.LinAlgError):
-    """A matrix is singular or not positive definite, or its values were not found."""
+    """A matrix is singular or not positive definite, or an algorithm did not converge."""
 
 
 class DisposedError(TensorplugError, RuntimeError):
@@ -83,53 +83,53 @@ class DisposedError(TensorplugError, RuntimeError):
 
 
 class InterchangeError(TensorplugError, BufferError):
-    """Data cannot be handed over: it is not in the host's memory, or DLPack has no such dtype."""
+    """Data cannot be exchanged: it is not in host memory, or DLPack has no such dtype."""
 
 
 class CopyNeededError(InterchangeError, ArgumentError):
-    """``copy=False`` was said, but the data cannot be shared.
+    """``copy=False`` was passed, but the data cannot be shared.
 
-    The array API standard has ``BufferError`` for it in one place and ``ValueError`` in another.
+    The array API standard requires ``BufferError`` in one case and ``ValueError`` in another.
     """
 
 
 class DLPackNotSupportedError(InterchangeError, AttributeError):
-    """An object has no ``__dlpack__`` and ``__dlpack_device__``, by which to import its data."""
+    """An object has no ``__dlpack__`` and ``__dlpack_device__``, which an import needs."""
 
 
 class FileFormatError(TensorplugError, ValueError):
-    """A file is not what its format says: truncated, corrupt, or of another format."""
+    """A file is truncated, corrupt, or of another format."""
 
 
 class PackageNotInstalledError(TensorplugError, ImportError):
-    """An optional package is not installed, without which a function cannot do its work."""
+    """A function needs an optional package that is not installed."""
 
 
 # Backends and their plugins -------------------------------------------------------------
 
 
 class BackendNotInstalledError(TensorplugError, LookupError):
-    """No installed distribution offers the backend that was asked for."""
+    """No installed distribution provides the requested backend."""
 
 
 class BackendUnavailableError(TensorplugError, RuntimeError):
-    """A backend is installed, but its hardware or driver is not here."""
+    """A backend is installed, but its hardware or driver is missing."""
 
 
 class BackendClosedError(TensorplugError, RuntimeError):
-    """A tensor lives on a backend that has been closed."""
+    """A backend, or that of a tensor, has been closed."""
 
 
 class BackendMemoryError(TensorplugError, MemoryError):
-    """A device could not allocate what a kernel or a transfer needs."""
+    """A device could not allocate memory for a kernel or a transfer."""
 
 
 class DeviceLostError(TensorplugError, RuntimeError):
-    """A device stopped answering; what was stored on it is gone."""
+    """A device stopped responding; its data is lost."""
 
 
 class PluginLoadError(TensorplugError, ImportError):
-    """A plugin distribution raised while it was imported or while its hooks ran."""
+    """A plugin distribution raised an error in its import or its hooks."""
 
 
 class PluginVersionError(TensorplugError, ImportError):
@@ -141,22 +141,22 @@ class PluginCollisionError(TensorplugError, LookupError):
 
 
 class RegistrationError(TensorplugError, ValueError):
-    """A kernel, gradient rule, decomposition or hook does not fit what it is registered for."""
+    """A kernel, gradient rule, decomposition or hook is invalid, or registered twice."""
 
 
 # Kernels and gradients ------------------------------------------------------------------
 
 
 class KernelNotFoundError(TensorplugError, NotImplementedError):
-    """No way leads to a kernel: neither native nor decomposed nor by fallback."""
+    """A call has no native kernel, no decomposition and no fallback."""
 
 
 class KernelRefusedError(TensorplugError, NotImplementedError):
-    """Raised by a kernel's preparation to decline these types or attributes, with the reason."""
+    """Raised by a kernel's preparation to decline types or attributes, with the reason."""
 
 
 class KernelOutputError(TensorplugError, RuntimeError):
-    """A kernel returned buffers that are not what its spec infers."""
+    """A kernel returned buffers without the types that its spec infers."""
 
 
 class CompileError(TensorplugError, RuntimeError):
@@ -164,19 +164,19 @@ class CompileError(TensorplugError, RuntimeError):
 
 
 class LeakError(TensorplugError, RuntimeError):
-    """A kernel call left buffers behind, or freed some that were not its own to free."""
+    """A kernel call leaked buffers, or freed buffers that it did not allocate."""
 
 
 class NonFiniteError(TensorplugError, FloatingPointError):
-    """In debug mode: a kernel made a NaN or an infinity of inputs that have none."""
+    """In debug mode: a kernel made a NaN or an infinity from inputs without one."""
 
 
 class GradientError(TensorplugError, RuntimeError):
-    """A gradient could not be computed, or a rule returned something of a wrong type."""
+    """A gradient could not be computed, or a rule returned a wrong type."""
 
 
 class GradientNotFoundError(GradientError, NotImplementedError):
-    """A kernel on the differentiated path has no rule for the input that needs one."""
+    """A kernel on the differentiated path has no gradient rule for an input."""
 
 
 class NotConnectedError(GradientError):
@@ -187,28 +187,28 @@ class NotConnectedError(GradientError):
 
 
 class SettingsError(TensorplugError, ValueError):
-    """An environment variable of ours holds a value that it does not allow."""
+    """An environment variable of tensorplug has a value that is not allowed."""
 
 
 class SettingsWarning(UserWarning):
-    """An environment variable looks like one of ours, but is not."""
+    """An environment variable has the prefix of tensorplug, but is unknown."""
 
 
 class PluginWarning(UserWarning):
-    """An extension, or a distribution's metadata, is broken; it was left out."""
+    """An extension, or a distribution's metadata, is broken; it is ignored."""
 
 
 class BackendWarning(UserWarning):
-    """A backend does less than was asked of it, and the program goes on.
+    """A backend cannot do everything that was requested; the program continues.
 
-    A preferred one does not open, one that is removed cannot give its tensors back, a device or a
-    kernel is left out because it crashed, or nothing can be kept on disk.
+    A preferred backend does not open, a removed one cannot return its tensors, a device or a
+    kernel is not used because it crashed, or the cache on disk cannot be used.
     """
 
 
 class FallbackWarning(UserWarning):
-    """A kernel ran on another backend because the active one has no way to run it."""
+    """A kernel ran on another backend because the active one cannot run it."""
 
 
 class UncheckedWarning(UserWarning):
-    """A check that was switched on cannot be made on some backend."""
+    """A backend does not support an active check."""

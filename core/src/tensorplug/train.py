@@ -1,9 +1,9 @@
-"""Optimizers: each step moves variables against their gradients.
+"""Optimizers: each step updates variables with their gradients.
 
-The formulas are TensorFlow.js's, with its defaults. ``w`` is a variable, ``g`` its gradient,
-``lr`` the learning rate; what stands left of ``=`` is kept from step to step, from 0 on unless
-an optimizer says otherwise. A complex variable is moved as the real variables that are its real
-and imaginary parts would be (as PyTorch does): squares and sizes are those of each part.
+Formulas and defaults are those of TensorFlow.js. ``w`` is a variable, ``g`` its gradient, ``lr``
+the learning rate. The values left of ``=`` are state, which is 0 before the first step unless
+an optimizer specifies another value. A complex variable is updated like two real variables, its
+real and imaginary parts, as in PyTorch: squares and magnitudes are those of each part.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Momentum", "Optimize
 
 _EPSILON: Final = 1e-7
 
-State = dict[str, "Tensor"]  # what an optimizer keeps for one variable, by name
+State = dict[str, "Tensor"]  # an optimizer's state for one variable, by slot
 
 
 class Optimizer(ABC):
-    """What all optimizers can do.
+    """Base class of optimizers.
 
     ``learning_rate`` may be changed between steps. ``iterations`` counts the steps taken.
     """
 
     slots: ClassVar[Mapping[str, float]] = {}
-    """What is kept for each variable, and the number it starts from."""
+    """The state for each variable: names and initial values."""
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
@@ -52,38 +52,38 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
-        """Return by what a variable falls, and how often; put what is kept into ``state``.
+        """Return the update of a variable and the rate at which to subtract it; set ``state``.
 
-        Of a complex variable ``g``, and so all that is kept, has the two parts in a last axis.
+        For a complex variable, ``g`` and the state have the two parts in a last axis.
         """
 
     def minimize(
         self, f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
     ) -> Any:
-        """Take one step to make ``f()`` smaller; return what ``f`` gave before it.
+        """Take one step to decrease ``f()``; return the value of ``f`` before the step.
 
-        Args: as for ``variable_grads``, which also says what it raises.
+        Args and errors: see ``variable_grads``.
         """
         found = variable_grads(f, var_list, has_aux=has_aux)
         self.apply_gradients(found.grads)
         return found.value
 
     def compute_gradients(self, f: Callable[[], Any], var_list: Any = None) -> VariableGrads:
-        """Return ``variable_grads(f, var_list)``, for ``apply_gradients`` after some change."""
+        """Return ``variable_grads(f, var_list)``, to change it before ``apply_gradients``."""
         return variable_grads(f, var_list)
 
     def apply_gradients(
         self, grads: Mapping[str, Any] | Iterable[tuple[Variable | str, Any]]
     ) -> None:
-        """Take one step. If anything is wrong, no variable has changed.
+        """Take one step. If it raises, no variable has changed.
 
         ``grads``: gradients by the variables' names, or pairs of a variable (or its name) and a
-        gradient of its shape and dtype. Those that are None are passed over.
+        gradient with its shape and dtype. Gradients that are None are skipped.
 
         Raises:
-            ArgumentError: there is no such variable, or one is named twice.
-            ShapeError, DTypeError: a gradient is not of its variable's type.
-            CompileError: in a compiled function, which would take one step only, when traced.
+            ArgumentError: a variable does not exist, or has two gradients.
+            ShapeError, DTypeError: a gradient does not have the type of its variable.
+            CompileError: in a compiled function, which would take the step only in tracing.
 
         """
         _check_untraced()
@@ -93,50 +93,51 @@ class Optimizer(ABC):
         self.iterations += 1
         try:
             for who, gradient in pairs:
-                variable = who if isinstance(who, Variable) else _called(who)
+                variable = who if isinstance(who, Variable) else _find_variable(who)
                 if variable.name in seen:
                     raise ArgumentError(f"apply_gradients: {variable.name!r} has two gradients")
                 seen.add(variable.name)
                 if gradient is None:
                     continue
-                g = _fitting(variable, gradient)
-                parts = _parts(g) if g.dtype in dt.COMPLEX else g
-                state = dict(self._states.get(variable.name) or self._fresh(parts))
-                slope, rate = self._step(parts, state)
-                whole = slope if parts is g else _whole(slope)
-                steps.append((variable, multiply_add(whole, -rate, variable.read()), state))
+                g = _check_gradient(variable, gradient)
+                parts = _split_complex(g) if g.dtype in dt.COMPLEX else g
+                state = dict(self._states.get(variable.name) or self._initial_state(parts))
+                update, rate = self._step(parts, state)
+                update = update if parts is g else _join_complex(update)
+                steps.append((variable, multiply_add(update, -rate, variable.read()), state))
         except BaseException:
             self.iterations -= 1
             raise
         for variable, value, state in steps:
             variable.assign(value)
-            # Like a variable it lives until the next step, whatever scope this one is taken in.
-            self._states[variable.name] = {name: keep(item) for name, item in state.items()}
+            # The state must outlive a `tidy` around this step.
+            self._states[variable.name] = {name: keep(tensor) for name, tensor in state.items()}
 
-    def _fresh(self, g: Tensor) -> State:
+    def _initial_state(self, g: Tensor) -> State:
         return {name: creation.zeros_like(g) + start for name, start in self.slots.items()}
 
     def weights(self) -> dict[str, Any]:
-        """Return all that the next step depends on, for ``set_weights``.
+        """Return the whole state, for ``set_weights``.
 
-        That is ``iterations``, and tensors by what they are and by variable.
+        It has ``iterations``, and for each slot a dict of tensors by variable name.
         """
-        kept: dict[str, Any] = {"iterations": self.iterations}
+        weights: dict[str, Any] = {"iterations": self.iterations}
         for slot in self.slots:
-            kept[slot] = {name: state[slot] for name, state in self._states.items()}
-        return kept
+            weights[slot] = {name: state[slot] for name, state in self._states.items()}
+        return weights
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Go on from where ``weights`` were taken.
+        """Restore the state that ``weights()`` returned.
 
         Raises:
-            ArgumentError: they are of another kind of optimizer.
+            ArgumentError: they belong to another kind of optimizer.
 
         """
-        wanted = {"iterations", *self.slots}
-        if set(weights) != wanted:
+        expected = {"iterations", *self.slots}
+        if set(weights) != expected:
             raise ArgumentError(
-                f"set_weights: {type(self).__name__} keeps {sorted(wanted)}, got {sorted(weights)}"
+                f"set_weights: {type(self).__name__} needs {sorted(expected)}, "
+                f"got {sorted(weights)}"
             )
         names = {name for slot in self.slots for name in weights[slot]}
         for slot in self.slots:
@@ -150,29 +151,29 @@ class Optimizer(ABC):
         self.iterations = int(weights["iterations"])
 
     def __repr__(self) -> str:
-        given = ", ".join(
+        options = ", ".join(
             f"{name}={value!r}" for name, value in vars(self).items() if not name.startswith("_")
         )
-        return f"{type(self).__name__}({given})"
+        return f"{type(self).__name__}({options})"
 
 
 def _check_untraced() -> None:
     trace = current_context().trace
     if trace is not None:
         raise trace.refusal(
-            "an optimizer counts its steps and keeps its state in Python; compile what computes "
-            "value and gradients, and call apply_gradients with its result outside"
+            "an optimizer keeps its state in Python; compile the function that computes value and "
+            "gradients, and call apply_gradients with its result outside"
         )
 
 
-def _called(name: str) -> Variable:
-    for item in variables_of(engine_of(current_context())).listed():
-        if item.name == name:
-            return item
+def _find_variable(name: str) -> Variable:
+    for variable in variables_of(engine_of(current_context())).listed():
+        if variable.name == name:
+            return variable
     raise ArgumentError(f"apply_gradients: there is no variable {name!r}")
 
 
-def _fitting(variable: Variable, gradient: Any) -> Tensor:
+def _check_gradient(variable: Variable, gradient: Any) -> Tensor:
     g = as_tensor(gradient, what=f"apply_gradients: gradient of {variable.name!r}")
     if g.shape != variable.shape:
         raise ShapeError(
@@ -187,12 +188,12 @@ def _fitting(variable: Variable, gradient: Any) -> Tensor:
     return g
 
 
-def _parts(x: Tensor) -> Tensor:
-    """Return real and imaginary parts side by side in a last axis."""
+def _split_complex(x: Tensor) -> Tensor:
+    """Return real and imaginary parts stacked in a last axis."""
     return stack([complexes.real(x), complexes.imag(x)], axis=-1)
 
 
-def _whole(parts: Tensor) -> Tensor:
+def _join_complex(parts: Tensor) -> Tensor:
     return complexes.complex(parts[..., 0], parts[..., 1])
 
 
@@ -202,7 +203,7 @@ class SGD(Optimizer):
     def __init__(self, learning_rate: float = 0.01) -> None:
         super().__init__(learning_rate)
 
-    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:  # noqa: ARG002  # it keeps nothing
+    def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:  # noqa: ARG002  # it has no state
         return g, self.learning_rate
 
 
@@ -241,7 +242,7 @@ class Adagrad(Optimizer):
         super().__init__(learning_rate)
         self.initial_accumulator_value = initial_accumulator_value
 
-    def _fresh(self, g: Tensor) -> State:
+    def _initial_state(self, g: Tensor) -> State:
         return {"squares": creation.zeros_like(g) + self.initial_accumulator_value}
 
     def _step(self, g: Tensor, state: State) -> tuple[Tensor, float]:
@@ -250,7 +251,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """A step in the units of ``w``, from the running means of squares.
+    """Steps in the units of ``w``, from running means of squares.
 
     ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
     ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. (Zeiler 2012.)
@@ -304,7 +305,7 @@ class Adam(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest recent gradient in the place of the mean square.
+    """Adam with the largest recent gradient instead of the mean square.
 
     ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``.
@@ -339,7 +340,7 @@ class RMSProp(Optimizer):
     """A step divided by the root of the running mean of squares.
 
     ``s = decay * s + (1 - decay) * g**2``; ``v = momentum * v + lr * g / sqrt(s + epsilon)``;
-    ``w -= v``. ``centered`` takes the square of the running mean of g off s in the root.
+    ``w -= v``. ``centered`` subtracts the square of the running mean of g from s in the root.
     (Hinton 2012; Graves 2013.)
     """
 
@@ -371,5 +372,5 @@ class RMSProp(Optimizer):
 
 
 def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
-    """Return the running mean of which a share ``keep`` stays."""
+    """Return the running mean, with weight ``keep`` for the old value."""
     return multiply_add(old, keep, new * (1.0 - keep))

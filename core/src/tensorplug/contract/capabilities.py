@@ -1,4 +1,4 @@
-"""What a backend may offer beside the ``Backend`` protocol, read once when a device is opened.
+"""The optional methods of a backend, which are looked up once when a device is opened.
 
 ===================  =======================================  =================================
 field                methods of the backend                   without them
@@ -6,7 +6,7 @@ field                methods of the backend                   without them
 ``survives_fork``    the property ``survives_fork``           a forked child cannot use it
 ``counts_buffers``   ``live_buffers``, ``counts``,            debug mode does not check for
                      ``stop_counting``                        leaks
-``measure``          ``measure``                              profiles take times from outside
+``measure``          ``measure``                              profiles use the host's clock
 ``trim``             ``trim``                                 ``trim_memory`` does nothing
 ``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
@@ -39,7 +39,7 @@ __all__ = ["Capabilities", "of"]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The optional abilities of one backend; None or False for those that it lacks."""
+    """The optional methods of one backend; None or False if it lacks them."""
 
     survives_fork: bool = False
     counts_buffers: CountsBuffers | None = None
@@ -51,29 +51,29 @@ class Capabilities:
 
 
 def of(backend: Backend) -> Capabilities:
-    """Return what ``backend`` offers beside the protocol.
+    """Return the capabilities of ``backend``.
 
     Raises:
         RegistrationError: it has some methods of a capability, but not all of them.
 
     """
-    measures = _offered(backend, Measures)
-    trims = _offered(backend, Trims)
-    overwrites = _offered(backend, OverwritesBuffers)
-    compiles = _offered(backend, Compiles)
+    measures = _find(backend, Measures)
+    trims = _find(backend, Trims)
+    overwrites = _find(backend, OverwritesBuffers)
+    compiles = _find(backend, Compiles)
     return Capabilities(
         survives_fork=bool(getattr(backend, "survives_fork", False)),
-        counts_buffers=_offered(backend, CountsBuffers),
+        counts_buffers=_find(backend, CountsBuffers),
         measure=measures and measures.measure,
         trim=trims and trims.trim,
-        shares_memory=_offered(backend, SharesHostMemory),
+        shares_memory=_find(backend, SharesHostMemory),
         exclusive=overwrites and overwrites.exclusive,
         compile_program=compiles and compiles.compile_program,
     )
 
 
-def _offered(backend: Any, protocol: type) -> Any:
-    """Return ``backend`` if it has all methods of a capability's protocol, None if it has none."""
+def _find(backend: Any, protocol: type) -> Any:
+    """Return ``backend`` if it has all methods of a protocol, None if it has none of them."""
     names = [name for name in vars(protocol) if not name.startswith("_")]
     lacking = [name for name in names if not callable(getattr(backend, name, None))]
     if len(lacking) == len(names):

@@ -1,6 +1,6 @@
-"""Finding the modules of a package that has one module per family, and the tables in them.
+"""Finding the modules of a package that has one module per family, and their tables.
 
-Nobody keeps a list: a new family is found because its file is there.
+A new family needs no list entry: its module is found in the package's folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tables_of(package: ModuleType, kind: type[T], name: str) -> tuple[T, ...]:
         tables_of(kernels, KernelTable, "kernels")
 
     Raises:
-        RegistrationError: a module has such a table under another name, where nobody looks.
+        RegistrationError: a module has such a table under another name.
 
     """
     found: list[T] = []

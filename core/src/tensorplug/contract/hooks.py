@@ -1,7 +1,7 @@
-"""The hooks that a plugin may implement. Third parties import ``hookimpl`` from here.
+"""The hooks that a plugin may implement.
 
-A hook function asks by naming: it takes any of the parameters shown, in any order, without
-defaults. Hooks are called when a plugin is loaded or a device is opened, never per kernel.
+A hook function may have any of the parameters shown, in any order, without defaults. Hooks are
+called when a plugin is loaded or a device is opened, never per kernel.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -31,22 +31,22 @@ hookimpl: Final = pluggy.HookimplMarker(PROJECT)
 def tensorplug_create_backend(device: str | None) -> Backend | None:
     """Open a device and return the backend object for it. Backend plugins must have this.
 
-    ``device`` is the number behind the colon in ``set_backend("acme:1")``, as text, or None for
-    number 0, which is the device to use where the user names none. (A plugin that does not say
-    what devices it has also gets what is no number.) The returned object has every member of
-    ``tensorplug.plugin.Backend``, and its ``name`` is the entry point's name.
+    ``device`` is the number after the colon in ``set_backend("acme:1")``, as text, or None for
+    number 0, the default device. (Without ``tensorplug_devices`` it may be any text.) The returned
+    object has every member of ``tensorplug.plugin.Backend``, and its ``name`` is the entry
+    point's name.
 
-    Return None when there is no such hardware here, or better, raise
-    ``BackendUnavailableError`` with the reason: which driver or device is missing.
+    Return None if there is no such hardware, or better, raise ``BackendUnavailableError`` with
+    the reason: which driver or device is missing.
     """
 
 
 @hookspec(firstresult=True)
 def tensorplug_devices() -> Sequence[DeviceInfo]:
-    """Return the devices that are here, number 0 first, without opening any.
+    """Return the available devices, number 0 first, without opening any.
 
     With this, users may also choose by a part of the description: ``"acme:radeon"``. Return
-    ``[]`` where there are none. A plugin with one device does not need it.
+    ``[]`` if there are none. A plugin with one device does not need it.
     """
 
 
@@ -54,30 +54,29 @@ def tensorplug_devices() -> Sequence[DeviceInfo]:
 def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return tables of kernels for the hardware of ``backend``.
 
-    A backend plugin is asked for its own backend only. An extension is asked for every
-    backend that is opened; it looks at ``backend.name`` and returns ``()`` for those it has
-    nothing for.
+    It is called for the plugin's own backend, or, in an extension, for every backend that is
+    opened; an extension checks ``backend.name`` and returns ``()`` for backends without kernels.
     """
 
 
 @hookspec
 def tensorplug_gradients() -> Iterable[GradientTable]:
-    """Return tables of gradient rules, written with ops and so good for every backend."""
+    """Return tables of gradient rules, which use ops and so work on every backend."""
 
 
 @hookspec
 def tensorplug_decompositions() -> Iterable[DecompositionTable]:
-    """Return tables of kernel specs written with other ops, for backends without the kernel."""
+    """Return tables of decompositions into other ops, for backends without the kernels."""
 
 
 @hookspec
 def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
-    """Return ops marked ``@chained``: they become methods of ``Tensor`` under their names."""
+    """Return ops marked ``@chained``, which become methods of ``Tensor`` under their names."""
 
 
 @hookspec
 def tensorplug_conformance_cases() -> Iterable[Any]:
-    """Return tables of conformance cases (``tensorplug_conformance``'s), to certify own ops.
+    """Return tables of conformance cases (of ``tensorplug_conformance``), to certify own ops.
 
     Only the conformance suite calls this, so a plugin may import the suite inside it.
     """
@@ -87,5 +86,5 @@ def tensorplug_conformance_cases() -> Iterable[Any]:
 def tensorplug_diagnostics() -> Mapping[str, str]:
     """Return versions of drivers and runtimes by name, for ``doctor`` and for reports.
 
-    It is called even where no device opens, and must then still say what it can.
+    It is called even if no device opens, and must then return what it can.
     """

@@ -1,4 +1,4 @@
-"""Who registered something: a distribution, or the running program."""
+"""The owners of registered entries: distributions, or the running program."""
 
 from __future__ import annotations
 

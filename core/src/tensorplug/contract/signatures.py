@@ -1,8 +1,8 @@
-"""Asking by naming: a function's parameters say what it wants, and are checked once.
+"""Arguments by name: a function gets the arguments that its parameters name.
 
-Kernels, gradient rules, decompositions and inference rules are plain functions. Nothing is
-passed to them that they do not name, so their signatures are the whole contract between a
-plugin and the engine. A misspelt name is found when a table is filled, not when it runs.
+Kernels, gradient rules, decompositions and inference rules are plain functions. Their signatures
+are the contract between a plugin and the engine, and are checked when a table is filled, so that
+a misspelt name is found before a call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def location(function: Callable[..., Any]) -> str:
-    """Return where a function stands, as ``module.qualified_name``, for error messages."""
+    """Return the qualified name of a function, ``module.qualified_name``, for messages."""
     name = getattr(function, "__qualname__", None) or repr(function)
     return f"{getattr(function, '__module__', '?')}.{name}"
 
@@ -29,8 +29,8 @@ def parameters(function: Callable[..., Any], role: str) -> list[inspect.Paramete
     """Return the named parameters of ``function``.
 
     Raises:
-        RegistrationError: when it is not callable, has no readable signature, or takes
-            ``*args`` or ``**kwargs``, which name nothing.
+        RegistrationError: it is not callable, has no readable signature, or takes ``*args`` or
+            ``**kwargs``.
 
     """
     try:
@@ -43,19 +43,19 @@ def parameters(function: Callable[..., Any], role: str) -> list[inspect.Paramete
     for parameter in found:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise RegistrationError(
-                f"{role}: {location(function)} takes {parameter}, but must name what it asks for"
+                f"{role}: {location(function)} takes {parameter}, but must name its parameters"
             )
     return found
 
 
 def named(function: Callable[..., Any], role: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the parameters: those that go by position, and the keyword-only ones.
+    """Return the names of the positional parameters, and of the keyword-only ones.
 
     Raises:
-        RegistrationError: as :func:`parameters` does.
+        RegistrationError: see ``parameters``.
 
     """
-    if _is_plain(function):  # as most are: ``inspect`` takes forty times as long, at each start
+    if _is_plain(function):  # the usual case, in which ``inspect`` would be forty times slower
         code = function.__code__
         by_position, all_of_them = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         return code.co_varnames[:by_position], code.co_varnames[by_position:all_of_them]
@@ -67,7 +67,7 @@ def named(function: Callable[..., Any], role: str) -> tuple[tuple[str, ...], tup
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether the code alone says what ``function`` takes."""
+    """Return whether the code object has the signature of ``function``."""
     if type(function) is not FunctionType:
         return False
     if function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
@@ -81,17 +81,17 @@ def check_split(
     """Check a function of ``inputs`` (in order) and keyword-only extras; return the extras.
 
     Raises:
-        RegistrationError: naming the function, what it asked and what it may ask.
+        RegistrationError: the parameters are not allowed.
 
     """
     positional, keywords = named(function, role)
     allowed = tuple(may_ask)
     if positional != inputs or not set(keywords) <= set(allowed):
-        asked = ", ".join([*positional, "*", *keywords] if keywords else positional)
-        takes = ", ".join([*inputs, "*", *allowed] if allowed else inputs)
+        actual = ", ".join([*positional, "*", *keywords] if keywords else positional)
+        possible = ", ".join([*inputs, "*", *allowed] if allowed else inputs)
         raise RegistrationError(
-            f"{role}: {location(function)} asks for ({asked}); the inputs by name come first, "
-            f"then what it wants of the rest as keyword-only parameters: ({takes})"
+            f"{role}: {location(function)} has the parameters ({actual}); it must have the inputs "
+            f"first, then any of the others as keyword-only parameters: ({possible})"
         )
     return keywords
 
@@ -99,10 +99,10 @@ def check_split(
 def check_names(
     function: Callable[..., Any], role: str, may_ask: Iterable[str]
 ) -> tuple[str, ...]:
-    """Check a function whose parameters may stand in any order; return their names.
+    """Check a function whose parameters may be in any order; return their names.
 
     Raises:
-        RegistrationError: naming the function, what it asked and what it may ask.
+        RegistrationError: the parameters are not allowed.
 
     """
     positional, keywords = named(function, role)
@@ -111,7 +111,7 @@ def check_names(
     unknown = [name for name in names if name not in allowed]
     if unknown:
         raise RegistrationError(
-            f"{role}: {location(function)} asks for {', '.join(unknown)}; it may ask for "
-            f"{', '.join(allowed)}"
+            f"{role}: {location(function)} has unknown parameters {', '.join(unknown)}; possible "
+            f"are {', '.join(allowed)}"
         )
     return names

@@ -1,4 +1,4 @@
-"""All kernel specs of the core by the names of their constants: ``specs.CONV2D``."""
+"""The kernel specs of the core by the names of their constants: ``specs.CONV2D``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Specs"]
 
 
 class Specs:
-    """Kernel specs as attributes, found when the first one is asked for.
+    """Kernel specs as attributes, which are found at first use.
 
     Args:
         find: returns the specs by the names of their constants.

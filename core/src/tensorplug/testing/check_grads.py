@@ -50,35 +50,35 @@ def check_grads(
 
     - in mode ``"vjp"`` as ``<dy, numeric>`` with ``<vjp(dy), u>`` for a random dy, where
       ``<a, b>`` is ``real(sum(a * b))``;
-    - in mode ``"jvp"`` elementwise with ``jvp(u)``, which is found by pulling u back through
-      the pull itself, so that rules must be differentiable in dy.
+    - in mode ``"jvp"`` elementwise with ``jvp(u)``, the vector-Jacobian product of the
+      vector-Jacobian product itself, so that rules must be differentiable in dy.
 
     ``order=2`` checks order 1 and then the gradients of ``<v, vjp(dy)>`` with random v.
 
-    Differences say nothing at a kink (a ReLU's at 0, the tie of a maximum): choose points away
-    from those by much more than ``eps``, and test by value what the rule does there.
+    Differences are meaningless at a kink (of a ReLU at 0, or at the tie of a maximum): choose
+    points much farther from it than ``eps``, and test the rule's values there separately.
 
     Args:
         f: takes tensors, or trees of them, and returns floating or complex ones.
-        args: what to call it with. Floating leaves are converted to float64, complex ones to
-            complex128, and differentiated; all others are passed on as they are.
+        args: its arguments. Floating leaves are converted to float64, complex ones to complex128,
+            and differentiated; all others are passed unchanged.
         argnums: position of the arguments to differentiate; all by default.
         order: 1 or 2.
         modes: of ``"vjp"`` and ``"jvp"``.
-        directions: how many random unit directions are tried for each leaf. None tries each
-            element by itself (of a complex one both parts): its cost grows with the size, but
-            the message names the element.
+        directions: the number of random unit directions for each leaf. None checks each element
+            separately (both parts of a complex one): the cost grows with the size, but the
+            message names the element.
         rtol: relative to the larger of the two magnitudes.
         atol: absolute.
         eps: step of the differences.
         seed: of the random numbers.
 
-    A leaf that does not influence the result has gradient zero here, not an error.
+    The gradient of a leaf that does not influence the result is zero, not an error.
 
     Raises:
-        AssertionError: naming the argument, the order, the numeric and the analytic value.
-        ArgumentError: an order, mode or number of directions that does not exist, no floating
-            or complex argument, or a result that is neither.
+        AssertionError: a gradient is wrong.
+        ArgumentError: ``order``, ``modes`` or ``directions`` is not allowed, or no argument or
+            the result is floating or complex.
 
     """
     if order not in (1, 2):
@@ -89,9 +89,7 @@ def check_grads(
         raise ArgumentError(f"check_grads: directions must be at least 1, got {directions}")
     point = _Point.of(f, args, range(len(args)) if argnums is None else argnums)
     if not point.leaves:
-        raise ArgumentError(
-            "check_grads: no argument is floating or complex; there is nothing to check"
-        )
+        raise ArgumentError("check_grads: at least one argument must be floating or complex")
     check = _Check(tuple(modes), directions, rtol, atol, eps, np.random.default_rng(seed))
     check.at(point, "order 1")
     if order == 2:
@@ -100,7 +98,7 @@ def check_grads(
 
 
 class _Value(NamedTuple):
-    """What a function returned: its tensors' elements in one row, and where they come from."""
+    """The result of a function: its tensors' elements in one row, and the tensors' paths."""
 
     row: Numbers
     tensors: list[Tensor]
@@ -122,7 +120,7 @@ class _Value(NamedTuple):
 
     def direction(self, random: np.random.Generator) -> list[Numbers]:
         """Return random numbers of the tensors' shapes and kinds, of length 1 together."""
-        draws = [_drawn(random, tensor.shape, tensor.dtype.numpy.kind) for tensor in self.tensors]
+        draws = [_draw(random, tensor.shape, tensor.dtype.numpy.kind) for tensor in self.tensors]
         length = float(np.sqrt(sum(np.sum(np.abs(draw) ** 2) for draw in draws)))
         return [draw / max(length, np.finfo(np.float64).tiny) for draw in draws]
 
@@ -133,10 +131,10 @@ class _Value(NamedTuple):
         return rebuild([as_tensor(value, y.dtype) for value, y in pairs])
 
     def where(self, position: int) -> str:
-        """Return which element that is."""
+        """Return the name of an element."""
         for tensor, place in zip(self.tensors, self.places, strict=True):
             if position < tensor.size:
-                index = [int(item) for item in np.unravel_index(position, tensor.shape)]
+                index = [int(at) for at in np.unravel_index(position, tensor.shape)]
                 return f"{f' of the result{place}' if place else ''} at element {index}"
             position -= tensor.size
         raise AssertionError("a position outside of the result")
@@ -144,7 +142,7 @@ class _Value(NamedTuple):
 
 @dataclass(frozen=True)
 class _Point:
-    """A function of flat leaves in double precision only, and where to differentiate it."""
+    """A function of flat leaves in double precision, and the leaves at which to differentiate."""
 
     call: Callable[..., Any]
     leaves: list[Numbers]
@@ -194,13 +192,13 @@ class _Point:
         count = len(self.leaves)
 
         def projected(*leaves_and_dys: Tensor) -> Tensor:
-            result, pull = vjp(first, *leaves_and_dys[:count], unconnected="zeros")
+            result, vjp_function = vjp(first, *leaves_and_dys[:count], unconnected="zeros")
             tensors, rebuild = flatten(result)
             cotangents = [
                 astype(dy, tensor.dtype)
                 for dy, tensor in zip(leaves_and_dys[count:], tensors, strict=True)
             ]
-            gradient = pull(rebuild(cotangents))[index]
+            gradient = vjp_function(rebuild(cotangents))[index]
             return real(sum_(multiply(gradient, as_tensor(v))))
 
         names = [f"the incoming dy{place}" for place in y.places]
@@ -220,7 +218,7 @@ class _Check:
 
     def at(self, point: _Point, label: str) -> None:
         """Compare all derivatives of ``point`` in every mode."""
-        result, pull = vjp(point.call, *map(as_tensor, point.leaves), unconnected="zeros")
+        result, vjp_function = vjp(point.call, *map(as_tensor, point.leaves), unconnected="zeros")
         y = _Value.of(result)
         for index, name in enumerate(point.names):
             for element, u in self._directions(point.leaves[index]):
@@ -228,17 +226,17 @@ class _Check:
                 numeric = self._difference(point, index, u)
                 if "vjp" in self.modes:
                     dys = y.direction(self.random)
-                    gradient = pull(y.like(result, dys))[index]
+                    gradient = vjp_function(y.like(result, dys))[index]
                     _check_type(gradient, point.leaves[index], f"{where} vjp")
-                    along = np.sum(_array(gradient) * u).real
-                    arrived = np.concatenate([np.ravel(dy) for dy in dys])
-                    self._compare(np.sum(numeric * arrived).real, along, f"{where} vjp")
+                    analytic = np.sum(_array(gradient) * u).real
+                    cotangent = np.concatenate([np.ravel(dy) for dy in dys])
+                    self._compare(np.sum(numeric * cotangent).real, analytic, f"{where} vjp")
                 if "jvp" in self.modes:
                     dot = _Value.of(point.jvp(index, u)).row
                     self._compare(numeric, dot, f"{where} jvp", y)
 
     def _directions(self, leaf: Numbers) -> Iterator[tuple[str, Numbers]]:
-        """Yield unit directions, with what to call them."""
+        """Yield unit directions with their names."""
         if self.directions is not None:
             for _ in range(self.directions):
                 yield "", _unit(self.random, leaf)
@@ -247,25 +245,25 @@ class _Check:
         if leaf.dtype.kind == "c":
             parts = {" (real part)": 1, " (imaginary part)": 1j}
         for index in np.ndindex(leaf.shape):
-            for part, one in parts.items():
+            for part, unit in parts.items():
                 u = np.zeros_like(leaf)
-                u[index] = one
+                u[index] = unit
                 yield f" at element {list(index)}{part}", u
 
     def _difference(self, point: _Point, index: int, direction: Numbers) -> Numbers:
-        def moved(step: float) -> Numbers:
+        def evaluate(step: float) -> Numbers:
             leaf = point.leaves[index] + step * direction
             return _Value.of(point.call(*point.at(index, leaf))).row
 
-        with np.errstate(invalid="ignore"):  # inf - inf is a NaN, and that fails the comparison
-            difference: Numbers = (moved(self.eps) - moved(-self.eps)) / (2 * self.eps)
+        with np.errstate(invalid="ignore"):  # inf - inf is a NaN, which fails the comparison
+            difference: Numbers = (evaluate(self.eps) - evaluate(-self.eps)) / (2 * self.eps)
         return difference
 
     def _compare(self, numeric: Any, analytic: Any, where: str, y: _Value | None = None) -> None:
-        """Compare numbers, or one for each element of ``y``."""
+        """Compare two numbers, or arrays with one number for each element of ``y``."""
         numeric, analytic = np.atleast_1d(numeric), np.atleast_1d(analytic)
         allowed = self.atol + self.rtol * np.maximum(np.abs(numeric), np.abs(analytic))
-        # Written so that a NaN on either side, or on both, is a difference.
+        # Written so that a NaN on either side is a difference.
         wrong = ~(np.abs(numeric - analytic) <= allowed)
         if not wrong.any():
             return
@@ -286,14 +284,14 @@ def _check_type(gradient: Tensor, leaf: Numbers, where: str) -> None:
         )
 
 
-def _drawn(random: np.random.Generator, shape: tuple[int, ...], kind: str) -> Numbers:
+def _draw(random: np.random.Generator, shape: tuple[int, ...], kind: str) -> Numbers:
     draw = np.asarray(random.standard_normal(shape))
     return draw + 1j * random.standard_normal(shape) if kind == "c" else draw
 
 
 def _unit(random: np.random.Generator, like: Numbers) -> Numbers:
-    """Return a random direction of length 1; of length 0 where there is no element."""
-    draw = _drawn(random, like.shape, like.dtype.kind)
+    """Return a random direction of length 1, or of length 0 if there are no elements."""
+    draw = _draw(random, like.shape, like.dtype.kind)
     length = float(np.sqrt(np.sum(np.abs(draw) ** 2)))
     return np.asarray(draw / max(length, np.finfo(np.float64).tiny))
 

@@ -1,8 +1,8 @@
-"""Writes the stubs of what is put together at run time, for editors and type checkers.
+"""Writes stubs of modules that are assembled at run time, for editors and type checkers.
 
 These are the package (``__init__.pyi``), the public modules whose functions come from op families
 (``nn.pyi``, ...), and the Tensor with its methods (``dispatch/tensor.pyi``).
-``python -m tensorplug.testing.stubs`` writes them; the tests compare.
+``python -m tensorplug.testing.stubs`` writes them; a test checks that they are current.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Pair = tuple[int, int]
 
 
 def stubs() -> dict[Path, str]:
-    """Return the text of every stub by its path."""
+    """Return the text of every stub by path."""
     root = Path(tensorplug.__file__).parent
     found = {root / "__init__.pyi": _package(), root / "dispatch" / "tensor.pyi": _tensor()}
     for name in tensorplug.__all__:
@@ -64,7 +64,7 @@ def stubs() -> dict[Path, str]:
 
 
 def _package() -> str:
-    """Return the stub of the package: where each public name comes from."""
+    """Return the stub of the package: imports of all public names."""
     lines = {_import(tensorplug, name) for name in tensorplug.__all__}
     lines.add(_import(tensorplug, "__array_namespace_info__"))
     constants = "__array_api_version__: str\n__version__: str\n"
@@ -83,7 +83,7 @@ def _listed(module: ModuleType) -> str:
 
 
 def _import(module: ModuleType, name: str) -> str:
-    """Return the import of a public name from where it is defined."""
+    """Return the import of a public name from its defining module."""
     value = getattr(module, name)
     if value is None or isinstance(value, float):
         return f"{name}: {'None' if value is None else 'float'}\n"
@@ -126,7 +126,7 @@ def _function(member: Any) -> Any:
 
 
 def _member(name: str, member: Any) -> str:
-    """Return the declaration of a member that is written in a class; nothing for others."""
+    """Return the declaration of a function or property of a class; "" for other members."""
     function = _function(member)
     if not inspect.isfunction(function):
         return ""
@@ -141,9 +141,9 @@ def _member(name: str, member: Any) -> str:
 
 
 def _result_class(function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the class that ``function`` returns, if it is a named tuple of its module's.
+    """Yield the class that ``function`` returns, if it is a named tuple of its module.
 
-    It is written out, because an import would tie the Tensor to an op.
+    The stub defines it, because an import would make the Tensor depend on an op.
     """
     name = inspect.signature(function).return_annotation
     found: Any = function.__globals__.get(name)
@@ -164,14 +164,14 @@ def _chained(function: Callable[..., Any]) -> str:
 
 
 def _of_integers(signature: inspect.Signature) -> inspect.Signature:
-    """Return the signature with integers one by one; the other overload has one alone."""
-    listed = [
+    """Return the signature with separate integers, for the second overload."""
+    parameters = [
         parameter.replace(annotation="int")
         if parameter.kind is parameter.VAR_POSITIONAL
         else parameter
         for parameter in signature.parameters.values()
     ]
-    return signature.replace(parameters=listed)
+    return signature.replace(parameters=parameters)
 
 
 def _declared(name: str, signature: inspect.Signature, returns: Any, comment: str = "") -> str:
