@@ -43,7 +43,13 @@ def test_no_module_takes_the_place_of_a_public_name():
 def test_what_few_programs_need_is_loaded_late():
     loaded = set(run(EARLY))
     assert "tensorplug.dispatch.tensor" in loaded
-    late = {"engine.engine", "train", "tensors.files", "observers.profiler", "autodiff.derivatives"}
+    late = {
+        "engine.engine",
+        "train",
+        "tensors.files",
+        "observers.profiler",
+        "autodiff.derivatives",
+    }
     assert not loaded & {f"tensorplug.{name}" for name in late}
 
 

@@ -107,7 +107,7 @@ def test_scenario_02_a_coroutine_is_no_factory():
 
     tp.set_backend("cpu")
     tp.register_backend("later", create)
-    with pytest.raises(RegistrationError, match="the backend it created, a coroutine, lacks"):
+    with pytest.raises(RegistrationError, match="its backend object, a coroutine, lacks"):
         tp.set_backend("later")
     assert tp.get_backend() == "cpu"
 

@@ -206,6 +206,7 @@ def make_environment(folder: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(scripts), str(Path(sys.executable).parent), kept["PATH"]]),
         "VIRTUAL_ENV": str(folder),
         "COLUMNS": "100",
+        "PYTHONDONTWRITEBYTECODE": "1",  # a file may change twice in one second
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",  # for an option that says "no", 0 means it is present
