@@ -111,7 +111,7 @@ CASES = {
         """,
         "RegistrationError",
         (
-            "hook tensorplug_kernels: tensorplug_broken.tensorplug_kernels has unknown parameters engine",
+            "tensorplug_broken.tensorplug_kernels has unknown parameters engine",
             "possible are backend",
         ),
     ),

@@ -1,7 +1,7 @@
-"""The Backend protocol: what a distribution must offer beside its kernels.
+"""The Backend protocol and the protocols of optional capabilities.
 
-Everything else (shapes, dtypes, promotion, gradients, the tape) is the core's business. A
-*buffer* is whatever the backend makes of one; the core never looks inside.
+The core handles everything else (shapes, dtypes, promotion, gradients, the tape). A *buffer* is
+an object of the backend, which the core does not inspect.
 """
 
 from __future__ import annotations
@@ -49,92 +49,93 @@ class Backend(Protocol):
 
     @property
     def device(self) -> str:
-        """What the hardware is, for people: ``"NumPy 2.4 on x86_64"``."""
+        """A description of the hardware: ``"NumPy 2.4 on x86_64"``."""
 
     @property
     def dtypes(self) -> frozenset[DType]:
-        """The dtypes that tensors may have here."""
+        """The supported dtypes."""
 
     def from_host(self, array: np.ndarray[Any, Any]) -> Buffer:
-        """Return a buffer with a copy of ``array``: later writes to it must not be seen.
+        """Return a buffer with a copy of ``array``, which the caller may change later.
 
         Raises:
-            BackendMemoryError: when the device has no room for it.
+            BackendMemoryError: the device has no room for it.
 
         """
 
     def to_host(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """Return the contents as a NumPy array of the buffer's shape; nobody writes into it."""
+        """Return the contents as a NumPy array of the buffer's shape; callers only read it."""
 
     def describe(self, buffer: Buffer) -> TensorType:
-        """Return the dtype and shape that ``buffer`` really has.
+        """Return the actual dtype and shape of ``buffer``.
 
         Raises:
-            TypeError: when it is not a buffer of this backend.
+            TypeError: it is not a buffer of this backend.
 
         """
 
     def allocation(self, buffer: Buffer) -> tuple[Hashable, int]:
-        """Return what names the memory under ``buffer`` (shared by its views), and its bytes."""
+        """Return a key of the memory of ``buffer``, which its views share, and its bytes."""
 
     def synchronize(self) -> None:
-        """Wait until all work submitted so far is done; raise what it raised."""
+        """Wait until all work submitted so far is done; raise its errors."""
 
     def memory(self) -> Mapping[str, int]:
         """Return the backend's own figures, in bytes or counts, by name; may be empty."""
 
     def close(self) -> None:
-        """Give everything back. Afterwards no other method is called."""
+        """Release all resources. No other method is called afterwards."""
 
 
 @runtime_checkable
 class SurvivesFork(Protocol):
     """A backend that keeps working in a forked child of the process that opened it.
 
-    Without this, or where it is False, the core lets nothing reach the backend in the child:
-    tensors there raise ``BackendClosedError``, and so does opening it again.
+    Without this, or if it is False, the core does not call the backend in the child: its tensors
+    raise ``BackendClosedError``, and so does opening it again.
     """
 
     @property
     def survives_fork(self) -> bool:
-        """Whether buffers and kernels are good in the child, as those in plain memory are."""
+        """Whether buffers and kernels work in the child, like those in plain memory."""
 
 
 @runtime_checkable
 class CountsBuffers(Protocol):
-    """A backend that can tell how many buffers there are, for the leak check of debug mode.
+    """A backend that can count its live buffers, for the leak check of debug mode.
 
-    Nothing is asked before that check is on, so counting may begin with the first question.
+    Only that check calls these methods, so counting may start with the first call.
     """
 
     def live_buffers(self) -> int:
-        """Return how many pieces of memory buffers hold now, to the last one.
+        """Return the exact number of allocations in use by buffers.
 
-        Each counts once, however many buffers share it; what a pool keeps for reuse does not.
+        An allocation counts once, even if several buffers share it; free memory in a pool does
+        not count.
         """
 
     def counts(self, buffer: Buffer) -> bool:
-        """Return whether the memory under ``buffer`` is among those.
+        """Return whether the memory of ``buffer`` is counted.
 
-        It is not where there is none, where it was freed, or where another library owns it.
+        It is not if it is empty, was freed, or belongs to another library.
         """
 
     def stop_counting(self) -> None:
-        """Give up what counting costs until the next question, which may not know of all then."""
+        """Stop counting until the next call, which need not count older buffers."""
 
 
 @runtime_checkable
 class Measures(Protocol):
-    """A backend whose device takes the time of its work itself, for profiles and ``time``.
+    """A backend whose device has a clock of its own, for profiles and ``time``.
 
-    Times taken by waiting before and after include what it costs to hand the work over.
+    Times by the host's clock include the overhead of submitting work.
     """
 
     def measure(self) -> Callable[[], int]:
-        """Begin to measure; the function returned ends it.
+        """Start a measurement, and return the function that ends it.
 
-        That waits for what the calling thread has submitted in between, and returns the
-        nanoseconds that the device worked on it. Measurements may overlap and lie in each other.
+        That function waits for the work that the calling thread has submitted in between, and
+        returns its time on the device in nanoseconds. Measurements may overlap and be nested.
         """
 
 
@@ -143,38 +144,38 @@ class Trims(Protocol):
     """A backend that keeps memory for reuse and can give it back."""
 
     def trim(self) -> int:
-        """Give back what no buffer holds; return how many bytes that were."""
+        """Release memory that no buffer uses; return the number of bytes."""
 
 
 @runtime_checkable
 class SharesHostMemory(Protocol):
-    """A backend whose buffers lie in the host's memory, where others may read them in place.
+    """A backend whose buffers are in host memory, so that other libraries can share them.
 
-    Without this, tensors are exchanged with other libraries by copies.
+    Without this, data are exchanged with other libraries by copies.
     """
 
     def share_from_host(self, array: np.ndarray[Any, Any]) -> Buffer:
-        """Return a buffer over the very memory of ``array``, which it keeps alive.
+        """Return a buffer that shares the memory of ``array`` and keeps it alive.
 
-        The owner of the memory may write into it later; the tensor then has the new values.
+        If the owner of the memory writes to it later, the tensor has the new values.
         """
 
     def share_to_host(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """Return an array over the very memory of ``buffer``, which it keeps alive.
+        """Return an array that shares the memory of ``buffer`` and keeps it alive.
 
-        Read-only where nobody may write there at all. Waits for pending work.
+        It is read-only if the memory is read-only. Waits for pending work.
         """
 
 
 @runtime_checkable
 class OverwritesBuffers(Protocol):
-    """A backend that can keep memory in which an assignment writes in place.
+    """A backend that supports assignments in place.
 
-    Without this, ``x[key] = value`` copies x each time.
+    Without this, every ``x[key] = value`` copies x.
     """
 
     def exclusive(self, buffer: Buffer) -> ExclusiveBuffer | None:
-        """Return memory with a copy of ``buffer``, for one tensor alone; None if that cannot be.
+        """Return a copy of ``buffer`` that one tensor owns; None if that is not possible.
 
         Raises:
             BackendMemoryError: the device has no room for the copy.
@@ -183,30 +184,30 @@ class OverwritesBuffers(Protocol):
 
 
 class ExclusiveBuffer(Protocol):
-    """Memory that one tensor owns. Others see it only through the buffers that it lends."""
+    """Memory that one tensor owns. All access is through the buffers that it lends."""
 
     def lend(self) -> Buffer:
-        """Return a new buffer over the memory, without a copy.
+        """Return a new buffer that shares the memory.
 
-        It is on loan, and so is every buffer, array or capsule that comes from it and shares the
-        memory, for as long as any of them lives.
+        The loan lasts as long as this buffer, or any buffer, array or capsule derived from it
+        that shares the memory, is alive.
         """
 
     def overwrite(self, key: tuple[int | slice | None, ...], value: Buffer) -> bool:
         """Write ``value``, which broadcasts, at ``key``, by NumPy's rules; return True.
 
-        Return False, and write nothing, while a loan other than the newest one lives.
+        Return False, and write nothing, if a loan other than the newest one lasts.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class FlatCall:
-    """One call of a flat program. Buffers are named by the numbers of their slots.
+    """One call of a flat program. Buffers are identified by the numbers of their slots.
 
-    ``inputs`` has one entry per declared input: a slot, a tuple of them, or None for an absent
-    one. ``run`` takes the buffers in this form, lists for tuples, and returns one, or if there
-    are ``multiple_outputs`` a sequence, also of one. ``spec`` and ``attributes`` say what is
-    computed; ``spec`` is None where only ``run`` knows. ``name`` is for people.
+    ``inputs`` has one entry per declared input: a slot, a tuple of slots, or None for an absent
+    one. ``run`` takes the buffers in this form, with lists for tuples; it returns one buffer, or
+    with ``multiple_outputs`` a sequence. ``spec`` and ``attributes`` define the computation;
+    ``spec`` is None if only ``run`` does. ``name`` is for messages.
     """
 
     name: str
@@ -220,11 +221,10 @@ class FlatCall:
 
 @dataclass(frozen=True, slots=True)
 class FlatProgram:
-    """Calls in an order in which they can run; each slot is filled once.
+    """Calls in an order in which they can run; each slot is written once.
 
-    ``types``: what lies in each slot. ``constants``: slots that hold the same buffer at every run.
-    ``outputs``: slots that are wanted at the end; what lies in others is dropped after its last
-    use.
+    ``types``: of the slots. ``constants``: slots with the same buffer in every run. ``outputs``:
+    slots that the program returns; other slots are freed after their last use.
     """
 
     calls: Sequence[FlatCall]
@@ -235,24 +235,24 @@ class FlatProgram:
 
 @runtime_checkable
 class Compiles(Protocol):
-    """A backend that runs several calls of a compiled program faster together than one by one."""
+    """A backend that can optimize compiled programs, for example by fusing kernels."""
 
     def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return calls that do the same, in an order in which they can run.
+        """Return equivalent calls, in an order in which they can run.
 
-        They fill the slots in ``program.outputs``, and those others that their own calls read;
-        results are the same within the accuracy of the kernels that they replace. Programs run in
-        several threads at once. Buffers of others, constants too, are not written into.
+        They write the slots in ``program.outputs``, and the slots that they read; results are the
+        same within the accuracy of the replaced kernels. Several threads may run a program at the
+        same time. Calls must not write to their inputs, including constants.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a plugin says of one of its devices before it is opened.
+    """A plugin's description of one of its devices before it is opened.
 
-    ``hardware`` and ``driver`` are for people; ``memory`` is in bytes, None where unknown;
-    ``dtypes`` are those that tensors may have there, None where only opening it would tell.
-    ``refused`` is why the backend does not open it, "" where it does.
+    ``hardware`` and ``driver`` are text for users; ``memory`` is in bytes, None if unknown;
+    ``dtypes`` are the supported ones, None if they are unknown before opening. ``refused`` is the
+    reason why the backend does not open the device, "" if it does.
     """
 
     hardware: str

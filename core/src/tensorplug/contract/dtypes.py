@@ -1,8 +1,8 @@
-"""Data types and the one promotion table.
+"""Data types and the promotion table.
 
-The set and the names are the Python array API standard's, plus ``float16`` and ``string``.
-Promotion follows the standard where it defines a result; where it leaves a mix of kinds
-undefined, an integer with a float gives that float (docs/adr/0002).
+The dtypes are those of the Python array API standard, plus ``float16`` and ``string``. Promotion
+follows the standard if it defines a result. Otherwise, an integer with a float gives that float
+(docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Scalar = bool | int | float | complex
 
 
 class DType:
-    """A data type. There is exactly one object per type, so ``is`` and ``==`` agree.
+    """A data type. There is one object per type, so ``is`` and ``==`` agree.
 
     Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
-    strings, whose size varies) and ``numpy``, the NumPy dtype used on the host, which is also
-    where ``numpy.dtype(tensorplug.float32)`` looks for it: in ``dtype``, from NumPy 2.4 on in
-    ``__numpy_dtype__``.
+    strings, whose size varies) and ``numpy``, the NumPy dtype on the host.
+    ``numpy.dtype(tensorplug.float32)`` reads it from ``dtype``, or from ``__numpy_dtype__`` since
+    NumPy 2.4.
     """
 
     __slots__ = ("__numpy_dtype__", "dtype", "itemsize", "kind", "name", "numpy")
@@ -47,7 +47,7 @@ class DType:
         return self.name
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return of, (self.name,)  # unpickling must give the one object, not a second one
+        return of, (self.name,)  # unpickling must not create a second object
 
 
 bool_: Final = DType("bool", "bool", 1)
@@ -89,18 +89,18 @@ _REAL_PART: Final = {complex64: float32, complex128: float64}
 
 
 def of(value: object, what: str = "") -> DType:
-    """Return the dtype that ``value`` names.
+    """Return the dtype that ``value`` denotes.
 
     Accepts a ``DType``, its name, the Python types ``bool``, ``int``, ``float``, ``complex``
-    and ``str``, and anything ``numpy.dtype`` understands. ``what`` begins the message: who asks.
+    and ``str``, and anything ``numpy.dtype`` accepts. ``what`` is the prefix of messages.
 
     Raises:
-        DTypeError: for anything else, naming what was given.
+        DTypeError: it is anything else.
 
     """
     if isinstance(value, DType):
         return value
-    if isinstance(value, np.dtype) and value in _BY_NUMPY:  # most calls; a name takes longer
+    if isinstance(value, np.dtype) and value in _BY_NUMPY:  # the most frequent case
         return _BY_NUMPY[value]
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
@@ -108,14 +108,14 @@ def of(value: object, what: str = "") -> DType:
         return _PYTHON[value]
     if value is not None:  # NumPy would take None for float64
         try:
-            asked = np.dtype(value)  # type: ignore[call-overload]  # the point is to ask NumPy
-        except (TypeError, ValueError, SyntaxError):  # a text such as "," is no syntax of NumPy's
+            numpy_dtype = np.dtype(value)  # type: ignore[call-overload]  # may raise
+        except (TypeError, ValueError, SyntaxError):  # a SyntaxError for text such as ","
             pass
         else:
-            if asked.kind in "UT":
+            if numpy_dtype.kind in "UT":
                 return string
-            if asked.name in _BY_NAME:
-                return _BY_NAME[asked.name]
+            if numpy_dtype.name in _BY_NAME:
+                return _BY_NAME[numpy_dtype.name]
     who = f"{what}: " if what else ""
     raise DTypeError(f"{who}unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
 
@@ -168,11 +168,11 @@ PROMOTION: Final = {
 
 
 def promote(dtypes: Iterable[DType]) -> DType:
-    """Return the dtype that all of ``dtypes`` promote to.
+    """Return the common dtype to which all of ``dtypes`` promote.
 
     Raises:
-        DTypeError: when two of them have no common type (``string`` with a number, ``uint64``
-            with a signed integer).
+        DTypeError: two of them have no common dtype (``string`` with a number, ``uint64`` with a
+            signed integer).
 
     """
     result: DType | None = None
@@ -191,18 +191,15 @@ def promote(dtypes: Iterable[DType]) -> DType:
 
 
 def inexact(dtype: DType) -> DType:
-    """Return the default float for integers and booleans, else ``dtype`` itself.
-
-    Text stays text, so that the op refuses it under its own name.
-    """
+    """Return the default float for integers and booleans, else ``dtype`` itself."""
     return default_float if dtype in INTEGER | BOOL else dtype
 
 
 def of_scalar(value: Scalar, other: DType | None) -> DType:
-    """Return the dtype a Python scalar takes beside a tensor of dtype ``other``.
+    """Return the dtype of a Python scalar in a call with a tensor of dtype ``other``.
 
     Scalars are weak: they never widen a tensor of their own kind or a higher one. Without
-    ``other`` they take the default dtype of their kind.
+    ``other`` they get the default dtype of their kind.
     """
     own = _PYTHON[bool if isinstance(value, bool) else _scalar_type(value)]
     if other is None or other.kind == "string":
@@ -224,14 +221,14 @@ def _scalar_type(value: Scalar) -> type:
 
 
 def check_number(value: Scalar, dtype: DType) -> None:
-    """Refuse a number, given as an attribute, that an element of ``dtype`` cannot be.
+    """Refuse an attribute's number that is not possible as an element of ``dtype``.
 
-    A float stands for an integer if it is whole; one that is too large for a float is infinite.
+    A whole float is allowed for an integer dtype; one too large for a float dtype is infinite.
 
     Raises:
         DTypeError: a complex number for a real dtype, a fraction for an integer one, any
             number for strings.
-        ArgumentError: an integer out of range.
+        ArgumentError: the integer is out of range.
 
     """
     if dtype.kind == "string" or (isinstance(value, complex) and dtype not in COMPLEX):
@@ -239,7 +236,7 @@ def check_number(value: Scalar, dtype: DType) -> None:
     if dtype not in INTEGER or isinstance(value, complex):
         return
     if isinstance(value, float) and not value.is_integer():
-        raise DTypeError(f"{value!r} is not an integer, but {dtype} is wanted")
+        raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     limits = np.iinfo(dtype.name)
     if not limits.min <= value <= limits.max:
         raise ArgumentError(f"{value!r} does not fit into {dtype}")
