@@ -89,8 +89,8 @@ class Generator:
     __slots__ = ("_count", "_lock", "_words")
 
     def __init__(self, seed: int | None = None) -> None:
-        given = int.from_bytes(os.urandom(8), "little") if seed is None else seed
-        number = shapes.index(given, "Generator: seed")
+        chosen = int.from_bytes(os.urandom(8), "little") if seed is None else seed
+        number = shapes.index(chosen, "Generator: seed")
         self._start((*halves(number, "Generator: seed"), 0, 0), 0)
 
     def _start(self, words: Block, count: int) -> None:
@@ -232,13 +232,13 @@ def _checked(state: Mapping[str, Any]) -> tuple[Block, int]:
 
     """
     try:
-        one, two, three, four = (shapes.index(item, "a word") for item in state["key"])
+        a, b, c, d = (shapes.index(word, "a word") for word in state["key"])
         count = shapes.index(state["count"], "count")
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"a generator's state is {{'key': four words, 'count': an integer}}, got {state!r}"
         ) from error
-    words = (one, two, three, four)
+    words = (a, b, c, d)
     if any(not 0 <= word < 2**32 for word in words) or not 0 <= count < 2**64:
         raise ArgumentError(f"a generator's state has a number that is out of range: {state!r}")
     return words, count

@@ -302,12 +302,12 @@ def _unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
 
 def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
     flat: list[TensorType] = [placement.type for placement in plan.outputs]
-    for given in plan.inputs:
-        if isinstance(given, TensorType):
-            flat.append(given)
-        elif given is not None:
-            flat.extend(given)
-    lacking = {item.dtype.name for item in flat if item.dtype not in served}
+    for operand in plan.inputs:
+        if isinstance(operand, TensorType):
+            flat.append(operand)
+        elif operand is not None:
+            flat.extend(operand)
+    lacking = {type_.dtype.name for type_ in flat if type_.dtype not in served}
     return ", ".join(sorted(lacking))
 
 
