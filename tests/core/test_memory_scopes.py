@@ -59,7 +59,10 @@ REFUSED = [
     (Model().step, "'step' is a generator function"),
     (Model(), "the result contains an unfinished coroutine.*write `with tidy.*await"),
     (lambda _: coroutine(), "the result contains an unfinished coroutine"),
-    (lambda x: (x for _ in range(2)), "the result contains an unfinished generator.*return a list"),
+    (
+        lambda x: (x for _ in range(2)),
+        "the result contains an unfinished generator.*return a list",
+    ),
     (lambda _: asynchronous(), "the result contains an unfinished async_generator.*return a list"),
     (lambda x: {"a": [x, coroutine()]}, "the result contains an unfinished coroutine"),
     (lambda _: Awaitable(), "the result contains an unfinished Awaitable.*await"),
