@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class Specs:
     def __getattr__(self, name: str) -> KernelSpec:
         found = None if name.startswith("_") else self._all().get(name)
         if found is None:
-            raise AttributeError(f"there is no kernel spec called {name!r}", name=name, obj=self)
+            near = get_close_matches(name, self._all(), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise AttributeError(f"no kernel spec is called {name!r}{hint}", name=name, obj=self)
         return found
 
     def __iter__(self) -> Iterator[KernelSpec]:
