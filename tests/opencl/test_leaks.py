@@ -60,7 +60,11 @@ FAULTS = [
         "freed 5 buffers that it did not allocate",
     ),
     ("returns what it kept", lambda stash, *_: stash[0], "or returned as many old ones"),
-    ("frees an input", lambda _stash, _backend, a: a.memory.release(), "freed 1 buffer that it did not allocate"),
+    (
+        "frees an input",
+        lambda _stash, _backend, a: a.memory.release(),
+        "freed 1 buffer that it did",
+    ),
     (
         "takes an input's memory",
         lambda *arguments: take(arguments[2]),
