@@ -51,7 +51,6 @@ from tensorplug.contract.dtypes import (
     uint64,
 )
 from tensorplug.contract.dtypes import bool_ as bool  # the array API standard's name
-from tensorplug.contract.families import modules_of as _modules_of
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.context import set_default_engine as _set_default_engine
 from tensorplug.dispatch.tensor import Tensor
@@ -110,7 +109,7 @@ _LATE = {
     "variable_grads": "autodiff.variable_gradients",
 }
 
-# A folder of the core is no attribute of the package: `tensorplug.compile` is the function. Once
+# Folders of the core are not attributes of the package: `tensorplug.compile` is the function. Once
 # imported, a folder never sets its name here again.
 for _info in _pkgutil.iter_modules(__path__):
     if _info.ispkg and _info.name not in _LATE.keys() - {"compile"}:
@@ -121,7 +120,7 @@ for _name, _value in list(globals().items()):
 
 globals().update(_ops.public(""))
 _methods.attach_parts()
-for _family in _modules_of(_ops):
+for _, _family in _ops.families():
     _methods.attach(_methods.find_chained(_family))
 __all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 

@@ -8,12 +8,14 @@ says where they are public: those of ``nn/activation.py`` in ``tensorplug.nn``, 
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
+import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.families import modules_of
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import ModuleType
 
 __all__ = ["families", "public"]
@@ -21,23 +23,26 @@ __all__ = ["families", "public"]
 _PACKAGE: Final = __name__.partition(".")[0]
 
 
-def families(namespace: str) -> Iterator[ModuleType]:
-    """Import and yield the families whose functions are public in ``namespace``.
+@cache
+def families() -> tuple[tuple[str, ModuleType], ...]:
+    """Import all families; return each after the public module of its functions.
 
-    ``namespace``: ``"nn"`` for ``tensorplug.nn``, ``""`` for the package itself.
+    That is ``"nn"`` for ``tensorplug.nn``, ``""`` for the package itself.
     """
-    package = importlib.import_module(_PACKAGE)
+    package = sys.modules[_PACKAGE]
     modules = {info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg}
-    for info in pkgutil.walk_packages(__path__, f"{__name__}."):
-        first = info.name[len(__name__) + 1 :].partition(".")[0]
-        if not info.ispkg and (first if first in modules else "") == namespace:
-            yield importlib.import_module(info.name)
+    found = []
+    for family in modules_of(sys.modules[__name__]):
+        first = family.__name__.removeprefix(f"{__name__}.").partition(".")[0]
+        found.append((first if first in modules else "", family))
+    return tuple(found)
 
 
 def public(namespace: str) -> dict[str, Any]:
     """Return the functions and classes that are public in ``namespace``, by name."""
     return {
         name: getattr(family, name)
-        for family in families(namespace)
+        for module, family in families()
         for name in getattr(family, "__all__", ())
+        if module == namespace
     }

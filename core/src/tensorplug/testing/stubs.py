@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug
 from tensorplug import ops
-from tensorplug.contract.families import modules_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.tensors import methods
 
@@ -56,7 +55,7 @@ def stubs() -> dict[Path, str]:
     root = Path(tensorplug.__file__).parent
     found = {root / "__init__.pyi": _package(), root / "dispatch" / "tensor.pyi": _tensor()}
     for name in tensorplug.__all__:
-        if any(ops.families(name)):
+        if ops.public(name):
             module = getattr(tensorplug, name)
             if not any(inspect.getmodule(value) is module for value in vars(module).values()):
                 found[root / f"{name}.pyi"] = _module(module)
@@ -106,7 +105,7 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
     chained = sorted(
-        {function for family in modules_of(ops) for function in methods.find_chained(family)},
+        {function for _, family in ops.families() for function in methods.find_chained(family)},
         key=lambda function: function.__name__,
     )
     results = sorted({text for function in chained for text in _result_class(function)})
