@@ -6,12 +6,10 @@ import gc
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import CountsBuffers
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import KernelSpec
+    from tensorplug.plugin import CountsBuffers, KernelSpec
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.session import Session
 
@@ -75,11 +73,12 @@ def _alive(references: tuple[weakref.ref[Any], ...], *, collect: bool = False) -
 def _counted(session: Session, call: Callable[[], object]) -> str:
     """Return the leak that the backend's own figures show; empty if none."""
     backend = session.device.backend
-    if isinstance(backend, CountsBuffers):
+    counter = session.device.capabilities.counts_buffers
+    if counter is not None:
         try:
-            return _grown(backend, call)
+            return _grown(counter, call)
         finally:
-            backend.stop_counting()
+            counter.stop_counting()
     before = dict(backend.memory())
     growing = set(before)
     for _ in range(2 * CALLS):

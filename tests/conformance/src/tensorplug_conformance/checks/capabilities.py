@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import CountsBuffers, OverwritesBuffers, SharesHostMemory, specs
+from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 
@@ -26,15 +26,16 @@ _BUFFERS: Final = 5
 
 def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
     """``overwrite`` writes what it says, or nothing; never where an older loan sees it."""
-    backend = opened().device.backend
-    if not isinstance(backend, OverwritesBuffers):
+    device = opened().device
+    backend, exclusive = device.backend, device.capabilities.exclusive
+    if exclusive is None:
         raise NotMeasuredError("the backend does not offer exclusive")
     before = np.arange(12, dtype=np.float32).reshape(3, 4)
     changed = before.copy()
     changed[1:, ::2] = 99
     key = (slice(1, None), slice(None, None, 2))
     original = backend.from_host(before)
-    memory = backend.exclusive(original)
+    memory = exclusive(original)
     if memory is None:
         raise NotMeasuredError("exclusive returned None for float32")
     loan = memory.lend()
@@ -55,30 +56,31 @@ def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
 
 def _counts(_target: Target, opened: Callable[[], Session]) -> None:
     """``live_buffers`` grows with each buffer, and falls when buffers are released."""
-    backend = opened().device.backend
-    if not isinstance(backend, CountsBuffers):
+    device = opened().device
+    backend, counter = device.backend, device.capabilities.counts_buffers
+    if counter is None:
         raise NotMeasuredError("the backend does not count its buffers")
     array = np.ones(7, np.float32)
     try:
-        before = backend.live_buffers()
+        before = counter.live_buffers()
         held = [backend.from_host(array) for _ in range(_BUFFERS)]
-        during = backend.live_buffers() - before
-        if during != _BUFFERS or not all(map(backend.counts, held)):
+        during = counter.live_buffers() - before
+        if during != _BUFFERS or not all(map(counter.counts, held)):
             raise CheckFailedError(f"{_BUFFERS} more buffers are counted as {during}")
         held.clear()
-        after = backend.live_buffers() - before
+        after = counter.live_buffers() - before
         if after:
             raise CheckFailedError(f"{after} released buffers are counted")
     finally:
-        backend.stop_counting()
+        counter.stop_counting()
 
 
 def _shares(_target: Target, opened: Callable[[], Session]) -> None:
     """Shared buffers and arrays have one memory."""
-    backend = opened().device.backend
-    if not isinstance(backend, SharesHostMemory):
+    device = opened().device
+    backend, sharing = device.backend, device.capabilities.shares_memory
+    if sharing is None:
         raise NotMeasuredError("the backend does not share the host's memory")
-    sharing: SharesHostMemory = backend
     array = np.arange(5, dtype=np.float32)
     buffer = sharing.share_from_host(array)
     array[2] = 77
@@ -130,7 +132,7 @@ def _on_device(_target: Target, opened: Callable[[], Session]) -> None:
     """Kernels do not fetch their inputs to the host."""
     session = opened()
     backend: Any = session.device.backend
-    if isinstance(backend, SharesHostMemory):
+    if session.device.capabilities.shares_memory is not None:
         raise NotMeasuredError("its buffers lie in the host's memory")
     fetched: list[Any] = []
     clean = backend.to_host

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import CountsBuffers, ShapeError
+from tensorplug.plugin import ShapeError
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
@@ -177,8 +177,9 @@ def _figures(session: Session) -> dict[str, int]:
         "buffers on tapes": held.taped,
     }
     figures.update({f"memory()[{name!r}]": n for name, n in held.backend.items()})
-    if isinstance(backend, CountsBuffers):
-        figures["live_buffers()"] = backend.live_buffers() - held.constants
+    counter = session.device.capabilities.counts_buffers
+    if counter is not None:
+        figures["live_buffers()"] = counter.live_buffers() - held.constants
     else:
         kind = type(backend.from_host(np.zeros(3, np.float32)))
         objects = sum(type(get_object_) is kind for get_object_ in gc.get_objects())
@@ -193,7 +194,7 @@ def flat(session: Session, make: Callable[[], Step]) -> None:
         CheckFailedError: when a count has grown.
 
     """
-    backend = session.device.backend
+    counter = session.device.capabilities.counts_buffers
     try:
         _figures(session)  # counting begins with the first query
         step = make()
@@ -204,8 +205,8 @@ def flat(session: Session, make: Callable[[], Step]) -> None:
             step()
         after = _figures(session)
     finally:
-        if isinstance(backend, CountsBuffers):
-            backend.stop_counting()
+        if counter is not None:
+            counter.stop_counting()
     grown = {name: after[name] - n for name, n in before.items() if after[name] > n}
     if grown:
         listed = ", ".join(f"{name} by {more}" for name, more in grown.items())

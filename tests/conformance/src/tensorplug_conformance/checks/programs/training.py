@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import SharesHostMemory
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs import references
@@ -151,7 +150,7 @@ def _stays(_target: Target, opened: Callable[[], Session]) -> None:
                 f"{held.transfers} tensors came from other devices; kernels that ran on another "
                 f"device: {held.fallbacks}"
             )
-        if isinstance(backend, SharesHostMemory):
+        if session.device.capabilities.shares_memory is not None:
             raise NotMeasuredError("its buffers lie in the host's memory")
         fetched = watched(backend, run.step)
     if fetched:
