@@ -183,9 +183,12 @@ class Specialized:
             return arguments
         tensors = [*arguments, *(read.fetch() for read in self.reads)]
         device = self.device
+        there: Context | None = None
         for at, tensor in enumerate(tensors):
             if tensor._placement.device is not device:
-                tensors[at] = self.engine.convert(context, tensor, None, "compile: an argument")
+                # Another thread may have changed the active device since this one was chosen.
+                there = there or context.replace(device=device)
+                tensors[at] = self.engine.convert(there, tensor, None, "compile: an argument")
         return tensors
 
     def run(self, context: Context, tensors: Sequence[Tensor]) -> Any:
