@@ -126,21 +126,23 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """Return the common dtype of tensors, dtypes and Python scalars.
+    """Return the common dtype of tensors, dtypes and scalars.
 
-    A scalar is weak: only its kind counts.
+    A scalar, Python's or NumPy's, is weak: only its kind counts.
 
     Raises:
         ArgumentError: there is neither a tensor nor a dtype.
         DTypeError: they have no common dtype.
 
     """
-    scalars = [dtype for dtype in arrays_and_dtypes if host_values.is_scalar(dtype)]
+    scalars = [value for value in arrays_and_dtypes if host_values.is_scalar(value)]
     others = [
-        _dtype_of(dtype, "result_type")
-        for dtype in arrays_and_dtypes
-        if not host_values.is_scalar(dtype)
+        _dtype_of(value, "result_type")
+        for value in arrays_and_dtypes
+        if not host_values.is_scalar(value)
     ]
+    if not others:  # NumPy's scalars have dtypes
+        others = [dt.of_scalar(scalar, None) for scalar in scalars if dt.is_numpy_scalar(scalar)]
     if not others:
         raise ArgumentError("result_type: at least one tensor or dtype is needed")
     result = dt.promote(others)

@@ -267,7 +267,7 @@ def match_tree(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
     result = []
     for value, like, place in zip(leaves, flatten(tree)[0], paths(tree), strict=True):
         name = what + place
-        # Python numbers get the dtype of `like`; NumPy scalars keep theirs.
+        value = dt.as_number(value)  # numbers get the dtype of `like`, arrays keep theirs
         tensor = as_tensor(value, None if hasattr(value, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")

@@ -97,7 +97,7 @@ def number(default: Any = REQUIRED) -> Attribute:
     """Return an attribute for a Python number. NumPy scalars are converted."""
 
     def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
-        number = value.item() if isinstance(value, np.generic) else value
+        number = dt.as_number(value)
         if not isinstance(number, bool | int | float | complex):
             raise ArgumentError(f"must be a number, got {value!r}")
         return number

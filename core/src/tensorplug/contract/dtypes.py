@@ -7,7 +7,8 @@ follows the standard if it defines a result. Otherwise, an integer with a float 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+import math
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -195,12 +196,37 @@ def inexact(dtype: DType) -> DType:
     return default_float if dtype in INTEGER | BOOL else dtype
 
 
-def of_scalar(value: Scalar, other: DType | None) -> DType:
-    """Return the dtype of a Python scalar in a call with a tensor of dtype ``other``.
+# By class, since longdouble and timedelta64 derive from the same abstract types as the others.
+_NUMBER_TYPES: Final[dict[type, type]] = {
+    np.dtype(code).type: {"b": bool, "f": float, "c": complex}.get(np.dtype(code).kind, int)
+    for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
+}
 
-    Scalars are weak: they never widen a tensor of their own kind or a higher one. Without
-    ``other`` they get the default dtype of their kind.
+
+def is_numpy_scalar(value: object) -> bool:
+    """Return whether ``value`` is a NumPy scalar that is a boolean or a number."""
+    return value.__class__ in _NUMBER_TYPES
+
+
+def as_number(value: Any) -> Any:
+    """Return a NumPy scalar as the Python number that it equals; any other value unchanged."""
+    python_type = _NUMBER_TYPES.get(value.__class__)
+    if python_type is None:
+        return value
+    number = python_type(value)
+    # One object for NaN, which is not equal to itself: caches find it by identity.
+    return math.nan if python_type is float and number != number else number  # noqa: PLR0124
+
+
+def of_scalar(value: Scalar | np.generic, other: DType | None) -> DType:
+    """Return the dtype of a scalar in a call with a tensor of dtype ``other``.
+
+    Python's and NumPy's scalars are weak: they never widen a tensor of their own kind or a higher
+    one. Without ``other``, Python's get the default dtype of their kind, and NumPy's keep theirs.
     """
+    if other is None and is_numpy_scalar(value):
+        return of(value.dtype)  # type: ignore[union-attr]  # a NumPy scalar
+    value = as_number(value)
     own = _PYTHON[bool if isinstance(value, bool) else _scalar_type(value)]
     if other is None or other.kind == "string":
         return own
@@ -213,7 +239,7 @@ def of_scalar(value: Scalar, other: DType | None) -> DType:
     return other
 
 
-def _scalar_type(value: Scalar) -> type:
+def _scalar_type(value: Any) -> type:
     for candidate in (int, float, complex):
         if isinstance(value, candidate):
             return candidate

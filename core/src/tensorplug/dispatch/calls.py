@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tensorplug.contract.dtypes import is_numpy_scalar
 from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
 from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import ArgumentError
@@ -42,7 +43,7 @@ MULTIPLE_OUTPUTS: Final = "multiple outputs"
 """Part of the keys of plans with multiple outputs, so that ``dispatch`` does not find them."""
 
 _LISTS: Final = (list, tuple)
-_NUMBERS: Final = (bool, int, float, complex)  # not NumPy scalars, which have dtypes
+_NUMBERS: Final = (bool, int, float, complex)
 
 HOST: Final = "host"  # the device name of host memory
 _new: Final = object.__new__  # skips Tensor.__init__, whose checks a kernel's result does not need
@@ -243,21 +244,25 @@ def dispatch_planned(context: Context, plan: Any, inputs: Sequence[Any]) -> Tens
 
 
 def _dispatch_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tensor:
-    """Run a kernel of a tensor and a Python scalar, which becomes a constant."""
+    """Run a kernel of a tensor and a scalar, which becomes a constant."""
     engine = engine_of(context)
     if b.__class__ in _NUMBERS and hasattr(a, "_placement"):
         return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
     if a.__class__ in _NUMBERS and hasattr(b, "_placement"):
         return dispatch_binary(spec, engine.constant(context, spec, 0, a, b), b)
+    if is_numpy_scalar(b) and hasattr(a, "_placement"):
+        return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
+    if is_numpy_scalar(a) and hasattr(b, "_placement"):
+        return dispatch_binary(spec, engine.constant(context, spec, 0, a, b), b)
     return _slow_path(context, spec, (a, b))
 
 
 def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
-    """Return a Python number as a constant tensor; return any other value unchanged.
+    """Return a scalar as a constant tensor; return any other value unchanged.
 
     ``value`` is input ``position`` of a call. Its dtype follows that of ``peer``, another input.
     """
-    if value.__class__ in _NUMBERS and hasattr(peer, "_placement"):
+    if hasattr(peer, "_placement") and (value.__class__ in _NUMBERS or is_numpy_scalar(value)):
         context = current_context()
         return engine_of(context).constant(context, spec, position, value, peer)
     return value

@@ -24,13 +24,8 @@ _FEW = 32  # up to this many elements Python's min and max are faster than NumPy
 
 
 def is_scalar(value: object) -> bool:
-    """Return whether ``value`` is a Python number. NumPy scalars count as arrays.
-
-    ``numpy.float64`` derives from ``float``, but keeps its own dtype.
-    """
-    if value.__class__ in _NUMBERS:
-        return True
-    return isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
+    """Return whether ``value`` is a Python number or a NumPy scalar. Arrays of rank 0 are not."""
+    return isinstance(value, _NUMBERS) or dt.is_numpy_scalar(value)
 
 
 def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
@@ -64,7 +59,7 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         DTypeError: the elements are neither numbers nor strings, or not of the dtype's kind.
 
     """
-    if is_scalar(value):
+    if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
         return scalar(value, dtype or _default(np.asarray(value)))
     listed = isinstance(value, list | tuple | range)
     kinds = _kinds(value) if listed else frozenset()

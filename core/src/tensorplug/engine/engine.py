@@ -136,7 +136,7 @@ class Engine:
     ) -> Tensor:
         """Return numbers, input ``position`` of a call, as a cached tensor.
 
-        ``value`` is a Python number, whose dtype follows that of ``peer``, or a tuple of integers.
+        ``value`` is a scalar, whose dtype follows that of ``peer``, or a tuple of integers.
         """
         device = self.devices.of(context)
         if value.__class__ is tuple:

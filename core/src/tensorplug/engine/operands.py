@@ -176,11 +176,14 @@ def import_array(
 
 
 def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[Any]:
-    """Replace Python scalars by constants, whose dtype follows that of the tensors."""
-    peer: DType | None = None
-    for name, value in zip(spec.input_names, values, strict=True):
-        if name in spec.promote and isinstance(value, Tensor) and value.dtype is not peer:
-            peer = value.dtype if peer is None else _common(spec, peer, value.dtype)
+    """Replace scalars by constants, whose dtype follows that of the tensors."""
+    peer = _peer(spec, values)
+    if peer is None:  # without tensors, Python's numbers follow NumPy's scalars
+        values = [
+            scalar_constant(device, spec, at, value, None) if dt.is_numpy_scalar(value) else value
+            for at, value in enumerate(values)
+        ]
+        peer = _peer(spec, values)
     return [
         value
         if value is None or isinstance(value, Tensor | list)
@@ -189,15 +192,27 @@ def _fill_scalars(device: Device, spec: KernelSpec, values: list[Any]) -> list[A
     ]
 
 
+def _peer(spec: KernelSpec, values: Sequence[Any]) -> DType | None:
+    """Return the common dtype of the tensors among the promoted inputs; None without any."""
+    peer: DType | None = None
+    for name, value in zip(spec.input_names, values, strict=True):
+        if name in spec.promote and isinstance(value, Tensor) and value.dtype is not peer:
+            peer = value.dtype if peer is None else _common(spec, peer, value.dtype)
+    return peer
+
+
 def scalar_constant(
     device: Device, spec: KernelSpec, position: int, value: Any, peer: DType | None
 ) -> Tensor:
-    """Return a Python number, input ``position`` of a call, as a constant.
+    """Return a Python number or a NumPy scalar, input ``position`` of a call, as a constant.
 
     ``peer``: the common dtype of the call's tensors, which the constant follows; None without any.
     """
     name = spec.input_names[position]
     peer = peer if name in spec.promote else None
+    if isinstance(value, np.generic):
+        peer = dt.of_scalar(value, peer)
+        value = dt.as_number(value)
     # Equal numbers share a constant unless they differ in type or in the sign of a zero, of
     # which a complex number has two. Complex NaNs are new objects in each call, and a NaN is not
     # equal to itself: they are compared as text.

@@ -182,6 +182,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
 
     """
     tensor = x if hasattr(x, "_placement") else as_tensor(x, what="clip: x")
+    min, max = dt.as_number(min), dt.as_number(max)
     if min is None and max is None:
         return identity(tensor)
     if _is_plain(min) and _is_plain(max):
@@ -193,7 +194,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     return result if max is None else minimum(result, _convert_bound(tensor, max, "max"))
 
 
-_NUMBERS = (bool, int, float)  # without NumPy scalars, which have dtypes
+_NUMBERS = (bool, int, float)
 
 
 def _is_plain(bound: Any) -> bool:

@@ -8,6 +8,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
+from tensorplug.dispatch.host_values import is_scalar
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
@@ -246,14 +247,13 @@ def _test_membership(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
 
 
 def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
-    """Return both in their common dtype, the second one flattened; Python numbers are weak."""
-    weak = bool | int | float | complex
-    left = None if isinstance(x1, weak) else as_tensor(x1, what=f"{caller}: x1")
-    right = None if isinstance(x2, weak) else as_tensor(x2, what=f"{caller}: x2")
+    """Return both in their common dtype, the second one flattened; scalars are weak."""
+    left = None if is_scalar(x1) else as_tensor(x1, what=f"{caller}: x1")
+    right = None if is_scalar(x2) else as_tensor(x2, what=f"{caller}: x2")
     if left is None:
-        left = as_tensor(x1, _beside(x1, right), what=f"{caller}: x1")
+        left = as_tensor(dt.as_number(x1), _beside(x1, right), what=f"{caller}: x1")
     if right is None:
-        right = as_tensor(x2, _beside(x2, left), what=f"{caller}: x2")
+        right = as_tensor(dt.as_number(x2), _beside(x2, left), what=f"{caller}: x2")
     try:
         common = dt.promote((left.dtype, right.dtype))
     except DTypeError as error:

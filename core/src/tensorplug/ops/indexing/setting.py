@@ -80,11 +80,12 @@ def cast_value(value: Any, x: Tensor, what: str = "") -> Tensor:
 
     Raises:
         DTypeError: the rule forbids the cast.
-        ArgumentError: a Python number does not fit the dtype.
+        ArgumentError: a number does not fit the dtype.
 
     """
     placement, dtype = getattr(value, "_placement", None), x._placement.type.dtype
     if placement is None:
+        value = dt.as_number(value)
         if host_values.is_scalar(value):
             return _make_constant(value, x, what)
     elif placement.type.dtype is dtype and placement.device is x._placement.device:

@@ -166,8 +166,8 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
 
 
 def _read_integer(value: Any, what: str) -> Any:
-    """Return a Python integer as it is, anything else as a tensor of integers."""
-    if host_values.is_scalar(value) or isinstance(value, np.generic):
+    """Return an integer as a Python one, anything else as a tensor of integers."""
+    if host_values.is_scalar(value):
         return shapes.index(value, what)
     tensor = as_tensor(value, what=what)
     if tensor.dtype not in dt.INTEGER:
@@ -245,7 +245,8 @@ def widen_dtype(dtype: DType) -> DType:
 
 
 def _read_parameter(value: Any, what: str) -> Any:
-    """Return a Python number as it is, anything else as a tensor of real numbers."""
+    """Return a scalar as a Python number, anything else as a tensor of real numbers."""
+    value = dt.as_number(value)
     if host_values.is_scalar(value):
         if isinstance(value, complex):
             raise ArgumentError(f"{what} must be a real number, got {value!r}")
