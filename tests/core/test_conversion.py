@@ -119,6 +119,17 @@ def test_a_tensor_is_taken_as_it_is():
     assert tp.asarray(x.to("host"), copy=False).device == "host"
 
 
+@pytest.mark.parametrize("convert", [np.asarray, lambda x: x.__array__()])
+def test_an_assigned_tensor_gives_a_plain_array_of_its_own(convert):
+    x = tp.asarray(np.arange(6.0).reshape(2, 3))
+    x[0, 0] = 7
+    taken = convert(x)
+    assert type(taken) is np.ndarray
+    taken[0, 0] = 9
+    x[0, 1] = 8
+    assert (taken[0, :2].tolist(), x[0, :2].tolist()) == ([9, 1], [7, 8])
+
+
 # Two devices -----------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import gc
+import pickle
 import re
 import weakref
 
@@ -23,6 +24,7 @@ from tensorplug.errors import (
     DisposedError,
     DLPackNotSupportedError,
     DTypeError,
+    GradientError,
     InterchangeError,
 )
 
@@ -222,10 +224,54 @@ def test_disposed_tensors_are_not_exported(engine):
                 export()
 
 
-def test_on_the_tape_a_constant_is_exported():
+IMPLICIT = {
+    "asarray": np.asarray,
+    "asarray, never copied": lambda x: np.asarray(x, copy=False),
+    "a function of NumPy": lambda x: np.concatenate([x, x]),
+    "from_dlpack of NumPy": np.from_dlpack,
+    "from_dlpack": tp.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, tp.grad], ids=["once", "twice"])
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_on_the_tape_an_implicit_export_is_refused(name, outer):
+    def through(p):
+        return tp.sum(tp.asarray(IMPLICIT[name](p * 2)) * p)
+
+    with pytest.raises(GradientError, match=r"recorded for float32\[2\].*would be lost.*pass "):
+        outer(lambda p: tp.sum(tp.grad(through)(p)))(tp.asarray([2.0, 3.0]))
+
+
+def test_a_watched_variable_is_not_exported_implicitly():
+    v = tp.Variable([2.0, 3.0])
+    with pytest.raises(GradientError, match="would be lost"):
+        tp.variable_grads(lambda: tp.sum(tp.asarray(np.asarray(v)) * v))
+    other = tp.Variable([2.0, 3.0], trainable=False)
+    _, found = tp.variable_grads(lambda: tp.sum(tp.asarray(np.asarray(other)) * v))
+    engines.expect(found[v.name], "float32", (2,), [2, 3])
+
+
+EXPLICIT = {
+    "numpy": lambda p: p.numpy(),
+    "tolist": lambda p: p.tolist(),
+    "stop_gradient": lambda p: np.asarray(tp.stop_gradient(p)),
+    "integers": lambda p: np.asarray(tp.astype(p, "int32")),
+    "pickle": lambda p: pickle.loads(pickle.dumps(p)),  # noqa: S301  # our own
+}
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_on_the_tape_an_explicit_export_is_a_constant(name):
     x = tp.asarray([2.0, 3.0])
-    gradient = tp.grad(lambda p: tp.from_dlpack(p) * p)(x)
+    gradient = tp.grad(lambda p: tp.sum(tp.asarray(EXPLICIT[name](p), dtype="float32") * p))(x)
     engines.expect(gradient, "float32", (2,), [2, 3])
+
+
+def test_after_the_recording_a_tensor_of_the_tape_is_exported():
+    kept = []
+    tp.grad(lambda p: kept.append(p * 2) or tp.sum(p))(tp.asarray([2.0, 3.0]))
+    assert np.asarray(kept[0]).tolist() == np.from_dlpack(kept[0]).tolist() == [4, 6]
 
 
 def test_an_export_outlives_its_tensor():

@@ -18,6 +18,7 @@ from tensorplug.errors import (
     CopyNeededError,
     DLPackNotSupportedError,
     DTypeError,
+    GradientError,
     InterchangeError,
 )
 from tensorplug.ops import creation
@@ -95,7 +96,20 @@ class Interchange:
         dtype: Any = None,
         copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
     ) -> np.ndarray[Any, Any]:
-        return to_numpy(self._live(), self._buffer, self.type, dtype, copy=copy)
+        """Return the elements as a NumPy array of its own, for ``numpy.asarray`` and the like.
+
+        With ``copy=False`` the array shares the memory of the tensor, and is read-only.
+
+        Raises:
+            GradientError: a gradient is being recorded for the tensor. ``numpy()`` does return
+                the elements then.
+            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
+            DisposedError: the tensor was disposed.
+
+        """
+        device = self._live()
+        _check_unrecorded(self, "becomes a NumPy array", "x.numpy()")
+        return to_numpy(device, self._buffer, self.type, dtype, copy=copy)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         """Return DLPack's device for host memory, to which tensors of any device are exported."""
@@ -114,16 +128,19 @@ class Interchange:
 
         If the device uses host memory (``"cpu"``), the capsule shares it, and writing to it
         changes this tensor; for a consumer of DLPack 1.0 or newer it is read-only. From other
-        devices it is a copy. Gradients are not recorded.
+        devices it is a copy.
 
         Raises:
+            GradientError: a gradient is being recorded for the tensor.
             InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
             CopyNeededError: ``copy`` is False, but the memory cannot be shared.
             DisposedError: the tensor was disposed.
 
         """
+        device = self._live()
+        _check_unrecorded(self, "is exported by DLPack", "stop_gradient(x)")
         return to_dlpack(
-            self._live(),
+            device,
             self._buffer,
             self.type,
             stream=stream,
@@ -153,10 +170,26 @@ class Interchange:
 # From a tensor --------------------------------------------------------------------------
 
 
+def _check_unrecorded(tensor: Tensor, what: str, instead: str) -> None:
+    """Refuse to drop a gradient where the caller may not know that it would be dropped.
+
+    Raises:
+        GradientError: a gradient is being recorded for ``tensor``.
+
+    """
+    if tensor._node is not None and current_context().recording is not None:
+        raise GradientError(
+            f"a gradient is being recorded for {tensor.type}, and would be lost where the tensor "
+            f"{what}. Compute with functions of tensorplug; or, for a constant, pass {instead}"
+        )
+
+
 def to_numpy(
     device: Device, buffer: Buffer, type_: TensorType, dtype: Any, *, copy: bool | None
 ) -> np.ndarray[Any, Any]:
-    """Return the elements for ``__array__``: read-only unless they are a copy.
+    """Return the elements for ``__array__``: a copy, which callers write into as NumPy's own.
+
+    With ``copy`` False, a read-only view.
 
     Raises:
         CopyNeededError: ``copy`` is False, but the requested dtype differs, or the elements are
@@ -169,9 +202,8 @@ def to_numpy(
         into = f"{wanted}" if not same else f"an array, from backend {device.backend.name!r},"
         raise CopyNeededError(f"{type_} cannot become {into} without a copy")
     array = device.backend.to_host(buffer)
-    if copy or not same:
-        return array.astype(wanted)
-    return _read_only(array)
+    # A plain array: the memory of an assigned tensor is lent by a subclass.
+    return _read_only(array) if copy is False else np.array(array, wanted)
 
 
 def to_dlpack(
