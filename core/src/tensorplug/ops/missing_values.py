@@ -8,18 +8,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import chained
-from tensorplug.ops.comparison import isnan, logical_not
-from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.kinds import numbers, real
-from tensorplug.ops.reduction import all, max, mean, min, sum
+from tensorplug.ops.comparison import greater, isnan, logical_not
+from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.kinds import floating, numbers, real
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.reduction import all, max, mean, min, prod, sum
+from tensorplug.ops.statistics import check_correction, deviation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["nan_to_num", "nanmax", "nanmean", "nanmin", "nansum"]
+__all__ = [
+    "nan_to_num",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 
 @chained
@@ -29,6 +41,15 @@ def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
     Otherwise it is like ``sum``.
     """
     return sum(_fill(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@chained
+def nanprod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
+
+    Otherwise it is like ``prod``.
+    """
+    return prod(_fill(numbers(x, "nanprod: x"), 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @chained
@@ -44,6 +65,66 @@ def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     held = astype(logical_not(isnan(tensor)), wide.dtype)
     total = sum(_fill(wide, 0), axis=axis, keepdims=keepdims)
     return astype(total / sum(held, axis=axis, keepdims=keepdims), tensor.dtype)
+
+
+@chained
+def nanvar(
+    x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """Return the variance of the n elements along ``axis`` that are not NaN.
+
+    It is ``sum((x - mean(x))**2) / (n - correction)``, as ``var`` computes it: NaN unless
+    ``n - correction`` is positive.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ArgumentError: ``correction`` is not a number.
+        ShapeError: an axis out of range.
+
+    Example::
+
+        tp.nanvar([1.0, tp.nan, 3.0])  # 1
+
+    Source: NumPy's nanvar.
+
+    """
+    tensor = floating(x, "nanvar: x")
+    return astype(
+        _compute_variance(tensor, axis, correction, "nanvar", keepdims=keepdims), tensor.dtype
+    )
+
+
+@chained
+def nanstd(
+    x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """Return the standard deviation of the elements along ``axis`` that are not NaN.
+
+    It is the square root of ``nanvar``, with the same arguments. Where it is 0, its gradient is
+    0. Source: NumPy's nanstd.
+    """
+    tensor = floating(x, "nanstd: x")
+    variance = _compute_variance(tensor, axis, correction, "nanstd", keepdims=keepdims)
+    return astype(deviation(variance), tensor.dtype)
+
+
+def _compute_variance(
+    x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
+) -> Tensor:
+    """Return the variance; float16 becomes float32, so that squares do not overflow."""
+    check_correction(correction, caller)
+    axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
+    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    missing = isnan(wide)
+    held = astype(logical_not(missing), wide.dtype)
+    count = sum(held, axis=axes, keepdims=True)
+    centre = sum(where(missing, 0, wide), axis=axes, keepdims=True) / maximum(count, 1)
+    away = where(missing, 0, wide - centre)
+    squares = sum(away * away, axis=axes, keepdims=keepdims)
+    if not keepdims:
+        count = reshape(count, squares.shape)
+    free = count - correction
+    return squares / where(greater(free, 0), free, nan)
 
 
 @chained

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, nan
+from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,12 +11,13 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.comparison import equal, isnan
+from tensorplug.ops.comparison import equal, isnan, logical_not
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing.indexing import take
+from tensorplug.ops.indexing.indexing import gather, take, take_along_axis
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import permute_dims, reshape
+from tensorplug.ops.reduction import sum
 from tensorplug.ops.sorting import sort
 
 if TYPE_CHECKING:
@@ -25,16 +26,18 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["median", "quantile"]
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
-# Map the position between two sorted elements to the weight of the second one.
-_METHODS: Final[dict[str, Callable[[float], float]]] = {
-    "linear": lambda position: position - floor(position),
-    "lower": lambda _position: 0.0,
-    "higher": lambda position: float(position > floor(position)),
-    "midpoint": lambda position: 0.5 if position > floor(position) else 0.0,
+Array = np.ndarray[Any, Any]
+
+# Map positions between two sorted elements to the weights of the second one.
+_METHODS: Final[dict[str, Callable[[Array], Array]]] = {
+    "linear": lambda positions: positions - np.floor(positions),
+    "lower": np.zeros_like,
+    "higher": lambda positions: (positions > np.floor(positions)) * 1.0,
+    "midpoint": lambda positions: (positions > np.floor(positions)) * 0.5,
     # Halves go to the even position.
-    "nearest": lambda position: float(round(position) - floor(position)),
+    "nearest": lambda positions: np.rint(positions) - np.floor(positions),
 }
 
 
@@ -68,11 +71,64 @@ def quantile(
     Source: NumPy's quantile.
 
     """
-    fractions = _read_fractions(q)
-    if method not in list(_METHODS):  # it may be unhashable
-        known = ", ".join(map(repr, _METHODS))
-        raise ArgumentError(f"quantile: method must be one of {known}, got {method!r}")
+    fractions = _read_fractions(q, 1, "quantile")
     return _compute_quantiles(x, fractions, axis, method, "quantile", keepdims=keepdims)
+
+
+@chained
+def percentile(
+    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """Return the values below which ``q`` percent of the elements along ``axis`` lie.
+
+    It is ``quantile`` of ``q / 100``, with the same arguments and errors.
+
+    Example::
+
+        tp.percentile([1, 2, 3, 4, 5], 25)  # 2
+
+    Source: NumPy's percentile.
+
+    """
+    fractions = _read_fractions(q, 100, "percentile")
+    return _compute_quantiles(x, fractions, axis, method, "percentile", keepdims=keepdims)
+
+
+@chained
+def nanquantile(
+    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """Return the quantiles of the elements along ``axis`` that are not NaN; NaN if there are none.
+
+    Arguments and errors are those of ``quantile``.
+
+    Example::
+
+        tp.nanquantile([1.0, tp.nan, 3.0], 0.5)  # 2
+
+    Source: NumPy's nanquantile.
+
+    """
+    fractions = _read_fractions(q, 1, "nanquantile")
+    return _skip_missing(x, fractions, axis, method, "nanquantile", keepdims=keepdims)
+
+
+@chained
+def nanpercentile(
+    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """Return ``nanquantile`` of ``q / 100``. Source: NumPy's nanpercentile."""
+    fractions = _read_fractions(q, 100, "nanpercentile")
+    return _skip_missing(x, fractions, axis, method, "nanpercentile", keepdims=keepdims)
+
+
+@chained
+def nanmedian(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the median of the elements along ``axis`` that are not NaN; NaN if there are none.
+
+    It is ``nanquantile`` with q = 0.5. Source: NumPy's nanmedian.
+    """
+    return _skip_missing(x, np.asarray(0.5), axis, "linear", "nanmedian", keepdims=keepdims)
 
 
 @chained
@@ -85,35 +141,72 @@ def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _compute_quantiles(x, np.asarray(0.5), axis, "linear", "median", keepdims=keepdims)
 
 
-def _read_fractions(q: Any) -> np.ndarray[Any, Any]:
-    tensor = as_tensor(q, what="quantile: q")
+def _read_fractions(q: Any, whole: int, caller: str) -> Array:
+    """Return ``q``, which counts from 0 to ``whole``, as fractions of 1."""
+    tensor = as_tensor(q, what=f"{caller}: q")
     if tensor.dtype not in dt.REAL:
-        raise DTypeError(f"quantile: q must hold real numbers, got {tensor.type}")
+        raise DTypeError(f"{caller}: q must hold real numbers, got {tensor.type}")
     if tensor.ndim > 1:
-        raise ShapeError(f"quantile: q must be a number or have rank 1, got {tensor.type}")
+        raise ShapeError(f"{caller}: q must be a number or have rank 1, got {tensor.type}")
     # A Python number has more digits than float32.
     exact = tensor.numpy() if hasattr(q, "dtype") else np.asarray(q)
-    fractions = exact.astype(np.float64)
-    if not np.all((fractions >= 0) & (fractions <= 1)):
-        raise ArgumentError(f"quantile: q must lie between 0 and 1, got {fractions.tolist()}")
-    return fractions
+    given = exact.astype(np.float64)
+    if not np.all((given >= 0) & (given <= whole)):
+        raise ArgumentError(f"{caller}: q must lie between 0 and {whole}, got {given.tolist()}")
+    return np.asarray(given / whole)
+
+
+def _prepare_rows(
+    x: Any, axis: Any, method: str, caller: str, *, keepdims: bool
+) -> tuple[Tensor, Shape]:
+    """Return ``x`` with the elements of each quantile along the last axis, and the result's shape.
+
+    Raises:
+        ArgumentError, DTypeError, ShapeError: an argument is wrong.
+
+    """
+    if method not in list(_METHODS):  # it may be unhashable
+        known = ", ".join(map(repr, _METHODS))
+        raise ArgumentError(f"{caller}: method must be one of {known}, got {method!r}")
+    tensor = floating(x, f"{caller}: x")
+    axes = shapes.normalize_axes(axis, tensor.ndim, f"{caller}: axis")
+    return _merge_axes(tensor, axes), shapes.reduce(tensor.shape, axes, keep_dims=keepdims)
 
 
 def _compute_quantiles(
-    x: Any, q: np.ndarray[Any, Any], axis: Any, method: str, caller: str, *, keepdims: bool
+    x: Any, q: Array, axis: Any, method: str, caller: str, *, keepdims: bool
 ) -> Tensor:
-    tensor = floating(x, f"{caller}: x")
-    axes = shapes.normalize_axes(axis, tensor.ndim, f"{caller}: axis")
-    shape = (*q.shape, *shapes.reduce(tensor.shape, axes, keep_dims=keepdims))
-    rows = _merge_axes(tensor, axes)
-    length = rows.shape[-1]
+    rows, reduced = _prepare_rows(x, axis, method, caller, keepdims=keepdims)
+    shape, length = (*q.shape, *reduced), rows.shape[-1]
     if not length:
-        return full(shape, nan, dtype=tensor.dtype)
+        return full(shape, nan, dtype=rows.dtype)
     ordered = sort(rows, axis=-1)
-    found = _interpolate(ordered, q.reshape(-1) * (length - 1), method)
+    low, high, weights = _place(q.reshape(-1) * (length - 1), method)
+    lower = take(ordered, low, axis=-1)
+    found = lower
+    if (low != high).any():
+        upper = take(ordered, high, axis=-1)
+        found = _blend(lower, upper, as_tensor(weights, _widen(rows.dtype)))
     last = take(ordered, [length - 1], axis=-1)  # NaN if any element is NaN
-    found = where(isnan(last), last, found)
-    return _arrange(found, q.ndim, shape)
+    return _arrange(where(isnan(last), last, found), q.ndim, shape)
+
+
+def _skip_missing(
+    x: Any, q: Array, axis: Any, method: str, caller: str, *, keepdims: bool
+) -> Tensor:
+    rows, reduced = _prepare_rows(x, axis, method, caller, keepdims=keepdims)
+    shape, length = (*q.shape, *reduced), rows.shape[-1]
+    if not length:
+        return full(shape, nan, dtype=rows.dtype)
+    ordered = sort(rows, axis=-1)  # NaN comes last
+    present = sum(astype(logical_not(isnan(rows)), dt.int32), axis=-1)
+    # The positions depend on the numbers of elements, so there is one row of them per number.
+    most = np.maximum(np.arange(length + 1), 1)[:, None] - 1
+    low, high, weights = _place(q.reshape(-1) * most, method)
+    lower = take_along_axis(ordered, gather(low, present), axis=-1)
+    upper = take_along_axis(ordered, gather(high, present), axis=-1)
+    weight = gather(as_tensor(weights, _widen(rows.dtype)), present)
+    return _arrange(_blend(lower, upper, weight), q.ndim, shape)
 
 
 def _merge_axes(x: Tensor, axes: Shape) -> Tensor:
@@ -124,21 +217,27 @@ def _merge_axes(x: Tensor, axes: Shape) -> Tensor:
     return reshape(moved, (*(x.shape[other] for other in others), length))
 
 
-def _interpolate(ordered: Tensor, positions: np.ndarray[Any, Any], method: str) -> Tensor:
-    """Return the values at ``positions`` along the last axis."""
-    parts = [_METHODS[method](float(position)) for position in positions]
-    below = [floor(position) for position in positions]
-    low = [place + (part == 1) for place, part in zip(below, parts, strict=True)]
-    high = [place + (part > 0) for place, part in zip(below, parts, strict=True)]
-    lower = take(ordered, np.asarray(low, np.int32), axis=-1)
-    if low == high:
-        return lower
-    upper = take(ordered, np.asarray(high, np.int32), axis=-1)
-    wide = dt.float32 if ordered.dtype is dt.float16 else ordered.dtype
-    weight = as_tensor(np.asarray(parts), wide)
+def _place(positions: Array, method: str) -> tuple[Array, Array, Array]:
+    """Return the two elements that each position lies between, and the weight of the second."""
+    weights = _METHODS[method](positions)
+    below = np.floor(positions)
+    return (
+        (below + (weights == 1)).astype(np.int32),
+        (below + (weights > 0)).astype(np.int32),
+        weights,
+    )
+
+
+def _widen(dtype: dt.DType) -> dt.DType:
+    return dt.float32 if dtype is dt.float16 else dtype
+
+
+def _blend(lower: Tensor, upper: Tensor, weight: Tensor) -> Tensor:
+    """Return the values between ``lower`` and ``upper``."""
+    wide = weight.dtype
     between = astype(lower, wide) * (1.0 - weight) + astype(upper, wide) * weight
     # Two equal infinities give that infinity; an infinity of weight 0 does not count.
-    return where(equal(lower, upper), lower, astype(between, ordered.dtype))
+    return where(equal(lower, upper), lower, astype(between, lower.dtype))
 
 
 def _arrange(found: Tensor, rank: int, shape: Shape) -> Tensor:

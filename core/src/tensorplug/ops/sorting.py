@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference
+from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import chained, dispatch, dispatch_multiple
-from tensorplug.errors import ShapeError
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
+from tensorplug.errors import OutOfRangeError, ShapeError
+from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
+    "argpartition",
     "argsort",
+    "partition",
     "sort",
     "topk",
 ]
@@ -73,6 +76,7 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
     return values, indices
 
 
+@chained
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the elements sorted along ``axis``, smallest first.
 
@@ -101,3 +105,55 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     is False. Otherwise it is like ``sort``.
     """
     return dispatch(ARG_SORT, x, axis=axis, descending=descending, stable=stable)
+
+
+def partition(x: Any, kth: Any, /, *, axis: int | None = -1) -> Tensor:
+    """Return the elements along ``axis``, with those at ``kth`` where sorting puts them.
+
+    No element before one of these positions is larger, and none after it is smaller. (All are
+    sorted, which satisfies this for every position.)
+
+    Args:
+        x: real numbers or booleans, of rank 1 or more.
+        kth: a position, or several; negative ones count from the end.
+        axis: the axis to order along; None orders the elements in row-major order.
+
+    Raises:
+        ShapeError: rank 0, or an axis or a position out of range.
+
+    Example::
+
+        tp.partition([3, 1, 2], 0)[0]  # 1
+
+    Source: NumPy's partition.
+
+    """
+    tensor, at = _read_partition(x, kth, axis, "partition")
+    return dispatch(SORT, tensor, axis=at, stable=False)
+
+
+def argpartition(x: Any, kth: Any, /, *, axis: int | None = -1) -> Tensor:
+    """Return the indices (int32) that order ``x`` along ``axis`` as ``partition`` does.
+
+    Arguments and errors are the same. Source: NumPy's argpartition.
+    """
+    tensor, at = _read_partition(x, kth, axis, "argpartition")
+    return dispatch(ARG_SORT, tensor, axis=at, stable=False)
+
+
+def _read_partition(x: Any, kth: Any, axis: int | None, caller: str) -> tuple[Tensor, int]:
+    """Return the tensor to sort, and its axis."""
+    tensor = as_tensor(x, what=f"{caller}: x")
+    if axis is None:
+        tensor = reshape(tensor, (tensor.size,))
+    elif not tensor.ndim:
+        raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
+    at = shapes.normalize_axis(-1 if axis is None else axis, tensor.ndim, f"{caller}: axis")
+    length = tensor.shape[at]
+    for position in shapes.as_ints(kth, f"{caller}: kth"):
+        if not -length <= position < length:
+            raise OutOfRangeError(
+                f"{caller} of {tensor.type}: kth {position} is out of range for axis {at} of "
+                f"length {length}"
+            )
+    return tensor, at

@@ -61,18 +61,27 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     """
     tensor = floating(x, "std: x")
     variance = _compute_variance(tensor, axis, correction, "std", keepdims=keepdims)
+    return astype(deviation(variance), tensor.dtype)
+
+
+def deviation(variance: Tensor) -> Tensor:
+    """Return the square root, with gradient 0 at 0."""
     # The derivative of the root at 0 is infinite, and infinity times 0 is NaN.
     still = equal(variance, 0)
-    root = where(still, variance * 0, sqrt(where(still, 1, variance)))
-    return astype(root, tensor.dtype)
+    return where(still, variance * 0, sqrt(where(still, 1, variance)))
+
+
+def check_correction(correction: Any, caller: str) -> None:
+    """Raise an ArgumentError unless ``correction`` is a number."""
+    if isinstance(correction, bool) or not isinstance(correction, int | float):
+        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
 
 
 def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
-    if isinstance(correction, bool) or not isinstance(correction, int | float):
-        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
+    check_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
     away = wide - mean(wide, axis=axes, keepdims=True)

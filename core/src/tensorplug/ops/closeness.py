@@ -1,0 +1,141 @@
+"""Comparison within a tolerance, and of whole tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError
+from tensorplug.ops.comparison import equal, isfinite, isnan, less_equal, logical_and, logical_or
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import abs, astype, maximum, minimum
+from tensorplug.ops.kinds import numbers, real
+from tensorplug.ops.reduction import all
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["allclose", "array_equal", "isclose"]
+
+_UNSIGNED = {dtype.itemsize: dtype for dtype in dt.UNSIGNED}
+
+
+def isclose(
+    a: Any, b: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Return whether ``|a - b| <= atol + rtol * |b|`` elementwise, with broadcasting.
+
+    Infinities are close to themselves only, NaN to nothing unless ``equal_nan``. Differences of
+    integers are exact, and the tolerance is then computed in float32. float16 is computed in
+    float32.
+
+    Args:
+        a: numbers or booleans.
+        b: likewise; the tolerance is relative to it.
+        rtol: the relative tolerance, a number or a tensor that broadcasts.
+        atol: the absolute tolerance, likewise.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        Booleans of the broadcast shape.
+
+    Raises:
+        DTypeError: strings, or complex tolerances.
+        ShapeError: the shapes do not broadcast.
+
+    Example::
+
+        tp.isclose([1.0, 2.0], [1.000001, 2.1])  # [True, False]
+
+    Source: NumPy's isclose.
+
+    """
+    return _compare(a, b, rtol, atol, "isclose", equal_nan=equal_nan)
+
+
+def allclose(
+    a: Any, b: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Return whether all elements are close: ``all(isclose(a, b))``, a boolean of rank 0.
+
+    Arguments and errors are those of ``isclose``.
+
+    Example::
+
+        assert tp.allclose([1.0, 2.0], [1.000001, 2.0])
+
+    Source: NumPy's allclose.
+
+    """
+    return all(_compare(a, b, rtol, atol, "allclose", equal_nan=equal_nan))
+
+
+def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
+    """Return whether ``a`` and ``b`` have the same shape and elements, a boolean of rank 0.
+
+    Args:
+        a: a tensor of any dtype.
+        b: likewise; numbers are compared after promotion.
+        equal_nan: whether NaN equals NaN.
+
+    Raises:
+        DTypeError: only one of them holds strings.
+
+    Example::
+
+        assert tp.array_equal([1, 2], [1.0, 2.0])
+
+    Source: NumPy's array_equal.
+
+    """
+    _check_flag(equal_nan, "array_equal")
+    left, right = as_tensor(a, what="array_equal: a"), as_tensor(b, what="array_equal: b")
+    if left.shape != right.shape:
+        return full((), fill_value=False)
+    same = equal(left, right)
+    if equal_nan and left.dtype in dt.INEXACT and right.dtype in dt.INEXACT:
+        same = logical_or(same, logical_and(isnan(left), isnan(right)))
+    return all(same)
+
+
+def _check_flag(equal_nan: object, caller: str) -> None:
+    if not isinstance(equal_nan, bool):
+        raise ArgumentError(f"{caller}: equal_nan must be a bool, got {equal_nan!r}")
+
+
+def _read_tolerance(value: Any, what: str) -> Any:
+    """Return a Python number, which takes the dtype of the operands, or a tensor."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return real(value, what)
+
+
+def _compare(a: Any, b: Any, rtol: Any, atol: Any, caller: str, *, equal_nan: bool) -> Tensor:
+    _check_flag(equal_nan, caller)
+    left, right = numbers(a, f"{caller}: a"), numbers(b, f"{caller}: b")
+    relative = _read_tolerance(rtol, f"{caller}: rtol")
+    absolute = _read_tolerance(atol, f"{caller}: atol")
+    left, right = _widen(left), _widen(right)
+    same = equal(left, right)
+    distance = _measure(left, right)
+    size = abs(right if right.dtype in dt.INEXACT else astype(right, dt.default_float))
+    close = less_equal(distance, absolute + relative * size)
+    close = logical_or(logical_and(close, isfinite(right)), same)
+    if equal_nan and left.dtype in dt.INEXACT and right.dtype in dt.INEXACT:
+        close = logical_or(close, logical_and(isnan(left), isnan(right)))
+    return close
+
+
+def _widen(x: Tensor) -> Tensor:
+    """Return integers for booleans, and float32 for float16, in which differences overflow."""
+    wider = {dt.bool_: dt.uint8, dt.float16: dt.float32}
+    return astype(x, wider[x.dtype]) if x.dtype in wider else x
+
+
+def _measure(a: Tensor, b: Tensor) -> Tensor:
+    """Return ``|a - b|``. The differences of integers wrap around, but fit if unsigned."""
+    if a.dtype in dt.INEXACT or b.dtype in dt.INEXACT:
+        return abs(a - b)
+    wrapped = maximum(a, b) - minimum(a, b)
+    return astype(astype(wrapped, _UNSIGNED[wrapped.dtype.itemsize]), dt.default_float)

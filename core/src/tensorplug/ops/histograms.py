@@ -1,0 +1,162 @@
+"""Histograms: counts of numbers in bins."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.comparison import equal, greater_equal, less_equal, logical_and
+from tensorplug.ops.counting import BINCOUNT
+from tensorplug.ops.creation import arange, linspace
+from tensorplug.ops.cumulative import diff
+from tensorplug.ops.elementwise import astype, minimum, where
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.kinds import numbers, real
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.reduction import max, min, sum
+from tensorplug.ops.searching import searchsorted
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["histogram"]
+
+
+class HistogramResult(NamedTuple):
+    """The result of ``histogram``."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    range: Any = None,
+    *,
+    density: bool = False,
+    weights: Any = None,
+) -> HistogramResult:
+    """Return the number of elements of ``x`` in each bin, and the edges of the bins.
+
+    Bin i holds the numbers v with ``edges[i] <= v < edges[i + 1]``; the last bin also holds
+    those equal to the last edge. NaN and numbers outside the bins are not counted. Gradients
+    flow to the weights.
+
+    Args:
+        x: real numbers or booleans of any shape.
+        bins: the number of bins of equal width, or their edges in ascending order (of rank 1;
+            the order is not checked).
+        range: (low, high), the ends of bins of equal width. By default the minimum and the
+            maximum of ``x``; 0 and 1 if it has no elements. If both are equal, they are moved
+            apart by 0.5 each.
+        density: whether to return the probability density: counts divided by their sum and by
+            the widths of the bins.
+        weights: of the shape of ``x``; each element counts as its weight.
+
+    Returns:
+        ``hist`` [bins], of int32, or of the dtype of the weights, or floating for densities;
+        and ``bin_edges`` [bins + 1]. Edges of equal width have the dtype of ``x`` if that is
+        floating, else float32. They are NaN, and all counts 0, if ``x`` is not finite and there
+        is no ``range``.
+
+    Raises:
+        ArgumentError: fewer than one bin, or a range that is not finite or descends.
+        DTypeError: complex numbers or strings.
+        ShapeError: the weights have another shape, or the edges another rank or fewer than two
+            elements.
+
+    Example::
+
+        tp.histogram([1, 2, 1], bins=[0, 1, 2, 3]).hist  # [0, 2, 1]
+
+    Source: NumPy's histogram.
+
+    """
+    if not isinstance(density, bool):
+        raise ArgumentError(f"histogram: density must be a bool, got {density!r}")
+    given = real(x, "histogram: x")
+    tensor = astype(given, dt.default_int) if given.dtype is dt.bool_ else given
+    tensor = reshape(tensor, (tensor.size,))
+    edges = _read_edges(bins) if _is_sequence(bins) else _space_edges(tensor, bins, range)
+    loads = None if weights is None else _read_weights(weights, given)
+    count = edges.shape[0] - 1
+    places = searchsorted(edges, tensor, side="right") - 1
+    inside = logical_and(
+        greater_equal(tensor, gather(edges, 0)), less_equal(tensor, gather(edges, -1))
+    )
+    # The last edge belongs to the last bin. Numbers from ``count`` on are not counted.
+    numbered = where(inside, minimum(places, count - 1), count)
+    found = dispatch(BINCOUNT, numbered, loads, size=count)
+    return HistogramResult(_divide_by_area(found, edges) if density else found, edges)
+
+
+def _is_sequence(bins: object) -> bool:
+    return isinstance(bins, list | tuple) or bool(getattr(bins, "ndim", 0))
+
+
+def _read_edges(bins: Any) -> Tensor:
+    edges = real(bins, "histogram: bins")
+    if edges.ndim != 1 or edges.shape[0] < 2:
+        raise ShapeError(
+            f"histogram: bins must be a number, or at least two edges of rank 1, got {edges.type}"
+        )
+    if isinstance(bins, list | tuple | np.ndarray):  # what is on a device is not read
+        numbered = np.asarray(bins)
+        if not (numbered[1:] >= numbered[:-1]).all():
+            raise ArgumentError(f"histogram: the edges of bins must ascend, got {bins!r}")
+    return astype(edges, dt.default_int) if edges.dtype is dt.bool_ else edges
+
+
+def _space_edges(x: Tensor, bins: Any, ends: Any) -> Tensor:
+    """Return the edges of bins of equal width."""
+    count = shapes.index(bins, "histogram: bins")
+    if count < 1:
+        raise ArgumentError(f"histogram: bins must be at least 1, got {count}")
+    dtype = x.dtype if x.dtype in dt.FLOATING else dt.default_float
+    if ends is not None or not x.size:
+        low, high = (0.0, 1.0) if ends is None else _read_ends(ends)
+        apart = 0.5 if low == high else 0.0
+        return linspace(low - apart, high + apart, count + 1, dtype=dtype)
+    lowest, highest = astype(min(x), dtype), astype(max(x), dtype)
+    gap = where(equal(lowest, highest), 0.5, 0.0)
+    first, last = lowest - astype(gap, dtype), highest + astype(gap, dtype)
+    steps = arange(count + 1, dtype=dtype)
+    return where(equal(steps, count), last, first + steps * ((last - first) / count))
+
+
+def _read_ends(ends: Any) -> tuple[float, float]:
+    if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
+        raise ArgumentError(f"histogram: range must be a pair (low, high), got {ends!r}")
+    low, high = (as_tensor(end, what="histogram: range") for end in ends)
+    if low.ndim or high.ndim or {low.dtype, high.dtype} - dt.REAL:
+        raise ArgumentError(f"histogram: range must be two real numbers, got {ends!r}")
+    # A Python number has more digits than float32.
+    pair = tuple(end if isinstance(end, int | float) else end.item() for end in ends)
+    if not (isfinite(pair[0]) and isfinite(pair[1]) and pair[0] <= pair[1]):
+        raise ArgumentError(f"histogram: range must be finite and ascend, got {ends!r}")
+    return float(pair[0]), float(pair[1])
+
+
+def _read_weights(weights: Any, x: Tensor) -> Tensor:
+    loads = numbers(weights, "histogram: weights")
+    if loads.shape != x.shape:
+        raise ShapeError(
+            f"histogram: weights must have the shape of x, {list(x.shape)}, got {loads.type}"
+        )
+    flat = reshape(loads, (loads.size,))
+    return astype(flat, dt.default_int) if flat.dtype is dt.bool_ else flat
+
+
+def _divide_by_area(counts: Tensor, edges: Tensor) -> Tensor:
+    """Return densities, whose integral is 1; float16 counts would overflow."""
+    narrow = dt.INTEGER | {dt.float16}
+    loads = astype(counts, dt.default_float) if counts.dtype in narrow else counts
+    ends = astype(edges, dt.default_float) if edges.dtype in narrow else edges
+    return loads / diff(ends) / sum(loads)
