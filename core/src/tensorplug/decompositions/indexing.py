@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import arange, asarray, full, ones
-from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.elementwise import maximum, where
 from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
+from tensorplug.ops.runs import flatten_indices
 from tensorplug.ops.sorting import topk
 
 if TYPE_CHECKING:
@@ -22,21 +23,11 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-def _flatten_indices(rows: Tensor, shape: Shape) -> Tensor:
-    """Return rows of indices, [n, depth], as row-major positions in ``shape``."""
-    dtype = dt.int32 if prod(shape) < 1 << 31 else dt.int64
-    flat = full((rows.shape[0],), 0, dtype=dtype)
-    for axis, length in enumerate(shape):
-        at = astype(rows[:, axis], dtype)
-        flat = flat * length + where(at < 0, at + length, at)
-    return flat
-
-
 @decompositions.of(ops.GATHER_ND)
 def gather_nd(params: Tensor, indices: Tensor, *, out: TensorType) -> Tensor:
     depth = indices.shape[-1]
     lead, tail = prod(indices.shape[:-1]), params.shape[depth:]
-    flat = _flatten_indices(reshape(indices, (lead, depth)), params.shape[:depth])
+    flat = flatten_indices(reshape(indices, (lead, depth)), params.shape[:depth])
     rows = reshape(params, (prod(params.shape[:depth]), prod(tail)))
     return reshape(ops.gather(rows, flat), out.shape)
 
@@ -51,7 +42,7 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
         return identity(tensor)
     # Sort by place, last update first: topk is stable. The first of each run of equal places
     # is the update that remains.
-    flat = _flatten_indices(reshape(indices, (count, depth)), shape[:depth])
+    flat = flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
     places, order = topk(ops.gather(flat, backwards), count)
     new = places[1:] != places[:-1]

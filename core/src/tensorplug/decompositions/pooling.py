@@ -17,12 +17,12 @@ from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
 from tensorplug.ops.nn.convolution.patches import (
     find_first_matches,
     from_channels_last,
-    lowest,
     places,
     taps,
     to_channels_last,
     untap,
 )
+from tensorplug.ops.order import lowest
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

@@ -1,4 +1,4 @@
-"""Exact order reversal, so that a maximum can compute a minimum, and range checks."""
+"""Exact order reversal, so that a maximum can compute a minimum; limits and range checks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.ops.comparison import logical_and, logical_not
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType, Scalar
     from tensorplug.dispatch.tensor import Tensor
 
 
@@ -26,6 +27,22 @@ def reverse_order(x: Tensor) -> Tensor:
     if x.dtype in dt.SIGNED:
         return -1 - x
     return (1 << 8 * x.dtype.itemsize) - 1 - x
+
+
+def lowest(dtype: DType) -> Scalar:
+    """Return the smallest value of a real ``dtype``: -inf for floats."""
+    if dtype in dt.FLOATING:
+        return float("-inf")
+    bits = 8 * dtype.itemsize
+    return 0 if dtype in dt.UNSIGNED else -(1 << (bits - 1))
+
+
+def highest(dtype: DType) -> Scalar:
+    """Return the largest value of a real ``dtype``: inf for floats."""
+    if dtype in dt.FLOATING:
+        return float("inf")
+    bits = 8 * dtype.itemsize
+    return (1 << (bits if dtype in dt.UNSIGNED else bits - 1)) - 1
 
 
 def in_range(numbers: Tensor, size: int) -> Tensor:

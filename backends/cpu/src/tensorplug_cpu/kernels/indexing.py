@@ -56,7 +56,7 @@ def _position(index: Array, length: int, axis: int) -> int:
     return number
 
 
-def _flattened(shape: Shape, count: int) -> Callable[[Array], Array]:
+def flatten_indices(shape: Shape, count: int) -> Callable[[Array], Array]:
     """Return the function from ``count`` indices in ``shape`` to places in row-major order.
 
     Raises:
@@ -137,7 +137,7 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     """Take rows of the axes that the indices name, merged into one."""
     depth, shape = indices.shape[-1], out.shape
     rows, width = prod(params.shape[:depth]), prod(params.shape[depth:])
-    flattened = _flattened(params.shape[:depth], prod(indices.shape[:-1]))
+    flattened = flatten_indices(params.shape[:depth], prod(indices.shape[:-1]))
     if indices.rank == 1:
         return _one(params, depth)
     if depth == 1 and indices.dtype is not dt.uint64:  # NumPy does not accept it as an index
@@ -190,7 +190,7 @@ def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: T
     depth = scatter_depth(indices.shape, updates.shape, shape)
     rows, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
-    flattened = _flattened(shape[:depth], count)
+    flattened = flatten_indices(shape[:depth], count)
 
     def run(indices: Array, updates: Array) -> Array:
         return row_sums(flattened(indices), updates.reshape(count, width), rows).reshape(shape)
@@ -207,7 +207,7 @@ def tensor_scatter_update(
     depth = scatter_depth(indices.shape, updates.shape, shape)
     rows, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
-    flattened = _flattened(shape[:depth], count)
+    flattened = flatten_indices(shape[:depth], count)
     if indices.shape == (depth,) and updates.shape == shape[depth:]:
         return _with_one(shape, depth)
 
@@ -230,7 +230,7 @@ def sparse_to_dense(
 ) -> Call:
     """Fill, then write elements; of equal indices NumPy lets the last one win."""
     count = sparse_indices.shape[0] if sparse_indices.rank else 1
-    flattened = _flattened(output_shape, count)
+    flattened = flatten_indices(output_shape, count)
     dtype, size = out.dtype.numpy, out.size
 
     def run(sparse_indices: Array, sparse_values: Array, default_value: Array | None) -> Array:

@@ -10,26 +10,18 @@ from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.windows import channel_axis
 from tensorplug.ops import creation, movement
 from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.elementwise import maximum, where
 from tensorplug.ops.indexing.getting import getitem
+from tensorplug.ops.order import lowest
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType, Scalar
+    from tensorplug.contract.dtypes import Scalar
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.windows import Window, Windows
     from tensorplug.dispatch.tensor import Tensor
-
-
-def lowest(dtype: DType) -> Scalar:
-    """Return the smallest value of ``dtype``."""
-    if dtype in dt.FLOATING:
-        return float("-inf")
-    bits = 8 * dtype.itemsize
-    return 0 if dtype in dt.UNSIGNED else -(1 << (bits - 1))
 
 
 def places(windows: Windows) -> product[tuple[int, ...]]:

@@ -1,0 +1,75 @@
+"""Combining updates by place."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import KernelTable, TensorType, scatter_depth, specs
+from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.kernels.indexing import flatten_indices
+from tensorplug_cpu.segments import row_sums
+
+if TYPE_CHECKING:
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_FOLDS: Final = {"multiply": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@kernels.prepare(specs.TENSOR_SCATTER_REDUCE)
+def tensor_scatter_reduce(
+    tensor: TensorType,
+    indices: TensorType,
+    updates: TensorType,
+    *,
+    reduction: str,
+    include_self: bool,
+    out: TensorType,
+) -> Call:
+    """Fold each update into a copy; products of float16 are formed in float32."""
+    shape, dtype = out.shape, out.dtype.numpy
+    depth = scatter_depth(indices.shape, updates.shape, shape)
+    size, width = prod(shape[:depth]), prod(shape[depth:])
+    count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
+    find_places = flatten_indices(shape[:depth], count)
+
+    def run(tensor: Array, indices: Array, updates: Array) -> Array:
+        places = find_places(indices)
+        rows = updates.reshape(count, width)
+        old = tensor.reshape(size, width)
+        if reduction == "add":
+            sums = row_sums(places, rows, size)
+            if include_self:
+                return (old + sums).reshape(shape)
+            result = np.array(old, order="C")
+            result[places] = sums.take(places, axis=0)
+            return result.reshape(shape)
+        work = np.float32 if dtype == np.float16 and reduction == "multiply" else dtype
+        result = np.array(old, work, order="C")
+        if not include_self:
+            result[places] = rows  # the last of several; the others are folded into it
+            last = np.empty(size, np.intp)
+            numbers = np.arange(count)
+            last[places] = numbers
+            left = np.flatnonzero(last.take(places) != numbers)
+            places, rows = places.take(left), rows.take(left, axis=0)
+        _fold_rows(_FOLDS[reduction], result, places, rows.astype(work, copy=False))
+        return result.astype(dtype, copy=False).reshape(shape)
+
+    return without_warnings(run)
+
+
+def _fold_rows(fold: np.ufunc, result: Array, places: Array, rows: Array) -> None:
+    """Fold rows ``[n, width]`` into ``result``, one element after the other.
+
+    In one dimension, ``ufunc.at`` has a fast loop.
+    """
+    count, width = rows.shape
+    flat: Any = places
+    if width != 1:
+        flat = (places.reshape(count, 1) * width + np.arange(width)).reshape(-1)
+    fold.at(result.reshape(-1), flat, rows.reshape(-1))
