@@ -7,7 +7,11 @@ from typing import Final
 from tensorplug.plugin import specs
 from tensorplug_cpu.plugin import TABLES
 
-DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {}  # kernel: why the decomposition is good enough
+FUSED: Final = "the distribution tensorplug-attention has the fused kernel"
+DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decomposition is good enough
+    "ScaledDotProductAttention": FUSED,
+    "ScaledDotProductAttentionGrad": FUSED,
+}
 
 
 def test_the_kernels_that_are_missing_are_missing_on_purpose():

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 import tensorplug as tp
+from tensorplug.plugin import specs
 from tensorplug.testing import isolated_engine
-from tensorplug_attention import ATTENTION, ATTENTION_GRAD
 
 # Where the op runs, and how. On "cpu without" our kernels are removed first; "minimal" is another
 # example of tensorplug's repository, a backend that never heard of attention.
@@ -50,7 +50,10 @@ def place(request):
     name, _, without = request.param.partition(" ")
     with active(name):
         if without:
-            for spec in (ATTENTION, ATTENTION_GRAD):
+            for spec in (
+                specs.ATTENTION,
+                specs.ATTENTION_GRAD,
+            ):
                 tp.unregister_kernel(spec, name)
         yield PLACES[request.param]
 

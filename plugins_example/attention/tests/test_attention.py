@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.plugin import specs
 from tensorplug.testing import check_grads
-from tensorplug_attention import ATTENTION, scaled_dot_product_attention
 
+attend = tp.nn.scaled_dot_product_attention
 rng = np.random.default_rng(20)
 
 
-def formula(q, k, v, mask=None, *, causal=False, scale=None):
+def formula(q, k, v, mask=None, *, is_causal=False, scale=None):
     """Evaluate the definition query by query, and keep what it sees only."""
     batch = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     queries, keys = q.shape[-2], k.shape[-2]
@@ -26,7 +27,7 @@ def formula(q, k, v, mask=None, *, causal=False, scale=None):
     for *head, i in np.ndindex(*batch, queries):
         row = full[(*head, i)]
         seen = row.copy() if row.dtype == bool else ~np.isneginf(row)
-        if causal:
+        if is_causal:
             seen[i + 1 :] = False
         if not seen.any():
             continue
@@ -58,7 +59,7 @@ class Call(NamedTuple):
         return [*qkv, rng.random(self.mask) < 0.6]
 
 
-CAUSAL = {"causal": True}
+CAUSAL = {"is_causal": True}
 CALLS = {
     "one head": Call((5, 4), (7, 4), (7, 3)),
     "heads": Call((2, 3, 4, 8), (2, 3, 6, 8), (2, 3, 6, 8)),
@@ -95,8 +96,8 @@ def test_values(place, dtype, name):
         pytest.skip(str(lacking))
     expected = formula(*inputs, **call.options)
     tolerance = 16 * float(np.finfo(dtype).eps)
-    assert_close(scaled_dot_product_attention(*inputs, **call.options), expected, dtype, tolerance)
-    assert tp.explain(ATTENTION, [[inputs[0]] * 3, None, None]).how == place
+    assert_close(attend(*inputs, **call.options), expected, dtype, tolerance)
+    assert tp.explain(specs.ATTENTION, [[inputs[0]] * 3, None, None]).how == place
 
 
 @pytest.mark.usefixtures("place")
@@ -104,12 +105,10 @@ def test_query_without_keys():
     q, k, v = (rng.standard_normal((3, 2)) for _ in range(3))
     for mask in ([[True], [False], [True]], [[0.0], [-math.inf], [0.5]]):
         with_mask = tp.asarray(mask)
-        y = scaled_dot_product_attention(q, k, v, with_mask)
+        y = attend(q, k, v, with_mask)
         assert y[1].tolist() == [0.0, 0.0]
         dq, dk, dv = tp.grad(
-            lambda q, k, v, mask=with_mask: (
-                q.scaled_dot_product_attention(k, v, mask) ** 2
-            ).sum(),
+            lambda q, k, v, mask=with_mask: (attend(q, k, v, mask) ** 2).sum(),
             argnums=(0, 1, 2),
         )(*map(tp.asarray, (q, k, v)))
         assert dq[1].tolist() == [0.0, 0.0]
@@ -121,7 +120,7 @@ def test_query_without_keys():
 @pytest.mark.usefixtures("place")
 def test_scores_that_no_exponential_could_hold():
     q = np.array([[1000.0], [-1000.0]])
-    y = scaled_dot_product_attention(q, q, np.array([[1.0], [2.0]]), scale=1.0)
+    y = attend(q, q, np.array([[1.0], [2.0]]), scale=1.0)
     assert_close(y, np.array([[1.0], [2.0]]), "float64", 0.0)
 
 
@@ -135,7 +134,7 @@ def test_gradients_to_second_order(name):
     order = 2 if name in ("one head", "mask and causal", "additive", "batches broadcast") else 1
 
     def f(*moving):
-        return scaled_dot_product_attention(*moving, *fixed, **call.options)
+        return attend(*moving, *fixed, **call.options)
 
     check_grads(f, moving, order=order, directions=1, rtol=1e-5)
 
@@ -145,7 +144,7 @@ def test_the_second_output_is_differentiable_too():
     q, k, v = (rng.standard_normal((3, 2)) for _ in range(3))
 
     def rows(q, k):
-        return tp.run_kernel(ATTENTION, {"qkv": [q, k, v]}, {})[1]
+        return tp.run_kernel(specs.ATTENTION, {"qkv": [q, k, v]}, {})[1]
 
     expected = np.logaddexp.reduce(q @ k.T / math.sqrt(2), axis=-1)
     assert_close(rows(q, k), expected, "float64", 1e-14)
@@ -169,7 +168,7 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
     q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
-    y, vjp = tp.vjp(lambda *qkv: scaled_dot_product_attention(*qkv, causal=True), q, k, v)
-    assert tp.explain(ATTENTION, [[q, k, v], None, None]).how == "native"
+    y, vjp = tp.vjp(lambda *qkv: attend(*qkv, is_causal=True), q, k, v)
+    assert tp.explain(specs.ATTENTION, [[q, k, v], None, None]).how == "native"
     for got, expected in zip((y, *vjp(dy)), by_definition(*inputs), strict=True):
         assert_close(got, expected, "float32", 2e-5)

@@ -1,18 +1,13 @@
-"""The hooks through which tensorplug finds the kernels, rules and cases."""
+"""The hook through which tensorplug finds the kernels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tensorplug.plugin import Backend, DecompositionTable, GradientTable, KernelTable, hookimpl
-from tensorplug_attention.decompositions import decompositions
-from tensorplug_attention.gradients import gradients
-from tensorplug_attention.op import scaled_dot_product_attention
+from tensorplug.plugin import Backend, KernelTable, hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tensorplug_conformance import CaseTable
+    from collections.abc import Iterable
 
 
 @hookimpl
@@ -30,29 +25,3 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 
         return (opencl.kernels,)
     return ()
-
-
-@hookimpl
-def tensorplug_gradients() -> Iterable[GradientTable]:
-    """Return the gradient rules."""
-    return (gradients,)
-
-
-@hookimpl
-def tensorplug_decompositions() -> Iterable[DecompositionTable]:
-    """Return the decompositions, for backends without a kernel."""
-    return (decompositions,)
-
-
-@hookimpl
-def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
-    """Return the op: ``q.scaled_dot_product_attention(k, v)``."""
-    return (scaled_dot_product_attention,)
-
-
-@hookimpl
-def tensorplug_conformance_cases() -> Iterable[CaseTable]:
-    """Return the cases. Only the suite calls this, so only then must it be installed."""
-    from tensorplug_attention.cases import cases
-
-    return (cases,)

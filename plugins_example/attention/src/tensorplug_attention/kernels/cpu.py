@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType
-from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.extensions import share_out
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _PIECES: Final = 8  # of the gradients at least, as many as there may be threads
 _FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and so do we
 
 
-@kernels.register(ATTENTION)
+@kernels.register(specs.ATTENTION)
 def attention(
     qkv: Sequence[Array],
     bias: Array | None,
@@ -82,7 +81,7 @@ def attention(
     ]
 
 
-@kernels.register(ATTENTION_GRAD)
+@kernels.register(specs.ATTENTION_GRAD)
 def attention_grad(
     dy: Array,
     qkv: Sequence[Array],

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType
+from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_attention.kernels import opencl_source as source
-from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
 from tensorplug_opencl.extensions import c_type, on_cpu, program
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _FEW_ON_CPU: Final = _Group(8, 4)
 _ON_GPU: Final = _Group(64, 1)
 
 
-@kernels.prepare(ATTENTION)
+@kernels.prepare(specs.ATTENTION)
 def attention(
     qkv: Sequence[TensorType],
     bias: TensorType | None,
@@ -61,11 +61,11 @@ def attention(
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
     call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
-    run = call.program(source.FORWARD, ATTENTION.name, 3, call.queries, out)
+    run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.queries, out)
     return lambda qkv, bias, mask: run(*qkv, *_given(bias, mask))
 
 
-@kernels.prepare(ATTENTION_GRAD)
+@kernels.prepare(specs.ATTENTION_GRAD)
 def attention_grad(
     dy: TensorType,
     qkv: Sequence[TensorType],
@@ -80,8 +80,10 @@ def attention_grad(
     out: tuple[TensorType, ...],
 ) -> Callable[..., Any]:
     call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
-    of_q = call.program(source.OF_Q, f"{ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
-    of_kv = call.program(source.OF_KV, f"{ATTENTION_GRAD.name} dk, dv", 6, call.keys, out[1:])
+    of_q = call.program(source.OF_Q, f"{specs.ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
+    of_kv = call.program(
+        source.OF_KV, f"{specs.ATTENTION_GRAD.name} dk, dv", 6, call.keys, out[1:]
+    )
 
     def run(
         dy: DeviceBuffer,
@@ -148,7 +150,8 @@ class _Call(NamedTuple):
         if on_cpu(self.backend):
             large = math.prod(q.shape[:-2]) * (rows // (_ON_CPU.items * _ON_CPU.rows))
             group = _ON_CPU if large >= (os.cpu_count() or 1) else _FEW_ON_CPU
-        computed = c_type(wider(q.dtype))
+        dtype = dt.float32 if q.dtype is dt.float16 else q.dtype
+        computed = c_type(dtype)
         text = source.text(
             body,
             f"{name} {q.dtype}",
@@ -165,7 +168,7 @@ class _Call(NamedTuple):
             *(np.uint32(n) for n in (self.queries, self.keys, q.shape[-1], v.shape[-1])),
             np.uint32(self.causal),
             np.uint32(max(groups, 1)),
-            wider(q.dtype).numpy.type(self.scale),
+            dtype.numpy.type(self.scale),
             _eight(batch, 1),
             *(_eight(leading, 0) for leading, _ in steps),
             np.array([*steps[0][1], *steps[1][1]], np.int64),

@@ -1,7 +1,4 @@
-"""Conformance cases, so that every backend's attention is certified like the core's own kernels.
-
-Only the conformance suite imports this module.
-"""
+"""Cases for scaled dot-product attention and its gradient kernel."""
 
 from __future__ import annotations
 
@@ -10,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import ArgumentError, ShapeError
-from tensorplug.plugin import dtypes as dt
-from tensorplug_attention import oracle
-from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD, wider
-from tensorplug_conformance import Case, CaseTable
+from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug_conformance.case import Case
+from tensorplug_conformance.oracle import attention as oracle
+from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance import Corpus
-    from tensorplug_conformance.tables import Array, Layout, Operand
+    from tensorplug_conformance.case import Array, Layout, Operand
+    from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
 
@@ -95,7 +91,7 @@ _KINDS = (
 )
 
 
-@cases.of(ATTENTION, oracle=oracle.attention)
+@cases.of(specs.ATTENTION, oracle=oracle.attention)
 def attention(corpus: Corpus) -> Iterator[Case]:
     """All ways to mask, queries without keys, scores far apart, and what does not fit."""
     for kind in _KINDS:
@@ -144,13 +140,13 @@ def _pulled(kind: _Kind, corpus: Corpus) -> Case:
     qkv, bias, mask = kind.inputs(corpus)
     y, rows = (bounded.value for bounded in oracle.attention(qkv, bias, mask, **kind.attributes))
     dy = corpus.ordinary(y.shape, -1.0, 1.0)
-    dtype = wider(dt.of(dy.dtype)).numpy
+    dtype = np.result_type(dy.dtype, np.float32)
     delta = np.asarray((dy.astype(dtype) * y.astype(dtype)).sum(axis=-1) + 0.25, dtype)
     inputs = (dy, qkv, bias, mask, rows.astype(dtype), delta)
     return Case(kind.name, inputs, kind.attributes, layout=kind.layout)
 
 
-@cases.of(ATTENTION_GRAD, oracle=oracle.attention_grad)
+@cases.of(specs.ATTENTION_GRAD, oracle=oracle.attention_grad)
 def attention_grad(corpus: Corpus) -> Iterator[Case]:
     """The same calls; one more where rows see nothing, and one whose rows do not fit."""
     for kind in _KINDS:
@@ -172,18 +168,20 @@ _POINTS = (
     _Kind("mask", (2, 4, 2, 2), mask=(2, 4), reach=1.0),
     _Kind("bias", (2, 3, 2, 2), bias=(2, 3), reach=1.0),
     _Kind("bias of keys", (2, 3, 2, 2), (2,), bias=(3,), mask=(2, 1), reach=1.0),
+    _Kind("bias of queries", (2, 3, 2, 2), (2,), bias=(2, 2, 1), reach=1.0),
+    _Kind("no queries", (0, 3, 2, 2)),
     _Kind("no keys", (2, 0, 2, 2)),
 )
 
 
-@cases.gradients(ATTENTION, "qkv", "bias")
+@cases.gradients(specs.ATTENTION, "qkv", "bias")
 def attention_points(corpus: Corpus) -> Iterator[Case]:
     """It is smooth wherever all is finite; a query without keys is constant."""
     for kind in _POINTS[:-1]:
         yield Case(kind.name, kind.inputs(corpus), kind.attributes)
 
 
-@cases.gradients(ATTENTION_GRAD, "dy", "qkv", "bias", "log_sum_exp", "delta")
+@cases.gradients(specs.ATTENTION_GRAD, "dy", "qkv", "bias", "log_sum_exp", "delta")
 def attention_grad_points(corpus: Corpus) -> Iterator[Case]:
     """So is this; without keys dq is constant."""
     for kind in _POINTS:

@@ -1,7 +1,4 @@
-"""The definition in NumPy's widest float, with bounds on the rounding errors of a kernel.
-
-Only the conformance suite and the tests import this module.
-"""
+"""References for scaled dot-product attention and its gradient, with bounds for rounding."""
 
 from __future__ import annotations
 
@@ -10,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_conformance import Bounded
+from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.tables import Array
-
-__all__ = ["attention", "attention_grad"]
+    from tensorplug_conformance.case import Array
 
 
 def attention(

@@ -1,4 +1,4 @@
-"""Gradient rules of both kernels, written with ops, so that second derivatives exist too.
+"""Gradients of scaled dot-product attention and of its gradient kernel.
 
 With S the scores, P = exp(S - log_sum_exp) and, for gradients dy and dl of the two outputs,
 
@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import tensorplug as tp
-from tensorplug.plugin import GradientTable, dispatch_multiple
-from tensorplug_attention.op import ATTENTION, ATTENTION_GRAD
-from tensorplug_attention.scores import (
+from tensorplug.contract.tables import GradientTable
+from tensorplug.dispatch.calls import dispatch_multiple
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.nn import attention as ops
+from tensorplug.ops.nn.attention_scores import (
     column,
     probabilities,
     scores,
@@ -30,21 +32,22 @@ from tensorplug_attention.scores import (
     transposed_times,
     wide,
 )
+from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug import Tensor
+    from tensorplug.dispatch.tensor import Tensor
 
     Tensors = Sequence[Tensor]
 
 gradients = GradientTable()
 
-gradients.stop(ATTENTION, "mask", because="a boolean mask cannot move a little")
-gradients.stop(ATTENTION_GRAD, "mask", because="a boolean mask cannot move a little")
+gradients.stop(ops.ATTENTION, "mask", because="a boolean mask cannot move a little")
+gradients.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask cannot move a little")
 
 
-@gradients.wrt(ATTENTION, "qkv")
+@gradients.wrt(ops.ATTENTION, "qkv")
 def attention_wrt_qkv(
     dy_y: Tensor,
     dy_log_sum_exp: Tensor,
@@ -59,11 +62,19 @@ def attention_wrt_qkv(
     """Return dq, dk and dv, of one call of the gradient kernel."""
     delta = _delta(dy_y, dy_log_sum_exp, y)
     return dispatch_multiple(
-        ATTENTION_GRAD, dy_y, qkv, bias, mask, log_sum_exp, delta, causal=causal, scale=scale
+        ops.ATTENTION_GRAD,
+        dy_y,
+        qkv,
+        bias,
+        mask,
+        log_sum_exp,
+        delta,
+        causal=causal,
+        scale=scale,
     )
 
 
-@gradients.wrt(ATTENTION, "bias")
+@gradients.wrt(ops.ATTENTION, "bias")
 def attention_wrt_bias(
     dy_y: Tensor,
     dy_log_sum_exp: Tensor,
@@ -79,11 +90,11 @@ def attention_wrt_bias(
     p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
     delta = _delta(dy_y, dy_log_sum_exp, y)
     ds = p * (times_transposed(wide(dy_y), wide(qkv[2])) - column(delta))
-    return tp.astype(ds, bias.dtype)
+    return astype(ds, bias.dtype)
 
 
 def _delta(dy: Tensor, of_rows: Tensor, y: Tensor) -> Tensor:
-    return tp.sum(wide(dy) * wide(y), axis=-1) - of_rows
+    return sum_(wide(dy) * wide(y), axis=-1) - of_rows
 
 
 @dataclass(frozen=True)
@@ -128,30 +139,30 @@ class _Second:
 
     def for_dy(self) -> Tensor:
         """Return W v + P c."""
-        of_slope = tp.matmul(self.g * self.p, wide(self.qkv[2]))
-        return tp.astype(of_slope + tp.matmul(self.p, wide(self.abc[2])), self.dy.dtype)
+        of_slope = matmul(self.g * self.p, wide(self.qkv[2]))
+        return astype(of_slope + matmul(self.p, wide(self.abc[2])), self.dy.dtype)
 
     def for_qkv(self) -> list[Tensor]:
         """Return what comes through S and by the factors k, q and v themselves."""
         (a, b, _), (q, k, _) = map(wide, self.abc), map(wide, self.qkv)
         ds = self.p * self.slope
-        of_q = tp.matmul(self.e, k) + tp.matmul(ds, b)
+        of_q = matmul(self.e, k) + matmul(ds, b)
         of_k = transposed_times(self.e, q) + transposed_times(ds, a)
         of_v = transposed_times(self.g * self.p, wide(self.dy))
         found = (of_q * self.scale, of_k * self.scale, of_v)
-        return [tp.astype(cotangent, self.dy.dtype) for cotangent in found]
+        return [astype(cotangent, self.dy.dtype) for cotangent in found]
 
     def for_bias(self) -> Tensor:
         """Return E, which the tape sums to the bias's shape."""
-        return tp.astype(self.e, self.dy.dtype)
+        return astype(self.e, self.dy.dtype)
 
     def for_log_sum_exp(self) -> Tensor:
         """Return minus E, summed along the keys."""
-        return -tp.sum(self.e, axis=-1)
+        return -sum_(self.e, axis=-1)
 
     def for_delta(self) -> Tensor:
         """Return minus W, summed along the keys."""
-        return -tp.sum(self.g * self.p, axis=-1)
+        return -sum_(self.g * self.p, axis=-1)
 
 
 def _rule(answer: Callable[[_Second], Any]) -> Callable[..., Any]:
@@ -182,4 +193,4 @@ for _name, _answer in {
     "log_sum_exp": _Second.for_log_sum_exp,
     "delta": _Second.for_delta,
 }.items():
-    gradients.wrt(ATTENTION_GRAD, _name)(_rule(_answer))
+    gradients.wrt(ops.ATTENTION_GRAD, _name)(_rule(_answer))

@@ -1,0 +1,89 @@
+"""The whole scores of attention and their softmax, which rules and decompositions use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops.comparison import greater_equal
+from tensorplug.ops.creation import arange
+from tensorplug.ops.elementwise import astype, exp, where
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.reduction import max as largest
+from tensorplug.ops.reduction import sum as total
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
+
+_INFINITE = float("inf")
+
+
+def wider(dtype: DType) -> DType:
+    """Return the dtype in which a kernel computes and keeps sums of rows."""
+    return dt.float32 if dtype is dt.float16 else dtype
+
+
+def wide(x: Any) -> Any:
+    """Return a tensor in float32 if it is float16, as it is otherwise; None stays None."""
+    return x if x is None or x.dtype is wider(x.dtype) else astype(x, wider(x.dtype))
+
+
+def column(x: Tensor) -> Tensor:
+    """Return one number per query as what is broadcast along the keys."""
+    return expand_dims(x, axis=-1)
+
+
+def times_transposed(a: Tensor, b: Tensor) -> Tensor:
+    """Return the products of each row of ``a`` with each row of ``b``."""
+    return matmul(a, b, transpose_b=True)
+
+
+def transposed_times(a: Tensor, b: Tensor) -> Tensor:
+    """Return the sums of the rows of ``b``, weighted by each column of ``a``."""
+    return matmul(a, b, transpose_a=True)
+
+
+def scores(
+    qkv: Sequence[Tensor], bias: Tensor | None, mask: Tensor | None, *, causal: bool, scale: float
+) -> Tensor:
+    """Return the scores ``[..., n_q, n_k]`` in float32 at least, -inf where nothing is seen."""
+    q, k, _ = map(wide, qkv)
+    found = times_transposed(q * scale, k)
+    if bias is not None:
+        found = found + wide(bias)
+    if mask is not None:
+        found = where(mask, found, -_INFINITE)
+    if causal:
+        queries, keys = found.shape[-2:]
+        seen = greater_equal(column(arange(queries)), arange(keys))
+        found = where(seen, found, -_INFINITE)
+    return found
+
+
+def exponentials(of: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``exp(of - top)`` and ``top``, the largest score of each row.
+
+    ``top`` is 0 where a row has nothing above -inf, so that nothing overflows and no row is NaN.
+    """
+    top = largest(of, axis=-1, keepdims=True)
+    top = where(top == -_INFINITE, 0.0, top)
+    return exp(of - top), top
+
+
+def softmax(of: Tensor) -> Tensor:
+    """Return the softmax of the rows: zeros where a row has no key."""
+    if not of.shape[-1]:
+        return of
+    parts, _ = exponentials(of)
+    sums = total(parts, axis=-1, keepdims=True)
+    return parts / where(sums == 0.0, 1.0, sums)
+
+
+def probabilities(of: Tensor, log_sum_exp: Tensor) -> Tensor:
+    """Return ``softmax(of)`` from the log-sum-exp of its rows: zeros where a row has no key."""
+    safe = where(log_sum_exp == -_INFINITE, _INFINITE, log_sum_exp)
+    return exp(of - column(safe))
