@@ -141,6 +141,10 @@ def import_value(value: Any, dtype: DType | None, device: Device, what: str) -> 
         BackendMemoryError: the device has no room.
 
     """
+    if device.trace is not None:
+        traced: Tensor | None = device.trace.number(value, dtype)
+        if traced is not None:
+            return traced
     try:
         return upload(host_values.as_array(value, dtype), device)
     except (ArgumentError, DTypeError) as error:
@@ -210,6 +214,10 @@ def scalar_constant(
     """
     name = spec.input_names[position]
     peer = peer if name in spec.promote else None
+    if device.trace is not None:
+        traced: Tensor | None = device.trace.number(value, peer=peer)
+        if traced is not None:
+            return traced
     if isinstance(value, np.generic):
         peer = dt.of_scalar(value, peer)
         value = dt.as_number(value)
