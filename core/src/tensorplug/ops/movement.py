@@ -24,7 +24,6 @@ __all__ = [
     "expand_dims",
     "identity",
     "matrix_transpose",
-    "pad",
     "permute_dims",
     "reshape",
     "slice",
@@ -372,19 +371,10 @@ def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
     return dispatch(SLICE, x, begin=begin, size=size)
 
 
-@chained
 def pad(
     x: Any, paddings: Sequence[Sequence[int]], constant_value: dt.Scalar | str | None = None
 ) -> Tensor:
-    """Return ``x`` with ``constant_value`` added before and after each axis.
-
-    Args:
-        x: a tensor of any dtype.
-        paddings: one (before, after) pair of non-negative ints per axis.
-        constant_value: a number that fits the dtype of ``x``; 0 by default, and "" for
-            strings. (TensorFlow's PadV2.)
-
-    """
+    """Return ``x`` with a constant around it: the public ``pad`` in mode "constant"."""
     return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
 
 

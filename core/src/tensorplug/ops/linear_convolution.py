@@ -1,0 +1,116 @@
+"""The convolution of two sequences, for all numeric dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.arrangement import flip
+from tensorplug.ops.complexes import complex as complex_
+from tensorplug.ops.complexes import imag, real
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.kinds import numbers
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.movement import pad, reshape, stack
+from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.nn.convolution.convolution import conv1d
+from tensorplug.ops.shaping import atleast_1d
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["convolve"]
+
+_TAPS: Final = 64  # at a time, for integers; more need more memory
+
+
+def convolve(a: Any, v: Any, /, mode: str = "full") -> Tensor:
+    """Return the discrete convolution of two sequences: ``out[i] = sum(a[k] * v[i - k])``.
+
+    Args:
+        a: numbers or booleans of rank 1 (a single number is a sequence of one), n of them.
+        v: likewise, m of them; the dtypes are promoted.
+        mode: "full" returns all n + m - 1 sums, "same" the middle max(n, m) of them, "valid"
+            the max(n, m) - min(n, m) + 1 sums in which the shorter sequence lies within the
+            longer one.
+
+    Returns:
+        A tensor of rank 1. For booleans it is whether any product is true.
+
+    Raises:
+        ShapeError: an operand has another rank, or no elements.
+        ArgumentError: an unknown mode.
+        DTypeError: strings, or dtypes that cannot be promoted.
+
+    Example::
+
+        tp.convolve([1, 2, 3], [0, 1])  # [0, 1, 2, 3]
+
+    Source: NumPy's convolve.
+
+    """
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    signal, taps = _read_sequence(a, "a"), _read_sequence(v, "v")
+    dtype = dt.promote((signal.dtype, taps.dtype))
+    signal, taps = astype(signal, dtype), astype(taps, dtype)
+    if taps.size > signal.size:
+        signal, taps = taps, signal
+    m = taps.size
+    padding = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}[mode]
+    backwards = flip(taps)
+    if dtype in dt.FLOATING:
+        return _correlate(reshape(signal, (-1, 1)), reshape(backwards, (m, 1, 1)), padding)[0]
+    if dtype in dt.COMPLEX:
+        return _correlate_complex(signal, backwards, padding)
+    if dtype is dt.bool_:
+        counts = _correlate_integers(
+            astype(signal, dt.int32), astype(backwards, dt.int32), padding
+        )
+        return astype(counts, dt.bool_)
+    return _correlate_integers(signal, backwards, padding)
+
+
+def _read_sequence(value: Any, name: str) -> Tensor:
+    tensor: Tensor = atleast_1d(numbers(value, f"convolve: {name}"))
+    if tensor.ndim != 1 or not tensor.size:
+        raise ShapeError(
+            f"convolve: {name} must have rank 1 and at least one element, got {tensor.type}"
+        )
+    return tensor
+
+
+def _correlate(signal: Tensor, filter: Tensor, padding: tuple[int, int]) -> list[Tensor]:
+    """Return the sequences that a filter [taps, in, out] gives for a signal [n, in]."""
+    found = conv1d(reshape(signal, (1, *signal.shape)), filter, 1, [(0, 0), padding, (0, 0)])
+    _, length, channels = found.shape
+    sequences = [slice_(found, (0, 0, channel), (1, length, 1)) for channel in range(channels)]
+    return [reshape(sequence, (length,)) for sequence in sequences]
+
+
+def _correlate_complex(signal: Tensor, taps: Tensor, padding: tuple[int, int]) -> Tensor:
+    """Correlate the real and the imaginary part, as two channels, at once."""
+    parts = stack([real(signal), imag(signal)], axis=1)
+    to_real = stack([real(taps), -imag(taps)], axis=1)
+    to_imaginary = stack([imag(taps), real(taps)], axis=1)
+    return complex_(*_correlate(parts, stack([to_real, to_imaginary], axis=2), padding))
+
+
+def _correlate_integers(signal: Tensor, taps: Tensor, padding: tuple[int, int]) -> Tensor:
+    """Multiply pieces of the signal by the taps; sums of integers are exact."""
+    padded = pad(signal, [padding])
+    length = padded.size - taps.size + 1
+    total = None
+    for first in range(0, taps.size, _TAPS):
+        count = min(_TAPS, taps.size - first)
+        places = np.arange(length, dtype=np.int32)[:, None] + np.arange(
+            first, first + count, dtype=np.int32
+        )
+        part = matmul(gather(padded, places), slice_(taps, (first,), (count,)))
+        total = part if total is None else total + part
+    assert total is not None  # there is at least one tap
+    return total
