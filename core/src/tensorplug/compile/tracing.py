@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
+from tensorplug.compile.floats import Floats, TracedFloat, fixed
+from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.device import Device
 from tensorplug.dispatch.tensor import Tensor
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.autodiff.recording import Recording
+    from tensorplug.compile.floats import FloatInput
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
@@ -182,6 +185,7 @@ class Trace:
 
     engine: Engine
     real: Device
+    floats: Floats = field(default_factory=lambda: Floats(()))
     calls: list[Call] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     finished: bool = False
@@ -192,6 +196,7 @@ class Trace:
         self.device = TracedDevice(self)
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
+        self._numbers: dict[FloatInput, Value] = {}
         self._expected: list[Read] | None = None
 
     def context(self, recording: Recording | None = None) -> Context:
@@ -255,6 +260,48 @@ class Trace:
             )
         tensor._live()
         self.assigned[id(variable)] = (variable, Tensor._of(tensor._buffer, tensor._placement))
+
+    # Numbers ------------------------------------------------------------------------------
+
+    def number(
+        self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
+    ) -> Tensor | None:
+        """Return a traced float as a tensor of rank 0; None for any other value.
+
+        ``dtype``: of the tensor; by default it follows ``peer``, the dtype of the other inputs.
+        """
+        if type(value) is not TracedFloat or value.floats is not self.floats:
+            return None
+        wanted = dtype or dt.of_scalar(0.0, peer)
+        if wanted not in dt.INEXACT or self.real.home(wanted) is None:
+            return None
+        input_ = self.floats.input(value, wanted)
+        if input_ is None:
+            return None
+        found = self._numbers.get(input_)
+        if found is None:
+            found = self._numbers[input_] = self.enter(input_.type)[0]
+        return self._tensor(found)
+
+    @property
+    def numbers(self) -> list[Value]:
+        """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
+        return [self._numbers[input_] for input_ in self.floats.inputs]
+
+    def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the attributes of a call with numbers for traced floats."""
+        return {name: fixed(value) for name, value in attributes.items()}
+
+    def describe(self, tensor: Tensor) -> str | None:
+        """Return what a tensor of this trace is, in one line; None if it has data."""
+        if not isinstance(tensor._buffer, Value):
+            return None
+        if self.finished:
+            return f"<traced Tensor {tensor.type}, unreadable: its trace has ended>"
+        return (
+            f"<traced Tensor {tensor.type} on {self.real.name}, which gets its values when the "
+            "compiled function runs: return it, or call the function without compile, to see them>"
+        )
 
     # Calls --------------------------------------------------------------------------------
 

@@ -1,0 +1,281 @@
+"""Python floats as inputs of a program.
+
+A traced function gets a ``TracedFloat`` for each float among its arguments. Arithmetic with it is
+recorded and computed again in double precision at each call. An op that takes it gets a tensor of
+rank 0, whose dtype follows the other inputs as that of any Python float does. Whatever needs the
+number itself (a comparison, ``math.sqrt``, an attribute of an op) *reads* the floats on which it
+depends: their values then belong to the signature of the program.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch import host_values
+from tensorplug.errors import CompileError
+from tensorplug.observers import callsite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["FloatInput", "Floats", "TracedFloat", "fixed"]
+
+_NUMBERS: Final = (bool, int, float)  # not NumPy scalars, whose arithmetic gives NumPy scalars
+
+
+class FloatInput:
+    """An input of a program: the float ``number`` as a tensor of rank 0 of a dtype."""
+
+    __slots__ = ("dtype", "number")
+
+    def __init__(self, number: TracedFloat, dtype: DType) -> None:
+        self.number = number
+        self.dtype = dtype
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the tensor."""
+        return TensorType(self.dtype, ())
+
+
+class Floats:
+    """The floats among the arguments of one traced function, and the arithmetic with them.
+
+    ``given``: their values in the call that is traced; ``read``: the positions of those that the
+    function read, with the line that did it; ``inputs``: the inputs of the program.
+    """
+
+    def __init__(self, given: Sequence[float], static: Collection[int] = ()) -> None:
+        self.given = given
+        self.read: dict[int, str] = {}
+        self.inputs: list[FloatInput] = []
+        self.finished = False
+        self._known: dict[Any, TracedFloat] = {}
+        self._inputs: dict[tuple[int, DType], FloatInput] = {}
+        # What `evaluate` computes, after the given floats: a function and its operands, each a
+        # number, or the position of one that is computed before.
+        self._operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
+        self.arguments = [
+            value if at in static else TracedFloat(self, at, value, frozenset([at]))
+            for at, value in enumerate(given)
+        ]
+
+    def input(self, number: TracedFloat, dtype: DType) -> FloatInput | None:
+        """Return ``number`` as an input of the program; None if its value is fixed anyway."""
+        if number._roots <= self.read.keys():
+            return None
+        key = (number._at, dtype)
+        found = self._inputs.get(key)
+        if found is None:
+            found = self._inputs[key] = FloatInput(number, dtype)
+            self.inputs.append(found)
+        return found
+
+    def combine(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """Return ``function(*operands)``; at least one operand is a traced float.
+
+        A result that is no float, such as the root of a negative number, is read.
+        """
+        result = function(*(_value(operand) for operand in operands))
+        traced = [operand for operand in operands if type(operand) is TracedFloat]
+        if result.__class__ is not float or any(each.floats is not self for each in traced):
+            for each in traced:
+                each._read()
+            return result
+        steps = tuple(
+            (True, operand._at) if type(operand) is TracedFloat else (False, operand)
+            for operand in operands
+        )
+        key = (function, steps, *(operand.__class__ for operand in operands))
+        known = self._known.get(key)
+        # -0.0 equals 0.0: only numbers other than 0 are told apart by their key.
+        if known is None or not all(is_traced or operand for is_traced, operand in steps):
+            at = len(self.given) + len(self._operations)
+            roots = frozenset[int]().union(*(each._roots for each in traced))
+            self._operations.append((function, steps))
+            known = self._known[key] = TracedFloat(self, at, result, roots)
+        return known
+
+    def evaluate(self, given: Sequence[float]) -> list[float]:
+        """Return the values of all floats of the trace for the arguments of another call.
+
+        Raises:
+            CompileError: a result is no float, though it was one in tracing.
+            Also what the arithmetic raises, such as ``ZeroDivisionError``.
+
+        """
+        values = list(given)
+        for function, operands in self._operations:
+            result = function(*(values[item] if traced else item for traced, item in operands))
+            if result.__class__ is not float:
+                raise CompileError(
+                    f"compile: {function.__name__} of a float argument was a float in tracing, but "
+                    f"now is {result!r}; pass static_floats=True, or a tensor"
+                )
+            values.append(result)
+        return values
+
+    def arrays(self, values: Sequence[float]) -> list[np.ndarray[Any, Any]]:
+        """Return the inputs of the program, from the result of ``evaluate``."""
+        return [host_values.scalar(values[each.number._at], each.dtype) for each in self.inputs]
+
+
+def _value(operand: Any) -> Any:
+    return operand._value if type(operand) is TracedFloat else operand
+
+
+def _binary(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the methods for ``self . other`` and ``other . self``."""
+
+    def forward(self: TracedFloat, other: Any) -> Any:
+        if other.__class__ in _NUMBERS:
+            return self.floats.combine(function, self, other)
+        return NotImplemented if hasattr(other, "_placement") else function(self._read(), other)
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        if other.__class__ in _NUMBERS:
+            return self.floats.combine(function, other, self)
+        return NotImplemented if hasattr(other, "_placement") else function(other, self._read())
+
+    return forward, reflected
+
+
+def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that applies ``function`` to the number itself."""
+
+    def method(self: TracedFloat, *others: Any) -> Any:
+        if others and hasattr(others[0], "_placement"):  # a tensor, which compares itself
+            return NotImplemented
+        return function(self._read(), *(_read(other) for other in others))
+
+    return method
+
+
+def _read(value: Any) -> Any:
+    return value._read() if type(value) is TracedFloat else value
+
+
+class TracedFloat:
+    """A float that depends on the arguments of a traced function; an instance of ``float``.
+
+    It is not a subclass, whose value C functions such as ``math.sqrt`` would use unnoticed.
+    """
+
+    __slots__ = ("_at", "_roots", "_value", "floats")
+    __array_ufunc__ = None  # arrays leave arithmetic to this class
+
+    def __init__(self, floats: Floats, at: int, value: float, roots: frozenset[int]) -> None:
+        self.floats = floats
+        self._at = at
+        self._value = value
+        self._roots = roots
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # what isinstance asks
+        return float
+
+    def _read(self) -> float:
+        """Return the value; from now on it belongs to the signature."""
+        floats = self.floats
+        if floats.finished:
+            raise CompileError(
+                "compile: a float that depends on the arguments of a compiled function is used "
+                "after tracing; return it from the function instead"
+            )
+        new = self._roots - floats.read.keys()
+        if new:
+            site = callsite.find()
+            where = "" if site is None else site.short
+            floats.read.update(dict.fromkeys(new, where))
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<traced float, {self._value!r} in this call>"
+
+    def __format__(self, spec: str) -> str:
+        return format(self._read(), spec) if spec else repr(self)
+
+    @property
+    def real(self) -> TracedFloat:
+        """The number itself."""
+        return self
+
+    @property
+    def imag(self) -> float:
+        """0."""
+        return 0.0
+
+    def conjugate(self) -> TracedFloat:
+        """Return the number itself."""
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001  # NumPy's protocol
+        return np.array(self._read(), dtype=dtype)
+
+    def __copy__(self) -> TracedFloat:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> TracedFloat:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return float, (self._read(),)
+
+    def __neg__(self) -> Any:
+        return self.floats.combine(operator.neg, self)
+
+    def __pos__(self) -> TracedFloat:
+        return self
+
+    def __abs__(self) -> Any:
+        return self.floats.combine(operator.abs, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    __add__, __radd__ = _binary(operator.add)
+    __sub__, __rsub__ = _binary(operator.sub)
+    __mul__, __rmul__ = _binary(operator.mul)
+    __truediv__, __rtruediv__ = _binary(operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(operator.floordiv)
+    __mod__, __rmod__ = _binary(operator.mod)
+    __pow__, __rpow__ = _binary(operator.pow)
+
+    is_integer = _reading(float.is_integer)
+    as_integer_ratio = _reading(float.as_integer_ratio)
+    hex = _reading(float.hex)
+    __float__ = _reading(float)
+    __int__ = _reading(int)
+    __complex__ = _reading(complex)
+    __bool__ = _reading(bool)
+    __trunc__ = _reading(int)
+    __round__ = _reading(round)
+    __hash__ = _reading(hash)  # type: ignore[assignment]  # takes only self
+    __lt__ = _reading(operator.lt)
+    __le__ = _reading(operator.le)
+    __gt__ = _reading(operator.gt)
+    __ge__ = _reading(operator.ge)
+    __eq__ = _reading(operator.eq)  # type: ignore[assignment]
+    __ne__ = _reading(operator.ne)  # type: ignore[assignment]
+
+
+def fixed(value: Any) -> Any:
+    """Return an attribute of an op with numbers for traced floats, which are read."""
+    if type(value) is TracedFloat:
+        return value._read()
+    if type(value) in (list, tuple) and any(type(each) in _NESTED for each in value):
+        return type(value)(fixed(each) for each in value)
+    return value
+
+
+_NESTED: Final = (TracedFloat, list, tuple)
