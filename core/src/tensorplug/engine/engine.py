@@ -172,6 +172,8 @@ class Engine:
 
         """
         device = self.devices.of(context)
+        if attributes and device.trace is not None:
+            attributes = device.trace.fixed(attributes)
         tensors = operands.prepare_inputs(device, spec, inputs)
         observers = (*context.observers, *self.observers) if device.trace is None else ()
         if observers:
