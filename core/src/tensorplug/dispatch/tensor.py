@@ -157,6 +157,10 @@ class Tensor:
     def __repr__(self) -> str:
         if self.is_disposed:
             return f"<Tensor {self.type}, disposed>"
+        trace = self._placement.device.trace
+        shown: str | None = None if trace is None else trace.describe(self)
+        if shown is not None:
+            return shown
         try:
             body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
         except Exception as error:  # noqa: BLE001  # a debugger must be able to show it
@@ -165,7 +169,10 @@ class Tensor:
 
     def __format__(self, spec: str) -> str:
         """Format a tensor with one element as a number; without ``spec``, others as ``str``."""
-        return format(self.item(), spec) if spec or not self.shape else str(self)
+        device = self._placement.device
+        if not spec and (self.shape or (device is not None and device.trace is not None)):
+            return str(self)
+        return format(self.item(), spec)
 
     def __bool__(self) -> bool:
         return bool(self._scalar("bool"))
