@@ -39,6 +39,7 @@ __all__ = [
     "PluginLoadError",
     "PluginVersionError",
     "PluginWarning",
+    "RecompileWarning",
     "RegistrationError",
     "SettingsError",
     "SettingsWarning",
@@ -208,6 +209,10 @@ class BackendWarning(UserWarning):
 
 class FallbackWarning(UserWarning):
     """A kernel ran on another backend because the active one cannot run it."""
+
+
+class RecompileWarning(UserWarning):
+    """A compiled function was traced for many signatures, because an argument keeps changing."""
 
 
 class UncheckedWarning(UserWarning):
