@@ -39,11 +39,11 @@ class NamespaceInfo:
             "indexing": dt.default_int,
         }
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Return the names of all devices, of all installed backends."""
-        names = list(devices())
+        names = devices()
         active = self.default_device()
-        return names if active in names else [active, *names]
+        return (*names,) if active in names else (active, *names)
 
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None

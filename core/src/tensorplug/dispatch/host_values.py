@@ -139,6 +139,8 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
 
 
 def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if not array.size and dtype.kind == "string":  # NumPy takes an empty list for floats
+        return np.empty(array.shape, dtype.numpy)
     if dtype.kind != "string" or array.dtype.kind not in "UT":
         raise DTypeError(f"the values are {array.dtype}, but the dtype is {dtype}")
     return array.astype(dtype.numpy)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import as_tensor, run_near
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor, run_near, run_on
 from tensorplug.dispatch.context import current_context, engine_of
-from tensorplug.errors import CopyNeededError
-from tensorplug.ops.movement import identity
+from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
+from tensorplug.ops.movement import identity, stack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["asarray"]
+
+_WHAT: Final = "asarray: obj"
 
 
 def asarray(
@@ -26,9 +31,10 @@ def asarray(
 
     Args:
         obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
-            NumPy can read as an array.
+            NumPy can read as an array. Tensors in a list are stacked, with their gradients.
         dtype: of the result. By default an array keeps its dtype, Python floats become float32,
-            ints int32 (int64 if they do not fit), bools bool.
+            ints int32 (int64 if they do not fit), bools bool. Tensors and arrays in a list are
+            promoted, and Python numbers beside them follow.
         device: of the result, such as ``"cpu"`` or ``x.device``. By default a tensor stays on
             its device; other data goes to the active device.
         copy: True gives a tensor a new handle (tensors are values, so they share the data).
@@ -36,9 +42,12 @@ def asarray(
             False shares the memory of an array, or of another object with Python's buffer
             protocol, as ``from_dlpack`` does. Later writes to it are seen then.
 
+    Example:
+        ``asarray([[x[0], 0.0], [1.0, x[1]]])`` has the shape (2, 2) and the dtype of ``x``.
+
     Raises:
         ShapeError: ragged lists.
-        DTypeError: object arrays, or a dtype the device does not have.
+        DTypeError: object arrays, or a dtype the device does not have; no common dtype.
         ArgumentError: a number does not fit ``dtype``.
         CopyNeededError: ``copy=False``, but ``obj`` is a list or a number, or has another dtype
             or device, or the device does not share the host's memory.
@@ -49,7 +58,12 @@ def asarray(
         return _borrow(obj, wanted, device)
     if _stays(obj, wanted, device):
         return run_near(obj, None, lambda: identity(obj)) if copy else obj
-    tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what="asarray: obj"))
+    try:
+        tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what=_WHAT))
+    except ArgumentError:  # asked only now, because it takes a walk through the list
+        if not _holds_tensors(obj):
+            raise
+        tensor = run_on(device, lambda: _join(obj, wanted or _common_dtype(obj)))
     if copy is False:
         asked = f"{tensor.dtype} on {tensor.device!r}"
         raise CopyNeededError(
@@ -64,6 +78,57 @@ def _stays(obj: Any, dtype: DType | None, device: str | None) -> bool:
     if not hasattr(obj, "_placement") or hasattr(obj.__class__, "_reading") or obj.is_disposed:
         return False  # not a tensor, or a variable, which must be read
     return dtype in (None, obj.dtype) and device in (None, obj.device)
+
+
+def _holds_tensors(obj: Any) -> bool:
+    """Return whether nested lists hold a tensor."""
+    return isinstance(obj, list | tuple) and any(
+        hasattr(member, "_placement") or _holds_tensors(member) for member in obj
+    )
+
+
+def _common_dtype(obj: Sequence[Any]) -> DType:
+    """Return the dtype to which the elements of nested lists promote; numbers are weak.
+
+    Raises:
+        DTypeError: there is none, or an element is neither a number nor an array.
+
+    """
+    numbers: list[Any] = []
+    own: list[DType] = []
+    pending: list[Any] = [*obj]
+    while pending:
+        member = pending.pop()
+        if isinstance(member, list | tuple):
+            pending.extend(member)
+        elif host_values.is_scalar(member):
+            numbers.append(member)
+        else:
+            placed = hasattr(member, "_placement")
+            own.append(member.dtype if placed else as_tensor(member, what=_WHAT).dtype)
+    try:
+        peer = dt.promote(own)
+        return dt.promote([peer, *(dt.of_scalar(number, peer) for number in numbers)])
+    except DTypeError as error:
+        raise DTypeError(f"{_WHAT}: {error}") from None
+
+
+def _join(members: Sequence[Any], dtype: DType) -> Tensor:
+    """Return nested lists of tensors, arrays and numbers as one tensor, connected to the tape.
+
+    Raises:
+        ShapeError: the lists are ragged.
+
+    """
+    parts = [
+        _join(member, dtype) if _holds_tensors(member) else as_tensor(member, dtype, what=_WHAT)
+        for member in members
+    ]
+    shapes = sorted({part.shape for part in parts})
+    if len(shapes) > 1:
+        found = " and ".join(str(list(shape)) for shape in shapes)
+        raise ShapeError(f"{_WHAT}: nested lists must be rectangular, but have members of {found}")
+    return stack(parts)
 
 
 def _borrow(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
@@ -91,9 +156,7 @@ def _borrow(obj: Any, dtype: DType | None, device: str | None) -> Tensor:
         why = f"its elements ({array.dtype.str!r}) are not in this machine's layout"
         raise CopyNeededError(_explain_refusal(why))
     context = current_context()
-    return engine_of(context).convert(
-        context, array, None, "asarray: obj", device=device, copy=False
-    )
+    return engine_of(context).convert(context, array, None, _WHAT, device=device, copy=False)
 
 
 def _explain_refusal(why: str) -> str:

@@ -188,9 +188,13 @@ def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape`` filled with 0, float32 by default."""
+    """Return a tensor of ``shape`` filled with 0, float32 by default; of strings, with ``""``."""
     wanted = dt.default_float if dtype is None else dt.of(dtype, "zeros")
-    return full(shape, 0, dtype=wanted, device=device)
+    return full(shape, _zero(wanted), dtype=wanted, device=device)
+
+
+def _zero(dtype: DType) -> int | str:
+    return "" if dtype is dt.string else 0
 
 
 def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -200,12 +204,12 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape``, filled with 0, float32 by default.
+    """Return a tensor of ``shape``, filled with 0 as by ``zeros``, float32 by default.
 
     Tensors are immutable values, so uninitialized ones would have no use.
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "empty")
-    return full(shape, 0, dtype=wanted, device=device)
+    return full(shape, _zero(wanted), dtype=wanted, device=device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -233,12 +237,13 @@ def full_like(
 
 
 def _fill_like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
-    if dtype is None and device is None:
+    if dtype is None and device is None and getattr(x, "dtype", None) is not dt.string:
         spec = ONES_LIKE if value else ZEROS_LIKE
         return run_near(x, None, lambda: dispatch_unary(spec, x))
     shape, own = _look_up_type(x, caller)
     wanted = own if dtype is None else dt.of(dtype, caller)
-    return run_near(x, device, lambda: full(shape, value, dtype=wanted))
+    filling = value or _zero(wanted)
+    return run_near(x, device, lambda: full(shape, filling, dtype=wanted))
 
 
 def _look_up_type(x: Any, caller: str) -> tuple[Shape, DType]:
