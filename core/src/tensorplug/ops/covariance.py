@@ -67,6 +67,7 @@ def _read_rows(x: Any, caller: str) -> Tensor:
 
 
 def _compute_covariances(x: Tensor, correction: float, caller: str) -> Tensor:
+    correction = dt.as_number(correction)
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
     rows = x if x.ndim > 1 else reshape(x, (1, *x.shape))

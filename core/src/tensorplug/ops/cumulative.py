@@ -204,6 +204,7 @@ def diff(
 def _read_end(value: Any, x: Tensor, axis: int, what: str) -> Tensor | None:
     if value is None:
         return None
+    value = dt.as_number(value)
     tensor = as_tensor(value, x.dtype if isinstance(value, int | float) else None, what=what)
     if tensor.ndim:
         return tensor

@@ -68,6 +68,7 @@ def _reduce(
         if how == "none":
             return losses
         return total(losses) if how == "sum" else mean(losses)
+    weights = dt.as_number(weights)
     factors = _read_numbers(weights, f"{caller}: weights")
     try:
         spread = broadcast_to(factors, losses.shape)

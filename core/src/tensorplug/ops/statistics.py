@@ -73,6 +73,7 @@ def deviation(variance: Tensor) -> Tensor:
 
 def check_correction(correction: Any, caller: str) -> None:
     """Raise an ArgumentError unless ``correction`` is a number."""
+    correction = dt.as_number(correction)
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
 
@@ -88,7 +89,7 @@ def _compute_variance(
     squares = away * away
     if not correction:
         return mean(squares, axis=axes, keepdims=keepdims)
-    count = shapes.size(tuple(x.shape[at] for at in axes)) - correction
+    count = shapes.size(tuple(x.shape[at] for at in axes)) - dt.as_number(correction)
     return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else nan)
 
 

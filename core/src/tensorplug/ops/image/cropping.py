@@ -22,6 +22,7 @@ Pair = tuple[int, int]
 
 
 def _read_real(value: Any, _known: InputTypes) -> float:
+    value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a real number, got {value!r}")
     return float(value)

@@ -143,7 +143,7 @@ def _read_options(value: Any, _known: InputTypes) -> float:
         raise ArgumentError(
             f'must be None or {{"image_options": {{"alpha": ...}}}}, got {value!r}'
         )
-    alpha = options.get("alpha", 1)
+    alpha = dt.as_number(options.get("alpha", 1))
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
         raise ArgumentError(f"alpha must be a number from 0 to 1, got {alpha!r}")
     return float(alpha)

@@ -22,12 +22,14 @@ __all__ = [
 
 
 def _read_part(value: Any, _known: InputTypes) -> float:
+    value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ArgumentError(f"must be a number from 0 to 1, got {value!r}")
     return float(value)
 
 
 def _read_number(value: Any, _known: InputTypes) -> float:
+    value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124  # NaN
         raise ArgumentError(f"must be a number, got {value!r}")
     return float(value)

@@ -112,6 +112,7 @@ def threshold(
         raise ShapeError(f"threshold: image must have rank 3, got {tensor.type}")
     if tensor.dtype not in dt.REAL:
         raise DTypeError(f"threshold: image must hold real numbers, got {tensor.type}")
+    thresh_value = dt.as_number(thresh_value)
     _check_options(method, inverted, thresh_value)
     gray = _compute_luma(tensor) if tensor.shape[2] == 3 else tensor
     if gray.dtype not in dt.FLOATING:

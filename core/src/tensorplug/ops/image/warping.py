@@ -64,6 +64,7 @@ def flip_left_right(image: Any) -> Tensor:
 
 
 def _read_number(value: Any, _known: InputTypes) -> float:
+    value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ArgumentError(f"must be a finite number, got {value!r}")
     return float(value)
@@ -81,19 +82,19 @@ def _read_center(value: Any, known: InputTypes) -> tuple[float, float]:
 def _read_fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     """Return one number per channel."""
     image: TensorType = known["image"]
-    levels = value if isinstance(value, list | tuple) else (value,)
+    levels = tuple(map(dt.as_number, value if isinstance(value, list | tuple) else (value,)))
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, int | float):
             raise ArgumentError(f"must be a number, or one per channel, got {value!r}")
         dt.check_number(level, image.dtype)
     channels = image.shape[-1] if image.rank else 0
     if not isinstance(value, list | tuple):
-        return (value,) * channels
+        return levels * channels
     if len(value) == 3 and channels <= 4:  # red, green and blue; alpha is opaque
-        return (*value, 255)[:channels]
+        return (*levels, 255)[:channels]
     if len(value) != channels:
         raise ArgumentError(f"must have {channels} numbers, one per channel, got {len(value)}")
-    return tuple(value)
+    return levels
 
 
 def _infer_rotate_with_offset(image: TensorType) -> TensorType:
@@ -165,6 +166,7 @@ def rotate_with_offset(
 
 
 def _read_filled(value: Any, known: InputTypes) -> Scalar:
+    value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a number, got {value!r}")
     image: TensorType = known["image"]

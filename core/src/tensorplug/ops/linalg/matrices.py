@@ -164,7 +164,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     values = svdvals(tensor)
     if not values.shape[-1]:
         return reduction.sum(astype(values, dt.default_int), axis=-1)
-    limit = rtol
+    limit = dt.as_number(rtol)
     if limit is None:
         eps = {dt.float16: 2.0**-10, dt.float32: 2.0**-23, dt.float64: 2.0**-52}[values.dtype]
         limit = max(tensor.shape[-2:]) * eps

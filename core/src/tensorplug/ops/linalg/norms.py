@@ -58,6 +58,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
     """
     tensor = _read_floating(x, "vector_norm")
+    ord = dt.as_number(ord)
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
     return _compute_vector_norm(tensor, axis, float(ord), keepdims=keepdims)

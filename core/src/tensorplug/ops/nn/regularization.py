@@ -46,6 +46,7 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     tensor = as_tensor(x, what="dropout: x")
     if tensor.dtype not in dt.INEXACT:
         raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
+    rate = dt.as_number(rate)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {rate!r}")
     shape = _read_noise_shape(tensor.shape, noise_shape)
