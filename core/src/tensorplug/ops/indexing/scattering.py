@@ -128,7 +128,7 @@ def put_along_axis(
     at = shapes.normalize_axis(axis, x.ndim, f"{who} of {x.type}: axis")
     target = (*x.shape[:at], indices.shape[at], *x.shape[at + 1 :])
     places = _broadcast(indices, target, f"{who}: indices are {indices.type}")
-    added = cast_value(values, x, f"{who} into {x.type}")
+    added = cast_value(values, x, f"{who}: x is {x.type}")
     added = _broadcast(added, target, f"{who}: values are {added.type}")
     rows, front = _number_rows(places, at), _move_last(x, at)
     # Row-major [others, length]: a place is the number of its row and the index along the axis.

@@ -1,0 +1,186 @@
+"""Reductions by segment: elements with the same id are reduced together, in any order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.counting import unsorted_segment_sum
+from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise import astype, divide, maximum, where
+from tensorplug.ops.indexing.scattering import tensor_scatter_reduce
+from tensorplug.ops.kinds import inexact
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.order import highest, in_range, lowest
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import Scalar
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
+
+
+def segment_sum(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return ``out[s] = sum of x[i] over all i with segment_ids[i] == s``.
+
+    Args:
+        x: numbers, ``[*ids, *rest]``.
+        segment_ids: integers, with the leading sizes of ``x``, in any order. Elements with ids
+            outside ``[0, num_segments)`` are ignored.
+        num_segments: number of segments; by default one more than the largest id, which is read.
+
+    Returns:
+        ``[num_segments, *rest]``, of the dtype of ``x``; 0 for empty segments.
+
+    Raises:
+        ShapeError: the shape of ``x`` does not begin with that of ``segment_ids``.
+        DTypeError: ``x`` holds no numbers, or the ids are not integers.
+        ArgumentError: ``num_segments`` is negative.
+
+    Example: ``segment_sum([1, 2, 4], [0, 2, 0])`` is ``[5, 0, 2]``. (``unsorted_segment_sum``
+    with an optional number, as in JAX.)
+
+    """
+    values, ids, count = _read(x, segment_ids, num_segments, "segment_sum")
+    return unsorted_segment_sum(values, ids, count)
+
+
+def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return the mean of the elements of each segment.
+
+    Args:
+        x: numbers; integers become float32.
+        segment_ids: as for ``segment_sum``.
+        num_segments: likewise.
+
+    Returns:
+        ``[num_segments, *rest]``; 0 for empty segments, as in ``sparse_segment_mean``.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
+
+    (TensorFlow's unsorted_segment_mean.)
+
+    """
+    values, ids, count = _read(x, segment_ids, num_segments, "segment_mean")
+    values = inexact(values, "segment_mean: x")
+    dtype = values.dtype
+    work = astype(values, dt.float32) if dtype is dt.float16 else values
+    sums = unsorted_segment_sum(work, ids, count)
+    once = ones(ids.shape, dtype=dt.real_part(work.dtype))
+    numbers = maximum(unsorted_segment_sum(once, ids, count), 1)
+    return astype(divide(sums, reshape(numbers, (count, *(1,) * (sums.ndim - 1)))), dtype)
+
+
+def segment_prod(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return the product of the elements of each segment.
+
+    Args:
+        x: numbers.
+        segment_ids: as for ``segment_sum``.
+        num_segments: likewise.
+
+    Returns:
+        ``[num_segments, *rest]``, of the dtype of ``x``; 1 for empty segments. The gradient is
+        right at zeros too.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
+
+    (TensorFlow's unsorted_segment_prod.)
+
+    """
+    found = _read(x, segment_ids, num_segments, "segment_prod")
+    return _fold(*found, "multiply", 1)
+
+
+def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return the largest element of each segment; NaN if there is one.
+
+    Args:
+        x: real numbers.
+        segment_ids: as for ``segment_sum``.
+        num_segments: likewise.
+
+    Returns:
+        ``[num_segments, *rest]``, of the dtype of ``x``. For empty segments, -inf or the smallest
+        integer of the dtype. The gradient is shared equally among elements that are largest, as
+        for ``max``.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: as for ``segment_sum``; or ``x`` is complex.
+
+    (JAX's segment_max. TensorFlow's unsorted_segment_max gives the smallest finite number for
+    empty segments.)
+
+    """
+    values, ids, count = _read(x, segment_ids, num_segments, "segment_max", real=True)
+    return _fold(values, ids, count, "max", lowest(values.dtype))
+
+
+def segment_min(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return the smallest element of each segment; NaN if there is one.
+
+    Args:
+        x: real numbers.
+        segment_ids: as for ``segment_sum``.
+        num_segments: likewise.
+
+    Returns:
+        ``[num_segments, *rest]``, of the dtype of ``x``. For empty segments, inf or the largest
+        integer of the dtype. The gradient is shared equally among elements that are smallest.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: as for ``segment_max``.
+
+    """
+    values, ids, count = _read(x, segment_ids, num_segments, "segment_min", real=True)
+    return _fold(values, ids, count, "min", highest(values.dtype))
+
+
+def _read(
+    x: Any, segment_ids: Any, num_segments: int | None, caller: str, *, real: bool = False
+) -> tuple[Tensor, Tensor, int]:
+    """Return the arguments as tensors, and the number of segments.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: they are not those of a segment reduction.
+
+    """
+    values = as_tensor(x, what=f"{caller}: x")
+    ids = as_tensor(segment_ids, what=f"{caller}: segment_ids")
+    if values.dtype not in (dt.REAL if real else dt.NUMERIC):
+        kind = "real numbers" if real else "numbers"
+        raise DTypeError(f"{caller}: x is {values.type}, but must hold {kind}")
+    if ids.dtype not in dt.INTEGER:
+        raise DTypeError(f"{caller}: segment_ids are {ids.type}, but must be integers")
+    if values.shape[: ids.ndim] != ids.shape:
+        raise ShapeError(
+            f"{caller}: x is {values.type}, but its shape must begin with that of segment_ids, "
+            f"{list(ids.shape)}"
+        )
+    if num_segments is None:
+        return values, ids, max(int(ids.numpy().max()) + 1, 0) if ids.size else 0
+    count = shapes.index(num_segments, f"{caller}: num_segments")
+    if count < 0:
+        raise ArgumentError(f"{caller}: num_segments must be at least 0, got {count}")
+    return values, ids, count
+
+
+def _fold(values: Tensor, ids: Tensor, count: int, reduction: str, empty: Scalar) -> Tensor:
+    """Return the elements combined by segment, ``empty`` for segments without any."""
+    rest = values.shape[ids.ndim :]
+    flat = reshape(ids, (ids.size,))
+    # Elements outside all segments go to one extra segment, which is cut off.
+    places = where(in_range(flat, count), astype(flat, dt.int32), count)
+    result = tensor_scatter_reduce(
+        full((count + 1, *rest), empty, dtype=values.dtype),
+        reshape(places, (ids.size, 1)),
+        reshape(values, (ids.size, *rest)),
+        reduction,
+        include_self=False,
+    )
+    return result[:count]
