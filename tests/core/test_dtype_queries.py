@@ -126,7 +126,7 @@ def test_result_types():
     ("given", "expected"),
     [
         ((tp.int8, 1), "int8"),
-        ((tp.int8, np.float64(1)), "float64"),
+        ((tp.int8, np.float64(1)), "float32"),
         ((1, tp.int8), "int8"),
         ((tp.int8, 1.0), "float32"),
         ((tp.float16, 1), "float16"),

@@ -53,14 +53,14 @@ FUNCTIONS = {
     and getattr(module, name).__module__.startswith("tensorplug.ops.")
 }
 T, N, MASK = "tensor", "number", "mask"
-PATTERNS = [(T, N), (N, T), (T, T, N), (T, N, T), (T, N, N), (MASK, T, N), (MASK, N, T)]
+PATTERNS = ((T, N), (N, T), (T, T, N), (T, N, T), (T, N, N), (MASK, T, N), (MASK, N, T))
 # Functions whose dtype comes from one argument, or that convert each one by itself. A scalar there
 # is beside no tensor; NumPy's keep their dtypes, as in asarray.
 APART = {
-    **dict.fromkeys(("clip", "percentile", "nanpercentile"), [(N, T)]),
+    **dict.fromkeys(("clip", "percentile", "nanpercentile"), ((N, T),)),
     **dict.fromkeys(("meshgrid", "broadcast_arrays", "convolve"), PATTERNS),
     **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d"), PATTERNS),
-    "where": [(T, N, N)],
+    "where": ((T, N, N),),
 }
 
 
@@ -90,7 +90,7 @@ def fill(pattern: tuple[str, ...], tensor: Any, number: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_takes_it_for_the_python_number(name):
-    function, apart = FUNCTIONS[name], APART.get(name.rpartition(".")[2], [])
+    function, apart = FUNCTIONS[name], APART.get(name.rpartition(".")[2], ())
     wrong = []
     for dtype, values in TENSORS.items():
         tensor = tp.asarray(values, dtype=dtype)
@@ -208,12 +208,8 @@ def test_arrays_of_rank_0_and_scalars_alone_keep_their_dtype(dtype):
     scalar = np.dtype(dtype).type(2)
     x = tp.asarray([1.0, 2.0])
     assert (x + np.array(scalar)).dtype == tp.result_type(tp.float32, dtype)
-    for alone in (
-        tp.asarray(scalar),
-        tp.add(scalar, 1),
-        tp.add(scalar, scalar),
-        tp.square(scalar),
-    ):
+    both, with_one = tp.add(scalar, scalar), tp.add(scalar, 1)
+    for alone in (tp.asarray(scalar), tp.square(scalar), both, with_one):
         assert alone.dtype.name == dtype
     assert tp.add(np.float32(1), np.float64(2)).dtype == tp.float64
     assert tp.where(tp.asarray(True), scalar, 0).dtype.name == dtype
