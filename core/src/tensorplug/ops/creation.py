@@ -13,6 +13,7 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.conversion import asarray
+from tensorplug.ops.even_spacing import make_integers, spread
 from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
 
 if TYPE_CHECKING:
@@ -301,8 +302,8 @@ def _choose_range_dtype(*numbers: Any) -> DType:
 
 
 def linspace(
-    start: complex,
-    stop: complex,
+    start: Any,
+    stop: Any,
     /,
     num: int,
     *,
@@ -313,23 +314,37 @@ def linspace(
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
-        start: the first number.
+        start: the first number. Both ends may be tensors or arrays, which broadcast to a shape
+            S; the result has the shape (num, *S), and gradients flow to them.
         stop: the last number; without ``endpoint`` the numbers end one step before it.
         num: their number.
-        dtype: floating or complex; float32 by default, complex64 if an end is complex.
+        dtype: float32 by default, complex64 if an end is complex; that of tensors, promoted.
+            Integers are rounded down, as in NumPy.
         device: of the result; the active one by default.
         endpoint: whether ``stop`` is included.
 
+    Example:
+        ``linspace(0, 10, 4, dtype="int32")`` is [0, 3, 6, 10].
+
     Raises:
-        DTypeError: the dtype is an integer, or real though an end is complex.
-        ArgumentError: ``num`` is negative.
+        DTypeError: the dtype is bool or string, or real though an end is complex.
+        ArgumentError: ``num`` is negative, or an end does not fit an integer dtype.
+        ShapeError: the ends do not broadcast.
 
     (TensorFlow's LinSpace.)
 
     """
-    wanted = dt.of(dtype, "linspace") if dtype is not None else dt.default_float
-    if dtype is None and any(np.iscomplexobj(bound) for bound in (start, stop)):
-        wanted = dt.default_complex
+    wanted = None if dtype is None else dt.of(dtype, "linspace")
+    if any(hasattr(end, "_placement") or isinstance(end, np.ndarray) for end in (start, stop)):
+        return run_on(
+            device, lambda: spread(LIN_SPACE, start, stop, num, wanted, endpoint=endpoint)
+        )
+    if wanted in dt.INTEGER:
+        numbers = make_integers(start, stop, num, wanted, endpoint=endpoint)
+        return asarray(numbers, device=device)
+    if wanted is None:
+        ends_complex = any(np.iscomplexobj(end) for end in (start, stop))
+        wanted = dt.default_complex if ends_complex else dt.default_float
     return run_on(
         device,
         lambda: dispatch(
