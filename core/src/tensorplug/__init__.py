@@ -27,6 +27,7 @@ from tensorplug import (
     random,
     signal,
     sparse,
+    special,
     strings,
 )
 from tensorplug import ops as _ops

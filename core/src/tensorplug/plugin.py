@@ -95,6 +95,7 @@ from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
 from tensorplug.ops.random.random import halves as key_halves
+from tensorplug.ops.special import bessel_formulas, gamma_formulas, normal_formulas
 from tensorplug.tensors import tree
 
 __all__ = [
@@ -146,6 +147,7 @@ __all__ = [
     "Windows",
     "as_tensor",
     "attributes",
+    "bessel_formulas",
     "bilinear_taps",
     "box_muller",
     "cells_first_permutation",
@@ -161,12 +163,14 @@ __all__ = [
     "dtypes",
     "error_function",
     "fill_modes",
+    "gamma_formulas",
     "hookimpl",
     "host_functions",
     "inference",
     "key_halves",
     "match_ranks",
     "nearest_pixels",
+    "normal_formulas",
     "philox",
     "pixel_levels",
     "plan_depth_rearrangement",

@@ -1,0 +1,63 @@
+"""Special functions: the formulas of ``tensorplug.special``, in float64."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.plugin import (
+    KernelSpec,
+    KernelTable,
+    TensorType,
+    bessel_formulas,
+    gamma_formulas,
+    normal_formulas,
+    specs,
+)
+from tensorplug_cpu.outputs import elementwise_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_cpu.arrays import Array, Call
+
+kernels = KernelTable()
+
+_FORMULAS: dict[KernelSpec, Callable[..., Any]] = {
+    specs.LGAMMA: gamma_formulas.lgamma,
+    specs.DIGAMMA: gamma_formulas.digamma,
+    specs.ERFC: normal_formulas.erfc,
+    specs.ERFCX: normal_formulas.erfcx,
+    specs.ERFINV: normal_formulas.erfinv,
+    specs.NDTRI: normal_formulas.ndtri,
+    specs.BESSEL_I0E: bessel_formulas.i0e,
+    specs.BESSEL_I1E: bessel_formulas.i1e,
+    specs.BESSEL_J0: bessel_formulas.j0,
+    specs.BESSEL_J1: bessel_formulas.j1,
+}
+
+
+def _evaluate(formula: Callable[..., Any], result: Array, x: Array) -> None:
+    result[...] = formula(np, x.astype(np.float64, copy=False))
+
+
+def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
+    @kernels.prepare(spec)
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return elementwise_kernel(partial(_evaluate, formula), out, in_blocks=True)
+
+
+for _spec, _formula in _FORMULAS.items():
+    _register(_spec, _formula)
+
+
+@kernels.prepare(specs.POLYGAMMA)
+def polygamma(x: TensorType, *, n: int, out: TensorType) -> Call:
+    """Derivative number n of digamma."""
+
+    def formula(xp: Any, x: Array) -> Any:
+        return gamma_formulas.polygamma(xp, x, n)
+
+    return elementwise_kernel(partial(_evaluate, formula), out, in_blocks=True)

@@ -1,0 +1,56 @@
+"""Special functions from primitives: the formulas of ``ops.special``, on tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions.widening import widened
+from tensorplug.ops import elementwise
+from tensorplug.ops.special import (
+    bessel_formulas,
+    bessel_functions,
+    error_functions,
+    gamma_formulas,
+    gamma_functions,
+    normal_formulas,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+_FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
+    gamma_functions.LGAMMA: gamma_formulas.lgamma,
+    gamma_functions.DIGAMMA: gamma_formulas.digamma,
+    error_functions.ERFC: normal_formulas.erfc,
+    error_functions.ERFCX: normal_formulas.erfcx,
+    error_functions.ERFINV: normal_formulas.erfinv,
+    error_functions.NDTRI: normal_formulas.ndtri,
+    bessel_functions.BESSEL_I0E: bessel_formulas.i0e,
+    bessel_functions.BESSEL_I1E: bessel_formulas.i1e,
+    bessel_functions.BESSEL_J0: bessel_formulas.j0,
+    bessel_functions.BESSEL_J1: bessel_formulas.j1,
+}
+
+
+def _decompose(spec: KernelSpec, formula: Callable[..., Any]) -> None:
+    @decompositions.of(spec)
+    @widened
+    def decomposed(x: Tensor) -> Tensor:
+        result: Tensor = formula(elementwise, x)
+        return result
+
+
+for _spec, _formula in _FORMULAS.items():
+    _decompose(_spec, _formula)
+
+
+@decompositions.of(gamma_functions.POLYGAMMA)
+def polygamma(x: Tensor, *, n: int) -> Tensor:
+    result: Tensor = widened(lambda x: gamma_formulas.polygamma(elementwise, x, n))(x)
+    return result

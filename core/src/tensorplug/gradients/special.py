@@ -1,0 +1,99 @@
+"""Gradients of special functions."""
+
+from __future__ import annotations
+
+from math import factorial, pi, sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import GradientTable
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import exp, square, where
+from tensorplug.ops.rounding import sign
+from tensorplug.ops.special import bessel_functions as bessel
+from tensorplug.ops.special import error_functions as error
+from tensorplug.ops.special import gamma_functions as gamma
+from tensorplug.ops.special.evaluation import polynomial
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+gradients = GradientTable()
+
+_TWO_OVER_ROOT_PI: Final = 2.0 / sqrt(pi)
+_SERIES: Final = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(8))
+
+
+@gradients.wrt(gamma.LGAMMA, "x")
+def lgamma(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * gamma.digamma(x)
+
+
+@gradients.wrt(gamma.DIGAMMA, "x")
+def digamma(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * gamma.polygamma(1, x)
+
+
+@gradients.wrt(gamma.POLYGAMMA, "x")
+def polygamma(dy: Tensor, x: Tensor, *, n: int) -> Tensor:
+    return dy * gamma.polygamma(n + 1, x)
+
+
+@gradients.wrt(error.ERFC, "x")
+def erfc(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * (-_TWO_OVER_ROOT_PI * exp(-square(x)))
+
+
+@gradients.wrt(error.ERFCX, "x")
+def erfcx(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    # 2 x erfcx(x) - 2 / sqrt(pi) cancels for large x: from there on, by the asymptotic series of
+    # erfcx (DLMF 7.12.1), whose first term is that constant.
+    reach = 10.0 if x.dtype is dt.float64 else 4.5
+    far = x > reach
+    w = 0.5 / square(where(far, x, reach))
+    series: Any = 1.0
+    for k in range(31, 1, -2):  # 1 - 3 w + 15 w**2 - 105 w**3 ...
+        series = 1.0 - k * w * series
+    near = 2.0 * where(far, 0.0, x) * out - _TWO_OVER_ROOT_PI
+    return dy * where(far, -_TWO_OVER_ROOT_PI * w * series, near)
+
+
+@gradients.wrt(error.ERFINV, "x")
+def erfinv(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * (0.5 * sqrt(pi) * exp(square(out)))
+
+
+@gradients.wrt(error.NDTRI, "x")
+def ndtri(dy: Tensor, out: Tensor) -> Tensor:
+    return dy * (sqrt(2.0 * pi) * exp(0.5 * square(out)))
+
+
+@gradients.wrt(bessel.BESSEL_I0E, "x")
+def bessel_i0e(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * (bessel.i1e(x) - sign(x) * out)
+
+
+@gradients.wrt(bessel.BESSEL_I1E, "x")
+def bessel_i1e(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * (bessel.i0e(x) - sign(x) * out - _over(out, x, exp(-abs_(x)), 1.0))
+
+
+@gradients.wrt(bessel.BESSEL_J0, "x")
+def bessel_j0(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * -bessel.j1(x)
+
+
+@gradients.wrt(bessel.BESSEL_J1, "x")
+def bessel_j1(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * (bessel.j0(x) - _over(out, x, 1.0, -1.0))
+
+
+def _over(out: Tensor, x: Tensor, factor: Tensor | float, square_sign: float) -> Tensor:
+    """Return ``out / x`` for ``out = factor * x * (1 / 2 -+ x**2 / 16 ...)`` (DLMF 10.2.2).
+
+    Near 0 it is that series: the derivative of the quotient is 0 / 0 there.
+    """
+    near = abs_(x) < 0.5
+    quarter = square(where(near, x, 0.0)) * (0.25 * square_sign)
+    series = polynomial(_SERIES, quarter) * factor
+    return where(near, series, out / where(near, 1.0, x))

@@ -1,0 +1,1 @@
+"""Special functions: gamma, error and Bessel functions, and functions of probabilities."""

@@ -1,0 +1,112 @@
+"""Bessel functions of orders 0 and 1. They live in ``tensorplug.special``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import dispatch_unary
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import exp
+from tensorplug.ops.special.arguments import compute
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["i0", "i0e", "i1", "i1e", "j0", "j1"]
+
+BESSEL_I0E = KernelSpec(
+    "BesselI0e", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
+BESSEL_I1E = KernelSpec(
+    "BesselI1e", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
+BESSEL_J0 = KernelSpec(
+    "BesselJ0", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
+BESSEL_J1 = KernelSpec(
+    "BesselJ1", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
+
+
+def i0e(x: Any, /) -> Tensor:
+    """Return ``exp(-|x|) * i0(x)`` elementwise; integers become the default float first.
+
+    Its gradient at 0, where it has a kink, is 0.
+
+    Examples:
+        ``i0e([0.0, 1.0])`` is ``[1.0, 0.4657596]``.
+
+    """
+    return dispatch_unary(BESSEL_I0E, x)
+
+
+def i1e(x: Any, /) -> Tensor:
+    """Return ``exp(-|x|) * i1(x)`` elementwise; integers become the default float first.
+
+    Examples:
+        ``i1e([0.0, 1.0])`` is ``[0.0, 0.2079104]``.
+
+    """
+    return dispatch_unary(BESSEL_I1E, x)
+
+
+def i0(x: Any, /) -> Tensor:
+    """Return the modified Bessel function of the first kind and order 0 elementwise.
+
+    Integers become the default float first.
+
+    Source: DLMF 10.25.2.
+
+    Examples:
+        ``i0([0.0, 1.0])`` is ``[1.0, 1.266066]``.
+
+    """
+    return compute("i0", lambda x: _unscaled(x, i0e(x)), x=x)
+
+
+def i1(x: Any, /) -> Tensor:
+    """Return the modified Bessel function of the first kind and order 1 elementwise.
+
+    Integers become the default float first.
+
+    Examples:
+        ``i1([0.0, 1.0])`` is ``[0.0, 0.5651591]``.
+
+    """
+    return compute("i1", lambda x: _unscaled(x, i1e(x)), x=x)
+
+
+def _unscaled(x: Tensor, scaled: Tensor) -> Tensor:
+    """Return ``exp(|x|) * scaled``, which is finite also where the power alone is not."""
+    root = exp(0.5 * abs_(x))
+    return root * scaled * root
+
+
+def j0(x: Any, /) -> Tensor:
+    """Return the Bessel function of the first kind and order 0 elementwise; 0 at infinity.
+
+    Integers become the default float first. From 5 on its error is relative to ``sqrt(1 / x)``:
+    its zeros but the first two have fewer correct digits.
+
+    Source: DLMF 10.2.2.
+
+    Examples:
+        ``j0([0.0, 1.0])`` is ``[1.0, 0.7651977]``.
+
+    """
+    return dispatch_unary(BESSEL_J0, x)
+
+
+def j1(x: Any, /) -> Tensor:
+    """Return the Bessel function of the first kind and order 1 elementwise; 0 at infinity.
+
+    Integers become the default float first. For its error see ``j0``.
+
+    Examples:
+        ``j1([0.0, 1.0])`` is ``[0.0, 0.4400506]``.
+
+    """
+    return dispatch_unary(BESSEL_J1, x)

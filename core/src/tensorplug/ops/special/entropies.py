@@ -1,0 +1,138 @@
+"""Logarithms of probabilities and odds, and sinc. They live in ``tensorplug.special``.
+
+They are composed of ops. What is not chosen by a ``where`` computes with harmless numbers, so
+that gradients have no NaN.
+"""
+
+from __future__ import annotations
+
+from math import inf, pi
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.dispatch.calls import dispatch_unary
+from tensorplug.ops import elementwise
+from tensorplug.ops.comparison import isnan
+from tensorplug.ops.elementwise import floor, log, where
+from tensorplug.ops.nn.activation import SIGMOID
+from tensorplug.ops.powers import log1p
+from tensorplug.ops.special.arguments import compute
+from tensorplug.ops.special.evaluation import polynomial
+from tensorplug.ops.trigonometry import atanh
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["entr", "expit", "logit", "sinc", "xlog1py", "xlogy"]
+
+
+def expit(x: Any, /) -> Tensor:
+    """Return ``1 / (1 + exp(-x))`` elementwise, the inverse of ``logit``; ``nn.sigmoid``.
+
+    Examples:
+        ``expit([0.0])`` is ``[0.5]``.
+
+    """
+    return dispatch_unary(SIGMOID, x)
+
+
+def logit(p: Any, /) -> Tensor:
+    """Return ``ln(p / (1 - p))`` elementwise, also with its digits around 1/2.
+
+    It is -inf at 0, inf at 1, and NaN outside. Integers become the default float first.
+
+    Examples:
+        ``logit([0.5, 0.75])`` is ``[0.0, 1.098612]``, 0 and ln(3).
+
+    """
+    return compute("logit", _logit, p=p)
+
+
+def _logit(p: Tensor) -> Tensor:
+    middle = elementwise.abs(p - 0.5) < 0.25
+    near = 2.0 * atanh(2.0 * (where(middle, p, 0.5) - 0.5))
+    other = where(middle, 0.5, p)
+    return where(middle, near, log(other) - log1p(-other))
+
+
+def xlogy(x: Any, y: Any, /) -> Tensor:
+    """Return ``x * ln(y)``, and 0 where ``x`` is 0, unless ``y`` is NaN; the arguments broadcast.
+
+    Where ``x`` is 0 and ``ln(y)`` is not finite, both gradients are 0.
+
+    Examples:
+        ``xlogy(0.0, 0.0)`` is ``0.0``.
+
+    """
+    return compute("xlogy", lambda x, y: _x_times(log, x, y, 0.0), x=x, y=y)
+
+
+def xlog1py(x: Any, y: Any, /) -> Tensor:
+    """Return ``x * ln(1 + y)``, and 0 where ``x`` is 0, unless ``y`` is NaN; they broadcast.
+
+    Where ``x`` is 0 and ``ln(1 + y)`` is not finite, both gradients are 0.
+
+    Examples:
+        ``xlog1py(0.0, -1.0)`` is ``0.0``.
+
+    """
+    return compute("xlog1py", lambda x, y: _x_times(log1p, x, y, -1.0), x=x, y=y)
+
+
+def _x_times(function: Any, x: Tensor, y: Tensor, pole: float) -> Tensor:
+    ordinary = ((y > pole) & (y < inf)) | isnan(y)
+    return x * function(where((x == 0.0) & ~ordinary, pole + 1.0, y))
+
+
+def entr(x: Any, /) -> Tensor:
+    """Return ``-x * ln(x)`` elementwise: 0 at 0, -inf below.
+
+    Its gradient at 0 is 0, as that of ``xlogy``, though the slope is infinite there. Integers
+    become the default float first.
+
+    Examples:
+        ``entr([0.0, 1.0, 0.5])`` is ``[0.0, 0.0, 0.3465736]``.
+
+    """
+    return compute("entr", _entr, x=x)
+
+
+def _entr(x: Tensor) -> Tensor:
+    inside = where(x <= 0.0, 1.0, x)
+    return where(x < 0.0, -inf, where(x == 0.0, 0.0, -inside * log(inside)))
+
+
+_SERIES: Final = (  # of sin(u) / u for u**2
+    1.0,
+    -1.0 / 6.0,
+    1.0 / 120.0,
+    -1.0 / 5040.0,
+    1.0 / 362880.0,
+    -1.0 / 39916800.0,
+    1.0 / 6227020800.0,
+    -1.0 / 1307674368000.0,
+    1.0 / 355687428096000.0,
+)
+_NEAR: Final = 0.25
+
+
+def sinc(x: Any, /) -> Tensor:
+    """Return ``sin(pi * x) / (pi * x)`` elementwise, and 1 at 0.
+
+    At other whole numbers it is exactly 0. Integers become the default float first.
+
+    Examples:
+        ``sinc([0.0, 0.5, 3.0])`` is ``[1.0, 0.6366198, 0.0]``.
+
+    """
+    return compute("sinc", _sinc, x=x)
+
+
+def _sinc(x: Tensor) -> Tensor:
+    near = elementwise.abs(x) < _NEAR
+    angle = where(near, x, 0.0) * pi
+    size = where(near, _NEAR, elementwise.abs(x))
+    bounded = where(size < inf, size, 0.5)
+    whole = floor(bounded + 0.5)
+    sign = 1.0 - 2.0 * (whole - 2.0 * floor(whole * 0.5))
+    far = sign * elementwise.sin((bounded - whole) * pi) / (size * pi)
+    return where(near, polynomial(_SERIES, angle * angle), far)

@@ -1,0 +1,119 @@
+"""Error functions, and the normal distribution function. They live in ``tensorplug.special``."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import dispatch_unary
+from tensorplug.ops import elementwise
+from tensorplug.ops.elementwise import log, where
+from tensorplug.ops.powers import log1p
+from tensorplug.ops.special.arguments import compute
+from tensorplug.ops.special.normal_formulas import exp_minus_half_square
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
+
+ERFC = KernelSpec("Erfc", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+ERFCX = KernelSpec("Erfcx", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+ERFINV = KernelSpec(
+    "Erfinv", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+)
+NDTRI = KernelSpec("Ndtri", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+
+_ROOT_HALF: Final = sqrt(0.5)
+
+
+def erfc(x: Any, /) -> Tensor:
+    """Return ``1 - erf(x)`` elementwise, with its digits where it is small.
+
+    Integers become the default float first.
+
+    Source: DLMF 7.2.2.
+
+    Examples:
+        ``erfc([0.0, 5.0])`` is ``[1.0, 1.537460e-12]``.
+
+    """
+    return dispatch_unary(ERFC, x)
+
+
+def erfcx(x: Any, /) -> Tensor:
+    """Return ``exp(x**2) * erfc(x)`` elementwise: it does not vanish where erfc does.
+
+    For large x it approaches ``1 / (x * sqrt(pi))``. Integers become the default float first.
+
+    Examples:
+        ``erfcx([0.0, 100.0])`` is ``[1.0, 0.005641614]``.
+
+    """
+    return dispatch_unary(ERFCX, x)
+
+
+def erfinv(x: Any, /) -> Tensor:
+    """Return y with ``erf(y) = x`` elementwise: infinite at -1 and 1, NaN outside.
+
+    Integers become the default float first.
+
+    Examples:
+        ``erfinv([0.0, 0.5])`` is ``[0.0, 0.4769363]``.
+
+    """
+    return dispatch_unary(ERFINV, x)
+
+
+def ndtri(p: Any, /) -> Tensor:
+    """Return x with ``ndtr(x) = p`` elementwise: the quantiles of the normal distribution.
+
+    It is -inf at 0, inf at 1, and NaN outside. Integers become the default float first.
+
+    Examples:
+        ``ndtri([0.5, 0.975])`` is ``[0.0, 1.959964]``.
+
+    """
+    return dispatch_unary(NDTRI, p)
+
+
+def ndtr(x: Any, /) -> Tensor:
+    """Return the probability that a standard normal variable is below ``x``, elementwise.
+
+    It is ``erfc(-x / sqrt(2)) / 2``, with its digits where it is small. Integers become the
+    default float first.
+
+    Examples:
+        ``ndtr([0.0, -10.0])`` is ``[0.5, 7.619853e-24]``.
+
+    """
+    return compute("ndtr", _ndtr, x=x)
+
+
+def _ndtr(x: Tensor) -> Tensor:
+    size = elementwise.abs(x)
+    below = 0.5 * exp_minus_half_square(elementwise, x) * erfcx(size * _ROOT_HALF)
+    return where(x < 0.0, below, 1.0 - below)
+
+
+def log_ndtr(x: Any, /) -> Tensor:
+    """Return the logarithm of ``ndtr(x)`` elementwise, finite where ``ndtr`` vanishes.
+
+    Integers become the default float first.
+
+    Examples:
+        ``log_ndtr([0.0, -100.0])`` is ``[-0.6931472, -5005.524]``.
+
+    """
+    return compute("log_ndtr", _log_ndtr, x=x)
+
+
+def _log_ndtr(x: Tensor) -> Tensor:
+    tail = x < -1.0
+    low = where(tail, x, -1.0)  # a formula that is not chosen gets what gives no NaN
+    high = where(tail, 0.0, x)
+    far = log(0.5 * erfcx(low * -_ROOT_HALF)) - 0.5 * (low * low)
+    return where(tail, far, log1p(-0.5 * erfc(high * _ROOT_HALF)))
