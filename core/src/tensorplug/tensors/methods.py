@@ -2,7 +2,8 @@
 
 The package attaches its own methods, the plugin layer those of extension packages. A chained
 method has the parameters of its op. As in NumPy and PyTorch, it also accepts an axis by position
-and the numbers of a shape as separate arguments: ``x.sum(0)``, ``x.reshape(2, 3)``.
+and the numbers of a shape as separate arguments: ``x.sum(0)``, ``x.reshape(2, 3)``. NumPy's
+reductions call methods with options of their own, such as ``out=None``, which are accepted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ PARTS: Final = (Operators, Indexing, Assignment, Interchange)
 
 _SPREAD: Final = ("shape", "axes")  # parameters that hold one number per axis
 _OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # of any class
+_NUMPYS: Final = frozenset(("ddof", "dtype", "initial", "out", "where"))
 _MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters that differ between op and method
 
 
@@ -130,8 +132,13 @@ def _accept_axis(function: Callable[..., Any], signature: inspect.Signature) -> 
     count = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters)
     others = ", ".join(parameter.name for parameter in parameters[count + 1 :])
 
+    # What NumPy passes to the method of an argument, and this op does not have.
+    foreign = _NUMPYS.difference(signature.parameters)
+
     @functools.wraps(function)
     def method(*args: Any, **options: Any) -> Any:
+        if options and not foreign.isdisjoint(options):
+            options = _translate(function, foreign, options)
         if len(args) <= count:
             return function(*args, **options)
         if len(args) == count + 1:
@@ -143,6 +150,26 @@ def _accept_axis(function: Callable[..., Any], signature: inspect.Signature) -> 
 
     axis = parameters[count].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return _set_signature(method, signature, [*parameters[:count], axis, *parameters[count + 1 :]])
+
+
+def _translate(
+    function: Callable[..., Any], foreign: frozenset[str], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the op's options for those that ``numpy.sum(x)`` and the like pass to ``x.sum``.
+
+    Raises:
+        TypeError: an option of NumPy is set that the op does not have.
+
+    """
+    kept = {name: value for name, value in options.items() if name not in foreign}
+    for name in foreign.intersection(options):
+        value = options[name]
+        if name == "ddof" and "correction" in _parameters(function):
+            kept["correction"] = value
+        elif value is not None:
+            instead = "; use astype" if name == "dtype" else ""
+            raise TypeError(f"{function.__name__}: {name} of NumPy is not supported{instead}")
+    return kept
 
 
 def _set_signature(
