@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorplug.host_functions import (
     ascending,
+    bits,
     broadcasting,
     complexes,
     coordinates,
@@ -18,6 +19,7 @@ from tensorplug.host_functions import (
 
 __all__ = [
     "ascending",
+    "bits",
     "broadcasting",
     "complexes",
     "coordinates",

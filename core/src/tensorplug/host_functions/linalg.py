@@ -12,6 +12,7 @@ from tensorplug.errors import LinAlgError
 
 Array = np.ndarray[Any, Any]
 F = TypeVar("F", bound=Callable[..., Any])
+_BLOCK = 64  # rows; factorizing a larger triangle costs more than the products between blocks
 
 
 def _raise_our_errors(function: F) -> F:
@@ -62,6 +63,35 @@ def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool) -> Array:
     return _narrow_like(
         np.linalg.solve(_take_adjoint(wide) if adjoint else wide, _widen(rhs)), rhs
     )
+
+
+@_raise_our_errors
+def matrix_triangular_solve(
+    matrix: Array, rhs: Array, *, lower: bool, adjoint: bool, unit_diagonal: bool
+) -> Array:
+    """Substitute backwards, block by block.
+
+    A lower triangle with its rows and columns in reverse order is an upper one.
+    """
+    a, b = _widen(matrix), _widen(rhs)
+    if adjoint:
+        a, lower = _take_adjoint(a), not lower
+    if lower:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    size, columns = b.shape[-2:]
+    if not unit_diagonal and not np.diagonal(a, axis1=-2, axis2=-1).all():
+        raise np.linalg.LinAlgError("singular matrix: an element of the diagonal is 0")
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.array(np.broadcast_to(b, (*batch, size, columns)))
+    for stop in range(size, 0, -_BLOCK):
+        start = max(stop - _BLOCK, 0)
+        rows = x[..., start:stop, :]
+        rows -= a[..., start:stop, stop:] @ x[..., stop:, :]
+        block = np.triu(a[..., start:stop, start:stop])
+        if unit_diagonal:
+            block[..., range(stop - start), range(stop - start)] = 1
+        rows[...] = np.linalg.solve(block, rows)  # LAPACK exchanges no rows of an upper triangle
+    return _narrow_like(x[..., ::-1, :] if lower else x, rhs)
 
 
 @_raise_our_errors

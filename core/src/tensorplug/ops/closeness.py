@@ -106,8 +106,9 @@ def _check_flag(equal_nan: object, caller: str) -> None:
 
 def _read_tolerance(value: Any, what: str) -> Any:
     """Return a Python number, which takes the dtype of the operands, or a tensor."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+    number = dt.as_number(value)
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        return float(number)
     return real(value, what)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
@@ -62,9 +63,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 def _read_step(dx: Any) -> Any:
     """Return a Python number as it is; it takes the dtype of the values."""
-    if isinstance(dx, bool):
+    number = dt.as_number(dx)
+    if isinstance(number, bool):
         raise ArgumentError(f"trapezoid: dx must be a number, got {dx!r}")
-    return dx if isinstance(dx, int | float | complex) else inexact(dx, "trapezoid: dx")
+    return number if isinstance(number, int | float | complex) else inexact(dx, "trapezoid: dx")
 
 
 def _measure_steps(x: Any, values: Tensor, axis: int) -> Tensor:

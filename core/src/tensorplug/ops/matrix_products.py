@@ -11,7 +11,9 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise import multiply
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "dot",
+    "kron",
     "matmul",
     "outer_product",
     "tensordot",
@@ -119,6 +122,42 @@ def outer_product(v1: Any, v2: Any, /) -> Tensor:
             f"outer_product: v1 and v2 must be vectors, got {left.type} and {right.type}"
         )
     return reshape(left, (-1, 1)) * right
+
+
+def kron(a: Any, b: Any, /) -> Tensor:
+    """Return the Kronecker product: ``b`` times each element of ``a``, put together in blocks.
+
+    ``out[i * n + k, j * m + l] = a[i, j] * b[k, l]`` for ``b`` of shape [n, m], and likewise for
+    other ranks.
+
+    Args:
+        a: numbers or booleans.
+        b: likewise; the operand of lower rank gets axes of length 1 in front, and the dtypes
+            are promoted.
+
+    Returns:
+        A tensor whose sizes are the products of the operands' sizes. For booleans it is
+        whether both elements are true.
+
+    Raises:
+        DTypeError: strings, or dtypes that cannot be promoted.
+
+    Example::
+
+        tp.kron([1, 10], [1, 2, 3])  # [1, 2, 3, 10, 20, 30]
+
+    Source: NumPy's kron.
+
+    """
+    left, right = as_tensor(a, what="kron: a"), as_tensor(b, what="kron: b")
+    rank = max(left.ndim, right.ndim)
+    blocks = (1,) * (rank - left.ndim) + left.shape
+    cells = (1,) * (rank - right.ndim) + right.shape
+    spread = [size for block in blocks for size in (block, 1)]
+    repeated = [size for cell in cells for size in (1, cell)]
+    both = left.dtype is dt.bool_ and right.dtype is dt.bool_
+    product = (logical_and if both else multiply)(reshape(left, spread), reshape(right, repeated))
+    return reshape(product, [n * m for n, m in zip(blocks, cells, strict=True)])
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:

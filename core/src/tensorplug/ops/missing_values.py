@@ -15,7 +15,7 @@ from tensorplug.ops.elementwise import astype, maximum, where
 from tensorplug.ops.kinds import floating, numbers, real
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import all, max, mean, min, prod, sum
-from tensorplug.ops.statistics import check_correction, deviation
+from tensorplug.ops.statistics import deviation, read_correction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,7 @@ def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
-    check_correction(correction, caller)
+    correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
     missing = isnan(wide)

@@ -71,25 +71,31 @@ def deviation(variance: Tensor) -> Tensor:
     return where(still, variance * 0, sqrt(where(still, 1, variance)))
 
 
-def check_correction(correction: Any, caller: str) -> None:
-    """Raise an ArgumentError unless ``correction`` is a number."""
-    correction = dt.as_number(correction)
-    if isinstance(correction, bool) or not isinstance(correction, int | float):
+def read_correction(correction: Any, caller: str) -> float:
+    """Return ``correction`` as a Python number.
+
+    Raises:
+        ArgumentError: it is anything else.
+
+    """
+    number = dt.as_number(correction)
+    if isinstance(number, bool) or not isinstance(number, int | float):
         raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
+    return number
 
 
 def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
-    check_correction(correction, caller)
+    correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
     away = wide - mean(wide, axis=axes, keepdims=True)
     squares = away * away
     if not correction:
         return mean(squares, axis=axes, keepdims=keepdims)
-    count = shapes.size(tuple(x.shape[at] for at in axes)) - dt.as_number(correction)
+    count = shapes.size(tuple(x.shape[at] for at in axes)) - correction
     return sum(squares, axis=axes, keepdims=keepdims) / (count if count > 0 else nan)
 
 

@@ -161,13 +161,17 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     """
     tensor = _read_matrices(x, "matrix_rank")
-    values = svdvals(tensor)
+    return count_rank(svdvals(tensor), tensor.shape[-2:], rtol)
+
+
+def count_rank(values: Tensor, shape: shapes.Shape, rtol: Any) -> Tensor:
+    """Return the ranks of matrices of ``shape`` with singular values [..., k], largest first."""
     if not values.shape[-1]:
         return reduction.sum(astype(values, dt.default_int), axis=-1)
     limit = dt.as_number(rtol)
     if limit is None:
         eps = {dt.float16: 2.0**-10, dt.float32: 2.0**-23, dt.float64: 2.0**-52}[values.dtype]
-        limit = max(tensor.shape[-2:]) * eps
+        limit = max(shape) * eps
     elif not isinstance(limit, int | float):
         tolerance = as_tensor(limit, values.dtype, what="matrix_rank: rtol")
         limit = expand_dims(tolerance, axis=-1)

@@ -34,7 +34,7 @@ def _take_root(total: Tensor, power: float) -> Tensor:
     return where(zero, 0.0, sqrt(safe) if power == 2 else safe ** (1 / power))
 
 
-def _square_moduli(x: Tensor) -> Tensor:
+def square_moduli(x: Tensor) -> Tensor:
     """Return ``|x|**2`` without ``|x|``, whose second derivative is wrong at 0."""
     return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
@@ -68,7 +68,7 @@ def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) 
     narrow = dt.real_part(x.dtype)
     wide = astype(x, dt.float32) if narrow is dt.float16 else x  # squares may overflow
     if order == 2:
-        total = reduction.sum(_square_moduli(wide), axis=axis, keepdims=keepdims)
+        total = reduction.sum(square_moduli(wide), axis=axis, keepdims=keepdims)
         return astype(_take_root(total, 2), narrow, copy=False)
     sizes = abs_(wide)
     if math.isinf(order):

@@ -1,0 +1,9 @@
+"""Triangular systems by NumPy's LAPACK."""
+
+from __future__ import annotations
+
+from tensorplug.plugin import KernelTable, host_functions, specs
+
+kernels = KernelTable()
+
+kernels.register(specs.MATRIX_TRIANGULAR_SOLVE)(host_functions.linalg.matrix_triangular_solve)

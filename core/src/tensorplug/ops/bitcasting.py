@@ -1,0 +1,70 @@
+"""The bits of elements, read as another dtype."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import attributes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["bitcast"]
+
+
+def _infer_bitcast(input: TensorType, *, dtype: DType) -> TensorType:
+    if dtype not in dt.NUMERIC:
+        raise DTypeError(f"dtype must be numeric, got {dtype}")
+    old, new = input.dtype.itemsize, dtype.itemsize
+    if new == old:
+        return TensorType(dtype, input.shape)
+    if new < old:
+        return TensorType(dtype, (*input.shape, old // new))
+    if not input.rank or input.shape[-1] != new // old:
+        raise ShapeError(
+            f"the last axis of input must have length {new // old} to become {dtype}, got {input}"
+        )
+    return TensorType(dtype, input.shape[:-1])
+
+
+BITCAST = KernelSpec(
+    "Bitcast",
+    ("input",),
+    _infer_bitcast,
+    attributes={"dtype": attributes.dtype()},
+    accepts=dt.NUMERIC,
+)
+
+
+def bitcast(x: Any, dtype: Any, /) -> Tensor:
+    """Return the bits of the elements of ``x``, read as another dtype; the values change.
+
+    Bytes are in the order of the device, which is little-endian on all devices in use. It stops
+    the gradient.
+
+    Args:
+        x: numbers. For a wider dtype, the elements along the last axis are the parts of one.
+        dtype: a numeric dtype.
+
+    Returns:
+        A tensor of ``dtype``: of the same shape if the dtypes have equal widths; with a new
+        last axis of the parts of each element if ``dtype`` is narrower; without the last axis
+        if it is wider.
+
+    Raises:
+        ShapeError: ``dtype`` is n times as wide, but the last axis does not have length n.
+        DTypeError: booleans or strings.
+
+    Example::
+
+        tp.bitcast([1.0], tp.int32)  # [0x3f800000]
+
+    Source: TensorFlow's Bitcast, whose attribute ``type`` is ``dtype`` here.
+
+    """
+    return dispatch(BITCAST, x, dtype=dtype)
