@@ -152,5 +152,6 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def _dtype_of(value: Any, who: str) -> DType:
-    own = getattr(value, "dtype", None)
-    return dt.of(value if own is None or isinstance(value, dt.DType) else own, who)
+    # Types and dtypes have an attribute `dtype` too, which is not that of an array.
+    own = None if isinstance(value, dt.DType | type) else getattr(value, "dtype", None)
+    return dt.of(value if own is None else own, who)

@@ -22,7 +22,12 @@ Scalar = bool | int | float | complex
 
 
 class DType:
-    """A data type. There is one object per type, so ``is`` and ``==`` agree.
+    """A data type. There is one object per type, so ``is`` compares dtypes.
+
+    ``==`` also compares a dtype with its spellings, which ``of`` lists: ``x.dtype == "float32"``.
+    It is False for another dtype, also for one of NumPy's that no tensor has, and raises
+    ``DTypeError`` for a string or a type that is no dtype. As with NumPy's dtypes, a spelling is
+    not the same key: look up ``table[x.dtype.name]`` in a dictionary with names.
 
     Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
     strings, whose size varies) and ``numpy``, the NumPy dtype on the host.
@@ -40,6 +45,17 @@ class DType:
             np.dtypes.StringDType() if not itemsize else np.dtype(name)
         )
         self.dtype = self.__numpy_dtype__ = self.numpy
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        if not isinstance(other, _SPELLING_TYPES):
+            return False if other.__class__ is DType else NotImplemented
+        return _read(other, f"{self} == ...") is self
+
+    # Not a function: dtypes are parts of the keys of plans. The spellings have hashes of their
+    # own ("f4", "float" and numpy.float32), so no hash could agree with all of them.
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"tensorplug.{self.name}"
@@ -87,38 +103,11 @@ _BY_NAME: Final = {dtype.name: dtype for dtype in ANY}
 _BY_NUMPY: Final = {dtype.numpy: dtype for dtype in FIXED}
 _SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
 _REAL_PART: Final = {complex64: float32, complex128: float64}
-
-
-def of(value: object, what: str = "") -> DType:
-    """Return the dtype that ``value`` denotes.
-
-    Accepts a ``DType``, its name, the Python types ``bool``, ``int``, ``float``, ``complex``
-    and ``str``, and anything ``numpy.dtype`` accepts. ``what`` is the prefix of messages.
-
-    Raises:
-        DTypeError: it is anything else.
-
-    """
-    if isinstance(value, DType):
-        return value
-    if isinstance(value, np.dtype) and value in _BY_NUMPY:  # the most frequent case
-        return _BY_NUMPY[value]
-    if isinstance(value, str) and value in _BY_NAME:
-        return _BY_NAME[value]
-    if isinstance(value, type) and value in _PYTHON:
-        return _PYTHON[value]
-    if value is not None:  # NumPy would take None for float64
-        try:
-            numpy_dtype = np.dtype(value)  # type: ignore[call-overload]  # may raise
-        except (TypeError, ValueError, SyntaxError):  # a SyntaxError for text such as ","
-            pass
-        else:
-            if numpy_dtype.kind in "UT":
-                return string
-            if numpy_dtype.name in _BY_NAME:
-                return _BY_NAME[numpy_dtype.name]
-    who = f"{what}: " if what else ""
-    raise DTypeError(f"{who}unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
+_ABSTRACT: Final = (  # NumPy's types without elements
+    *(np.generic, np.number, np.flexible, np.character),
+    *(np.integer, np.signedinteger, np.unsignedinteger),
+    *(np.inexact, np.floating, np.complexfloating),
+)
 
 
 _PYTHON: Final[dict[type, DType]] = {
@@ -128,6 +117,65 @@ _PYTHON: Final[dict[type, DType]] = {
     complex: default_complex,
     str: string,
 }
+_BY_SPELLING: Final[dict[Any, DType]] = {
+    **_PYTHON,
+    **{python_type.__name__: dtype for python_type, dtype in _PYTHON.items()},
+    **_BY_NAME,
+    **_BY_NUMPY,
+}
+_SPELLING_TYPES: Final = (str, type, np.dtype)
+
+
+def of(value: object, what: str = "") -> DType:
+    """Return the dtype that ``value`` denotes: the one rule wherever a dtype is accepted.
+
+    Args:
+        value: one of these:
+
+            - a ``DType`` or its name;
+            - ``bool``, ``int``, ``float``, ``complex`` or ``str``, or the name of one: the
+              default dtype of that kind, such as float32 for ``float`` and ``"float"``;
+            - a NumPy type, dtype or type string: itself, such as float64 for ``numpy.float64``,
+              ``numpy.dtype(float)``, ``"double"`` and ``"<f8"``. Byte order is ignored.
+        what: the prefix of messages.
+
+    Raises:
+        DTypeError: it is anything else.
+
+    """
+    if isinstance(value, DType):
+        return value
+    found = _read(value, what) if isinstance(value, _SPELLING_TYPES) else None
+    if found is None:
+        raise _unknown(value, what)
+    return found
+
+
+def _read(value: Any, what: str) -> DType | None:
+    """Return the dtype of a spelling; None for a dtype of NumPy that no tensor has.
+
+    Raises:
+        DTypeError: a string or a type that is no dtype.
+
+    """
+    found = _BY_SPELLING.get(value)
+    if found is not None:
+        return found
+    try:
+        numpy_dtype = np.dtype(value)
+    except (TypeError, ValueError, SyntaxError):  # a SyntaxError for text such as ","
+        raise _unknown(value, what) from None
+    if isinstance(value, type):
+        # NumPy takes any class for object, and took abstract types for one of their kind.
+        foreign = numpy_dtype.kind == "O" and value not in (object, np.object_)
+        if foreign or value in _ABSTRACT:
+            raise _unknown(value, what)
+    return string if numpy_dtype.kind in "UT" else _BY_NAME.get(numpy_dtype.name)
+
+
+def _unknown(value: object, what: str) -> DTypeError:
+    who = f"{what}: " if what else ""
+    return DTypeError(f"{who}unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
 
 
 def _promote_integers(a: DType, b: DType) -> DType | None:
