@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from tensorplug.testing import check_grads
 
 REDUCTIONS = ("none", "sum", "mean", "sum_by_nonzero_weights")
@@ -191,3 +191,85 @@ def test_bad_calls(name):
 def test_labels_without_an_axis():
     with pytest.raises(ShapeError, match="must have at least rank 1"):
         tp.losses.softmax_cross_entropy(1.0, 1.0)
+
+
+NUMBERS = ONEHOT.argmax(-1).astype(np.int32)
+SMOOTH = {"plain": 0.0, "smooth": 0.3}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("smoothing", SMOOTH)
+@pytest.mark.parametrize("ignored", [None, -100])
+def test_losses_of_class_numbers(weights, smoothing, ignored):
+    s, given = SMOOTH[smoothing], WEIGHTS[weights]
+    losses = -((ONEHOT * (1 - s) + s / 3) * log_softmax(LOGITS)).sum(-1)
+    labels, factors = NUMBERS, given
+    if ignored is not None:
+        labels = np.where([True, False, True, True], NUMBERS, ignored).astype(np.int32)
+        losses[1] = 0
+        factors = np.array(np.broadcast_to(1.0 if given is None else given, 4))
+        factors[1] = 0
+    function = tp.losses.sparse_softmax_cross_entropy
+    options = {"label_smoothing": s, "ignore_index": ignored}
+    for how in REDUCTIONS:
+        found = function(labels, LOGITS, given, reduction=how, **options)
+        right = expected(losses, factors, how)
+        assert (str(found.dtype), found.shape) == ("float64", right.shape), how
+        np.testing.assert_allclose(found.numpy(), right, rtol=1e-10, atol=1e-14)
+    check_grads(lambda x: function(labels, x, given, reduction="sum", **options), [LOGITS])
+    check_grads(lambda x: function(labels, x, given, **options) ** 2, [LOGITS], order=2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_class_numbers_as_one_hot_labels(dtype):
+    """In three dimensions, of any integer dtype, and compiled."""
+    x = tp.asarray((RNG.normal(size=(2, 5, 300)) * 9).astype(dtype))
+    for integer in ("int8", "uint8", "int64", "uint64"):
+        labels = tp.asarray(RNG.integers(0, 100, (2, 5)).astype(integer))
+        dense = tp.one_hot(tp.astype(labels, tp.int32), 300, dtype=x.dtype)
+
+        def given(x, labels=labels):
+            return tp.losses.sparse_softmax_cross_entropy(labels, x, ignore_index=100)
+
+        right = tp.value_and_grad(lambda x, y=dense: tp.losses.softmax_cross_entropy(y, x))(x)
+        for found in (tp.value_and_grad(given)(x), tp.compile(tp.value_and_grad(given))(x)):
+            for a, b in zip(found, right, strict=True):
+                assert (a.shape, a.dtype) == (b.shape, b.dtype)
+                eps = float(np.finfo(dtype).eps)
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=8 * eps, atol=8 * eps)
+
+
+def test_nothing_flows_from_what_is_ignored():
+    function = tp.losses.sparse_softmax_cross_entropy
+    dx = tp.grad(lambda x: function([1, -1], x, ignore_index=-1))(tp.asarray(LOGITS[:2]))
+    assert dx[1].tolist() == [0, 0, 0]
+    assert np.all(dx[0].numpy() != 0)
+    assert np.isnan(function([-1, -1], LOGITS[:2], ignore_index=-1).item())
+    none = function([-1, -1], LOGITS[:2], ignore_index=-1, reduction="none")
+    assert none.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "logits", "options", "error", "message"),
+    [
+        ([0, 3], LOGITS[:2], {}, OutOfRangeError, "label 3 is out of range for 3 classes"),
+        ([0, -1], LOGITS[:2], {}, OutOfRangeError, "label -1 is out of range for 3 classes"),
+        ([0, 1, 2], LOGITS[:2], {}, ShapeError, "labels must have the shape of logits without"),
+        (0, 1.0, {}, ShapeError, "at least rank 1"),
+        ([0], LOGITS[:1, :0], {}, ShapeError, "one class"),
+        ([0.0], LOGITS[:1], {}, DTypeError, r"labels must be integers, got float32\[1\]"),
+        ([0], ["a"], {}, DTypeError, "logits must hold numbers or booleans"),
+        ([0], LOGITS[:1], {"ignore_index": 0.5}, ArgumentError, "ignore_index must be an integer"),
+        (
+            np.array([0], np.uint8),
+            LOGITS[:1],
+            {"ignore_index": -1},
+            ArgumentError,
+            "ignore_index: -1 does not fit into uint8",
+        ),
+        ([0], LOGITS[:1], {"reduction": "all"}, ArgumentError, "reduction must be one of"),
+    ],
+)
+def test_bad_calls_with_class_numbers(labels, logits, options, error, message):
+    with pytest.raises(error, match=message):
+        tp.losses.sparse_softmax_cross_entropy(labels, logits, **options)

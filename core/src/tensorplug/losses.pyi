@@ -9,6 +9,7 @@ from tensorplug.ops.losses import log_loss as log_loss
 from tensorplug.ops.losses import mean_squared_error as mean_squared_error
 from tensorplug.ops.losses import sigmoid_cross_entropy as sigmoid_cross_entropy
 from tensorplug.ops.losses import softmax_cross_entropy as softmax_cross_entropy
+from tensorplug.ops.losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
 
 __all__ = [
     "absolute_difference",
@@ -20,4 +21,5 @@ __all__ = [
     "mean_squared_error",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
 ]

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.comparison import equal, less
+from tensorplug.ops.creation import arange
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing.indexing import take_along_axis
+from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn import cross_entropy as ops
 from tensorplug.ops.nn.activation import log_softmax, softmax
 from tensorplug.ops.reduction import sum as sum_
@@ -25,6 +30,28 @@ def cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
 def cross_entropy_grad(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
     whole = sum_(labels, axis=-1, keepdims=True)
     return expand_dims(dy, axis=-1) * (softmax(logits) * whole - labels)
+
+
+@decompositions.of(ops.SPARSE_SOFTMAX_CROSS_ENTROPY)
+def sparse_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
+    wide = _widen(labels)
+    # A negative label, which would count from the end, is out of range too.
+    at = expand_dims(where(less(wide, 0), logits.shape[-1], wide), axis=-1)
+    return -squeeze(take_along_axis(log_softmax(logits), at, axis=-1), axis=-1)
+
+
+@decompositions.of(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
+def sparse_cross_entropy_grad(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    wide = _widen(labels)
+    chosen = equal(expand_dims(wide, axis=-1), arange(logits.shape[-1], dtype=wide.dtype))
+    shares = softmax(logits)
+    return expand_dims(dy, axis=-1) * where(chosen, shares - 1, shares)
+
+
+def _widen(labels: Tensor) -> Tensor:
+    """Return labels in a dtype that holds the number of classes."""
+    small = labels.dtype.itemsize < dt.default_int.itemsize
+    return astype(labels, dt.default_int) if small else labels
 
 
 @decompositions.of(ops.SOFTMAX_GRAD)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.indexing.indexing import take_along_axis
+from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn import cross_entropy as ops
 from tensorplug.ops.nn.activation import log_softmax, softmax
 from tensorplug.ops.reduction import sum as sum_
@@ -45,6 +46,29 @@ def cross_entropy_grad_wrt_logits(
     ddy: Tensor, dy: Tensor, labels: Tensor, logits: Tensor
 ) -> Tensor:
     weighted = ddy * (expand_dims(dy, axis=-1) * _total(labels))
+    return dispatch(ops.SOFTMAX_GRAD, weighted, softmax(logits), dim=-1)
+
+
+# SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)).
+
+for _spec in (ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD):
+    gradients.stop(_spec, "labels", because="the number of a class is an integer")
+
+
+@gradients.wrt(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, "logits")
+def sparse_cross_entropy_wrt_logits(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    return dispatch(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits)
+
+
+@gradients.wrt(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
+def sparse_cross_entropy_grad_wrt_dy(ddy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+    chosen = take_along_axis(ddy, expand_dims(labels, axis=-1), axis=-1)
+    return sum_(ddy * softmax(logits), axis=-1) - squeeze(chosen, axis=-1)
+
+
+@gradients.wrt(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
+def sparse_cross_entropy_grad_wrt_logits(ddy: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
+    weighted = ddy * expand_dims(dy, axis=-1)
     return dispatch(ops.SOFTMAX_GRAD, weighted, softmax(logits), dim=-1)
 
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import comparison, elementwise
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.ops.nn import activation
-from tensorplug.ops.nn.cross_entropy import SOFTMAX_CROSS_ENTROPY
+from tensorplug.ops.nn.cross_entropy import SOFTMAX_CROSS_ENTROPY, SPARSE_SOFTMAX_CROSS_ENTROPY
 from tensorplug.ops.reduction import mean
 from tensorplug.ops.reduction import sum as total
 
@@ -39,6 +40,7 @@ __all__ = [
     "mean_squared_error",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
 ]
 
 _DEFAULT: Final = "sum_by_nonzero_weights"
@@ -272,3 +274,62 @@ def softmax_cross_entropy(
         y = y * (1 - label_smoothing) + label_smoothing / y.shape[-1]
     losses = dispatch(SOFTMAX_CROSS_ENTROPY, y, scores)
     return _reduce(losses, weights, reduction, "softmax_cross_entropy")
+
+
+def sparse_softmax_cross_entropy(
+    labels: Any,
+    logits: Any,
+    weights: Any = None,
+    /,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = _DEFAULT,
+) -> Tensor:
+    """Return the losses ``-log_softmax(logits)[label]``, weighted and reduced.
+
+    Args:
+        labels: integers, the numbers of the classes, of the shape of logits without its last
+            axis.
+        logits: the classes are the last axis.
+        weights: broadcast to the losses. ``take(class_weights, labels)`` weights classes.
+        ignore_index: a label, often -1 or -100, whose losses are 0 with weight 0.
+        label_smoothing: s in ``y = one_hot(labels) * (1 - s) + s / classes``.
+        reduction: as the module describes.
+
+    It is differentiable in logits and weights.
+
+    Raises:
+        ShapeError: the shapes do not fit, or there is no class.
+        DTypeError: the labels are not integers.
+        OutOfRangeError: a label names no class, on devices that can raise.
+
+    Example::
+
+        logits = tp.asarray([[2.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+        tp.losses.sparse_softmax_cross_entropy([0, -1], logits, ignore_index=-1)
+
+    """
+    caller = "sparse_softmax_cross_entropy"
+    numbers = as_tensor(labels, what=f"{caller}: labels")
+    if numbers.dtype not in dt.INTEGER:
+        raise DTypeError(f"{caller}: labels must be integers, got {numbers.type}")
+    scores = _read_numbers(logits, f"{caller}: logits")
+    ignored = None
+    if ignore_index is not None:
+        index = shapes.index(ignore_index, f"{caller}: ignore_index")
+        try:
+            dt.check_number(index, numbers.dtype)
+        except ArgumentError as error:
+            raise ArgumentError(f"{caller}: ignore_index: {error}") from None
+        ignored = comparison.equal(numbers, index)
+        numbers = elementwise.where(ignored, 0, numbers)
+    losses = dispatch(SPARSE_SOFTMAX_CROSS_ENTROPY, numbers, scores)
+    if label_smoothing:
+        spread = mean(activation.log_softmax(scores), axis=-1)
+        losses = losses * (1 - label_smoothing) - spread * label_smoothing
+    if ignored is not None:
+        losses = elementwise.where(ignored, 0, losses)
+        factors = 1 if weights is None else _read_numbers(weights, f"{caller}: weights")
+        weights = elementwise.where(ignored, 0, factors)
+    return _reduce(losses, weights, reduction, caller)

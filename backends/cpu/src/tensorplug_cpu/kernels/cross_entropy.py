@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.outputs import output_allocator
@@ -63,6 +63,80 @@ def cross_entropy_grad(
         powers -= labels
         powers *= dy[..., None]
         return powers.astype(narrow, copy=False)
+
+    return without_warnings(run)
+
+
+def _as_positions(labels: Array, classes: int) -> Array:
+    """Return the numbers of classes of all rows as indices.
+
+    Raises:
+        OutOfRangeError: naming the first label outside ``[0, classes)``.
+
+    """
+    flat = labels.reshape(-1)
+    outside = (flat < 0) | (flat >= classes)
+    if outside.any():
+        raise OutOfRangeError(
+            f"label {flat[outside][0]} is out of range for {classes} classes, which are numbered "
+            "from 0"
+        )
+    return flat.astype(np.intp, copy=False)
+
+
+@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY)
+def sparse_cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
+    """Subtract the label's score from the logarithm of the sum of all powers.
+
+    As above, that logarithm is taken in float64.
+    """
+    dtype, narrow = working(out.dtype), out.dtype.numpy
+    rows, classes = labels.size, logits.shape[-1]
+    if not rows:
+        return lambda _labels, _logits: np.zeros(out.shape, narrow)
+
+    def run(labels: Array, logits: Array) -> Array:
+        at, source = _as_positions(labels, classes), logits.reshape(rows, classes)
+        losses, numbers = np.empty(rows, np.float64), np.arange(rows)
+
+        def work(block: slice) -> None:
+            powers = _shifted(source[block], dtype)
+            chosen = powers[numbers[: len(powers)], at[block]]
+            np.exp(powers, out=powers)
+            total = np.add.reduce(powers, axis=1, dtype=np.float64)
+            np.subtract(np.log(total, out=total), chosen, out=losses[block])
+
+        by_blocks(work, rows, classes)
+        return losses.astype(narrow, copy=False).reshape(out.shape)
+
+    return without_warnings(run)
+
+
+@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
+def sparse_cross_entropy_grad(
+    dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
+) -> Call:
+    """Subtract 1 from softmax where the label is, and multiply by dy."""
+    dtype = working(out.dtype)
+    rows, classes = labels.size, logits.shape[-1]
+    if not rows:
+        return lambda _dy, _labels, logits: logits
+    allocate, along = output_allocator(out), RowSums(classes, dtype)
+
+    def run(dy: Array, labels: Array, logits: Array) -> Array:
+        at, source = _as_positions(labels, classes), logits.reshape(rows, classes)
+        cotangents, numbers = dy.reshape(rows, 1).astype(dtype, copy=False), np.arange(rows)
+        result = allocate().reshape(rows, classes)
+
+        def work(block: slice) -> None:
+            powers, cotangent = _shifted(source[block], dtype), cotangents[block]
+            np.exp(powers, out=powers)
+            powers /= along.sums(powers)
+            powers[numbers[: len(powers)], at[block]] -= 1
+            np.multiply(powers, cotangent, out=result[block], casting="same_kind")
+
+        by_blocks(work, rows, classes)
+        return result.reshape(out.shape)
 
     return without_warnings(run)
 

@@ -1,6 +1,6 @@
 """Kernels of softmax cross-entropy and of the gradients of softmax.
 
-The classes are the last axis. ``tensorplug.losses`` has the public function.
+The classes are the last axis. ``tensorplug.losses`` has the public functions.
 """
 
 from __future__ import annotations
@@ -28,6 +28,20 @@ def _infer_softmax_cross_entropy_grad(
     return logits
 
 
+def _infer_sparse(labels: TensorType, logits: TensorType) -> TensorType:
+    if not logits.rank or logits.shape[-1] == 0:
+        raise ShapeError("logits must have at least rank 1 and one class")
+    if labels.shape != logits.shape[:-1]:
+        raise ShapeError("labels must have the shape of logits without the last axis")
+    return TensorType(logits.dtype, labels.shape)
+
+
+def _infer_sparse_grad(dy: TensorType, labels: TensorType, logits: TensorType) -> TensorType:
+    if dy.shape != _infer_sparse(labels, logits).shape:
+        raise ShapeError("dy must have the shape of labels")
+    return logits
+
+
 SOFTMAX_CROSS_ENTROPY = KernelSpec(
     "SoftmaxCrossEntropy",
     ("labels", "logits"),
@@ -42,6 +56,21 @@ SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     _infer_softmax_cross_entropy_grad,
     accepts=dt.FLOATING,
     promote=("dy", "labels", "logits"),
+)
+SPARSE_SOFTMAX_CROSS_ENTROPY = KernelSpec(  # a label is the number of a class
+    "SparseSoftmaxCrossEntropy",
+    ("labels", "logits"),
+    _infer_sparse,
+    accepts={"labels": dt.INTEGER, "logits": dt.REAL},
+    promote=("logits",),
+    inexact=True,
+)
+SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
+    "SparseSoftmaxCrossEntropyGrad",
+    ("dy", "labels", "logits"),
+    _infer_sparse_grad,
+    accepts={"dy": dt.FLOATING, "labels": dt.INTEGER, "logits": dt.FLOATING},
+    promote=("dy", "logits"),
 )
 SOFTMAX_GRAD = KernelSpec(  # y is the output of Softmax
     "SoftmaxGrad",

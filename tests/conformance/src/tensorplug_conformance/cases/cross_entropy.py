@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import specs
+from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import cross_entropy as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -74,6 +74,51 @@ def cross_entropy_grad(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.ordinary(labels.shape[:-1]), labels, scores))
 
 
+def _classes(shape: Shape) -> Array:
+    """Return labels that name each class in turn, the last first."""
+    count = int(np.prod(shape[:-1], dtype=int))
+    numbers = shape[-1] - 1 - np.arange(count, dtype=np.int32) % shape[-1]
+    return np.asarray(numbers.reshape(shape[:-1]))
+
+
+_SPARSE_SHAPES = tuple((name, shape) for name, shape in _SHAPES if shape[-1])
+
+
+@cases.of(specs.SPARSE_SOFTMAX_CROSS_ENTROPY, oracle=oracle.sparse_cross_entropy)
+def sparse_cross_entropy(corpus: Corpus) -> Iterator[Case]:
+    """Labels of every integer dtype, scores of any size, labels that name no class."""
+    for name, shape in _SPARSE_SHAPES:
+        yield Case(name, (_classes(shape), corpus.ordinary(shape)))
+    if corpus.floating:
+        for name, labels, scores in _scores(corpus):
+            yield Case(name, (labels.argmax(axis=-1).astype(np.int32), scores))
+        lost = corpus.of([[np.nan, 0], [0.0, 1]])
+        yield Case("not a number", (np.array([1, 0], np.int32), lost))
+    numbers = np.array([2, 0, 1])
+    for dtype in ("int8", "uint8", "int16", "uint16", "uint32", "int64", "uint64"):
+        yield Case(dtype, (numbers.astype(dtype), corpus.ordinary((3, 4))))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (_classes((3, 4, 5)), corpus.ordinary((3, 4, 5))), layout=layout)
+    scores = corpus.ordinary((2, 3))
+    yield Case("shapes differ", (numbers, scores), expected=ShapeError)
+    yield Case("no classes", (numbers, corpus.ordinary((3, 0))), expected=ShapeError)
+    yield Case("one number", (np.array(0), corpus.of(0)), expected=ShapeError)
+
+
+@cases.of(specs.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, oracle=oracle.sparse_cross_entropy_grad)
+def sparse_cross_entropy_grad(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _SPARSE_SHAPES:
+        yield Case(name, (corpus.ordinary(shape[:-1]), _classes(shape), corpus.ordinary(shape)))
+    for name, labels, scores in _scores(corpus):
+        chosen = labels.argmax(axis=-1).astype(np.int32)
+        yield Case(name, (corpus.ordinary(chosen.shape), chosen, scores))
+    dy, chosen = corpus.ordinary((3, 4)), _classes((3, 4, 5))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (dy, chosen, corpus.ordinary((3, 4, 5))), layout=layout)
+    wrong = (dy[:2], chosen, corpus.ordinary((3, 4, 5)))
+    yield Case("dy does not fit", wrong, expected=ShapeError)
+
+
 _AXES: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
     ("last axis", (3, 4), {}),
     ("first axis", (4, 3), {"dim": 0}),
@@ -118,6 +163,19 @@ def cross_entropy_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape in _POINTS:
         dy, scores = corpus.ordinary(shape[:-1]), corpus.ordinary(shape, -1.0, 1.0)
         yield Case(name, (dy, corpus.ordinary(shape), scores))
+
+
+@cases.gradients(specs.SPARSE_SOFTMAX_CROSS_ENTROPY, "logits")
+def sparse_cross_entropy_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _POINTS:
+        yield Case(name, (_classes(shape), corpus.ordinary(shape, -1.0, 1.0)))
+
+
+@cases.gradients(specs.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "dy", "logits")
+def sparse_cross_entropy_grad_points(corpus: Corpus) -> Iterator[Case]:
+    for name, shape in _POINTS:
+        scores = corpus.ordinary(shape, -1.0, 1.0)
+        yield Case(name, (corpus.ordinary(shape[:-1]), _classes(shape), scores))
 
 
 @cases.gradients(specs.SOFTMAX_GRAD, "dy", "y")

@@ -53,6 +53,26 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
         )
 
 
+def _one_hot(labels: Array, logits: Array) -> Array:
+    return (labels[..., None] == np.arange(logits.shape[-1])).astype(logits.dtype)
+
+
+def sparse_cross_entropy(labels: Array, logits: Array) -> Bounded:
+    """Log(sum(exp(logits - the label's score)))."""
+    with np.errstate(all="ignore"):
+        x = wide(logits)
+        chosen = np.sum(np.where(_one_hot(labels, logits) == 1, x, 0), axis=-1, keepdims=True)
+        above = (x - chosen).max(axis=-1, keepdims=True)
+        value = above + np.log(np.exp(x - chosen - above).sum(axis=-1, keepdims=True))
+        slack = np.abs(above) + 2 * np.abs(value) + levels(x.shape[-1]) + 4
+        return Bounded(value[..., 0], _finite(slack[..., 0]) * epsilon(logits))
+
+
+def sparse_cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
+    """As with the label as one of several classes, all others 0."""
+    return cross_entropy_grad(dy, _one_hot(labels, logits), logits)
+
+
 def softmax_grad(dy: Array, y: Array, *, dim: int = -1) -> Bounded:
     """Y times (dy - sum(dy * y))."""
     with np.errstate(all="ignore"):
