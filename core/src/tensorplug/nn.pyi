@@ -12,6 +12,7 @@ from tensorplug.ops.nn.activation import sigmoid as sigmoid
 from tensorplug.ops.nn.activation import softmax as softmax
 from tensorplug.ops.nn.activation import softplus as softplus
 from tensorplug.ops.nn.activation import step as step
+from tensorplug.ops.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from tensorplug.ops.nn.convolution.convolution import conv1d as conv1d
 from tensorplug.ops.nn.convolution.convolution import conv2d as conv2d
 from tensorplug.ops.nn.convolution.convolution import conv2d_transpose as conv2d_transpose
@@ -26,10 +27,14 @@ from tensorplug.ops.nn.convolution.pooling import max_pool3d as max_pool3d
 from tensorplug.ops.nn.convolution.pooling import max_pool_with_argmax as max_pool_with_argmax
 from tensorplug.ops.nn.convolution.volumes import conv3d as conv3d
 from tensorplug.ops.nn.convolution.volumes import conv3d_transpose as conv3d_transpose
+from tensorplug.ops.nn.embedding import embedding as embedding
 from tensorplug.ops.nn.fused import fused_conv2d as fused_conv2d
 from tensorplug.ops.nn.fused import fused_depthwise_conv2d as fused_depthwise_conv2d
 from tensorplug.ops.nn.fused import fused_matmul as fused_matmul
 from tensorplug.ops.nn.gaussian_error import gelu as gelu
+from tensorplug.ops.nn.group_normalization import group_norm as group_norm
+from tensorplug.ops.nn.group_normalization import instance_norm as instance_norm
+from tensorplug.ops.nn.group_normalization import rms_norm as rms_norm
 from tensorplug.ops.nn.layer_normalization import layer_norm as layer_norm
 from tensorplug.ops.nn.normalization import Moments as Moments
 from tensorplug.ops.nn.normalization import batch_norm as batch_norm
@@ -56,10 +61,13 @@ __all__ = [
     "dilation2d",
     "dropout",
     "elu",
+    "embedding",
     "fused_conv2d",
     "fused_depthwise_conv2d",
     "fused_matmul",
     "gelu",
+    "group_norm",
+    "instance_norm",
     "layer_norm",
     "leaky_relu",
     "local_response_normalization",
@@ -75,6 +83,8 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "rms_norm",
+    "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",
     "sigmoid",

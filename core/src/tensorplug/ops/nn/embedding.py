@@ -1,0 +1,72 @@
+"""Embedding of numbered things as rows of a table. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import DTypeError, OutOfRangeError, ShapeError
+from tensorplug.ops.comparison import equal, logical_or
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.indexing.indexing import take
+from tensorplug.ops.movement import expand_dims
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["embedding"]
+
+
+def embedding(table: Any, indices: Any, *, padding_index: int | None = None) -> Tensor:
+    """Return the rows of ``table`` with the numbers ``indices``: ``table[indices]``.
+
+    Args:
+        table: [rows, features], differentiable: the gradient of a row is the sum over its
+            places in ``indices``, and 0 for a row that is not there.
+        indices: integers of any shape. Negative ones count from the end.
+        padding_index: an index whose results are 0, whatever is in the table. Its row gets no
+            gradient.
+
+    Returns:
+        [*indices.shape, features].
+
+    Raises:
+        ShapeError: the table has not rank 2.
+        DTypeError: the table does not hold numbers, or the indices are not integers.
+        OutOfRangeError: ``padding_index`` is not a row; or, on devices that can raise, an index
+            is not.
+
+    Example::
+
+        table = tp.ones((1000, 64))
+        words = tp.asarray([[5, 17, 0], [8, 0, 0]])
+        tp.nn.embedding(table, words, padding_index=0)  # float32[2,3,64]
+
+    """
+    weights = as_tensor(table, what="embedding: table")
+    if weights.ndim != 2:
+        raise ShapeError(f"embedding: table must be [rows, features], got {weights.type}")
+    if weights.dtype not in dt.NUMERIC:
+        raise DTypeError(f"embedding: table must hold numbers, got {weights.type}")
+    at = as_tensor(indices, what="embedding: indices")
+    if at.dtype not in dt.INTEGER:
+        raise DTypeError(f"embedding: indices must be integers, got {at.type}")
+    found = take(weights, at, axis=0)
+    if padding_index is None:
+        return found
+    rows, row = weights.shape[0], shapes.index(padding_index, "embedding: padding_index")
+    if not -rows <= row < rows:
+        raise OutOfRangeError(f"embedding: padding_index {row} is out of range for {rows} rows")
+    return where(expand_dims(_names_row(at, row % rows, rows), axis=-1), 0, found)
+
+
+def _names_row(indices: Tensor, row: int, rows: int) -> Tensor:
+    """Return where the indices name ``row``, counted from the front or from the end."""
+    small = indices.dtype.itemsize < dt.default_int.itemsize  # and may not hold the number
+    wide = astype(indices, dt.default_int) if small else indices
+    named = equal(wide, row)
+    if wide.dtype not in dt.SIGNED:
+        return named
+    return logical_or(named, equal(wide, row - rows))
