@@ -24,6 +24,7 @@ CALLS: dict[str, list[Any]] = {  # a good value for each tensor, and the other a
     "non_max_suppression": [[BOXES, ONE], (1,)],
     "non_max_suppression_padded": [[BOXES, ONE], (1,)],
     "non_max_suppression_with_score": [[BOXES, ONE], (1,)],
+    "resize": [[IMAGE], ((2, 2),)],
     "resize_bilinear": [[IMAGE], ((2, 2),)],
     "resize_nearest_neighbor": [[IMAGE], ((2, 2),)],
     "rgb_to_grayscale": [[IMAGE], ()],

@@ -1,0 +1,271 @@
+"""Resizing along any axes, by any of ONNX's methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.creation import asarray
+from tensorplug.ops.elementwise import add, astype, where
+from tensorplug.ops.image import resampling_weights
+from tensorplug.ops.image.resampling_weights import Resampling, Weights
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.kinds import inexact
+from tensorplug.ops.reduction import sum as sum_
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["resize"]
+
+_POLICIES: Final = ("stretch", "not_larger", "not_smaller")
+_UNROLLED: Final = 32  # taps that are gathered one by one; more are gathered at once and summed
+
+
+class _Axis(NamedTuple):
+    """One axis to resize: its number, its new size and the factor before rounding."""
+
+    axis: int
+    new: int
+    scale: float
+    roi: tuple[float, float]
+
+
+def resize(
+    images: Any,
+    size: Any = None,
+    *,
+    scale: Any = None,
+    axes: Any = None,
+    method: str = "linear",
+    antialias: bool = False,
+    coordinates: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    cubic_coefficient: float = -0.75,
+    exclude_outside: bool = False,
+    roi: Any = None,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Tensor:
+    """Return a tensor resized along some axes, each by itself.
+
+    Args:
+        images: of any shape. Only "nearest" accepts every dtype, and keeps it. The other methods
+            turn integers and booleans into float32.
+        size: the new size of each of the ``axes``.
+        scale: instead of ``size``: the factor of each of the axes, or one for all. The new size
+            is ``floor(scale * old)``.
+        axes: by default height and width of [batch, height, width, channels] or [height, width,
+            channels].
+        method: "nearest"; "linear"; "cubic" (Keys); "lanczos3"; or "area", the mean of what a
+            new element covers.
+        antialias: whether to widen the method's kernel by the factor by which an axis shrinks.
+            Only for "linear", "cubic" and "lanczos3".
+        coordinates: the place x of new element i on the old axis, with the factor s:
+            "half_pixel": ``(i + 0.5) / s - 0.5``;
+            "half_pixel_symmetric": the same, moved so that centres coincide if the new size was
+            rounded;
+            "pytorch_half_pixel": the same as "half_pixel", but 0 if the new size is 1;
+            "align_corners": ``i * (old - 1) / (new - 1)``;
+            "asymmetric": ``i / s``;
+            "tf_crop_and_resize": from ``roi[0] * (old - 1)`` to ``roi[1] * (old - 1)``.
+        nearest_mode: how "nearest" rounds x: "round_prefer_floor" (halves downwards),
+            "round_prefer_ceil" (halves upwards), "floor" or "ceil".
+        cubic_coefficient: the coefficient a of "cubic"; -0.5 and -0.75 are usual.
+        exclude_outside: whether elements beyond the edges have no weight (and the others more).
+            If not, the elements at the edges continue.
+        roi: pairs (start, end), one for each of the axes, where 0 and 1 are the centres of the
+            first and the last element; for "tf_crop_and_resize".
+        extrapolation_value: the value of new elements that "tf_crop_and_resize" places outside.
+        keep_aspect_ratio_policy: "stretch": ``size`` as it is; "not_larger" or "not_smaller":
+            one factor for all axes, such that no (every) axis is at most (at least) that size.
+            The sizes are rounded, halves upwards, and the factor is not.
+
+    Returns:
+        A tensor with the new sizes. It is differentiable in ``images``.
+
+    Raises:
+        ArgumentError: neither or both of ``size`` and ``scale``, an unknown option, or options
+            that exclude each other.
+        ShapeError: an axis is out of range or given twice, there are not as many sizes as axes,
+            or there is no element to make new ones of.
+        DTypeError: ``images`` holds strings and the method is not "nearest".
+
+    Example: ``resize([[1.0, 3.0]], (4,), axes=(1,))`` is ``[[1, 1.5, 2.5, 3]]``. (ONNX's Resize,
+    version 19. PIL and JAX correspond to ``antialias=True, exclude_outside=True``, with a cubic
+    coefficient of -0.5.)
+
+    """
+    how = Resampling(
+        _choose("method", method, resampling_weights.METHODS),
+        _read_flag("antialias", antialias),
+        _choose("coordinates", coordinates, resampling_weights.COORDINATES),
+        _choose("nearest_mode", nearest_mode, tuple(resampling_weights.ROUNDINGS)),
+        _read_number("cubic_coefficient", cubic_coefficient),
+        _read_flag("exclude_outside", exclude_outside),
+    )
+    if how.antialias and method in ("nearest", "area"):
+        raise ArgumentError(f"resize: antialias is not possible with method {method!r}")
+    policy = _choose("keep_aspect_ratio_policy", keep_aspect_ratio_policy, _POLICIES)
+    x = as_tensor(images, what="resize: images")
+    numbers = _read_axes(x, axes)
+    steps = _plan(x, numbers, size, scale, policy, _read_roi(roi, len(numbers), coordinates))
+    fill = _read_number("extrapolation_value", extrapolation_value)
+    if method == "nearest":
+        return _resample(x, steps, how, fill)
+    values = inexact(x, "resize: images")
+    wide = astype(values, dt.float32) if values.dtype is dt.float16 else values
+    return astype(_resample(wide, steps, how, fill), values.dtype)
+
+
+def _resample(x: Tensor, steps: list[_Axis], how: Resampling, fill: float) -> Tensor:
+    """Return ``x`` resized, the axis that shrinks most first, so that the others have less."""
+    result, outside = x, []
+    for step in sorted(steps, key=lambda step: step.scale):
+        old = x.shape[step.axis]
+        if not old:  # and nothing new either
+            continue
+        found = resampling_weights.weigh(old, step.new, step.scale, step.roi, how)
+        if found.inside is not None:
+            outside.append(_spread(~found.inside, step.axis, x.ndim))
+        if not found.keeps(old):
+            result = _apply(result, found, step.axis)
+    for mask in outside:
+        result = where(asarray(mask), asarray(fill, dtype=result.dtype), result)
+    return result
+
+
+def _apply(x: Tensor, found: Weights, axis: int) -> Tensor:
+    """Return the weighted sums along one axis."""
+    if found.plain:
+        return gather(x, asarray(found.elements[:, 0].copy()), axis=axis)
+    weights = found.weights.astype(dt.real_part(x.dtype).numpy)
+    if weights.shape[1] > _UNROLLED:
+        picked = gather(x, asarray(found.elements), axis=axis)
+        return sum_(_multiply(picked, weights, axis), axis=axis + 1)
+    terms = (
+        _multiply(gather(x, asarray(elements.copy()), axis=axis), weight, axis)
+        for elements, weight in zip(found.elements.T, weights.T, strict=True)
+    )
+    return reduce(add, terms)
+
+
+def _multiply(picked: Tensor, weights: np.ndarray[Any, Any], axis: int) -> Tensor:
+    """Return elements times weights; a weight of 0 gives 0 for infinity and NaN too."""
+    factors = _spread(weights, axis, picked.ndim)
+    term = picked * asarray(factors)
+    return term if factors.all() else where(asarray(factors != 0), term, 0)
+
+
+def _spread(values: np.ndarray[Any, Any], axis: int, rank: int) -> np.ndarray[Any, Any]:
+    """Return values along ``axis`` and the following axes in an array of ``rank`` axes."""
+    rest = (1,) * (rank - axis - values.ndim)
+    return np.ascontiguousarray(values).reshape((1,) * axis + values.shape + rest)
+
+
+# Arguments ---------------------------------------------------------------------------------
+
+
+def _choose(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        listed = ", ".join(map(repr, allowed))
+        raise ArgumentError(f"resize: {name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ArgumentError(f"resize: {name} must be True or False, got {value!r}")
+    return value
+
+
+def _read_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentError(f"resize: {name} must be a number, got {value!r}")
+    return float(value)
+
+
+def _read_axes(x: Tensor, axes: Any) -> tuple[int, ...]:
+    if axes is not None:
+        return shapes.distinct_axes(axes, x.ndim, f"resize of {x.type}: axes")
+    if x.ndim not in (3, 4):
+        raise ShapeError(
+            f"resize: images are {x.type}, but without axes they must have rank 3 or 4: "
+            "[batch, height, width, channels] or [height, width, channels]"
+        )
+    return (x.ndim - 3, x.ndim - 2)
+
+
+def _read_roi(roi: Any, count: int, coordinates: str) -> list[tuple[float, float]]:
+    if coordinates != "tf_crop_and_resize":
+        if roi is not None:
+            raise ArgumentError(f"resize: roi must be None with coordinates {coordinates!r}")
+        return [(0.0, 1.0)] * count
+    pairs = list(roi) if isinstance(roi, Sequence) else []
+    if len(pairs) != count or not all(
+        isinstance(pair, Sequence) and len(pair) == 2 for pair in pairs
+    ):
+        raise ArgumentError(
+            f"resize: roi must be a list of {count} pairs (start, end), one for each axis, "
+            f"got {roi!r}"
+        )
+    return [(_read_number("roi", start), _read_number("roi", end)) for start, end in pairs]
+
+
+def _plan(
+    x: Tensor,
+    axes: tuple[int, ...],
+    size: Any,
+    scale: Any,
+    policy: str,
+    roi: list[tuple[float, float]],
+) -> list[_Axis]:
+    """Return what to do with each axis."""
+    if (size is None) == (scale is None):
+        raise ArgumentError(
+            f"resize: exactly one of size and scale must be given, got {size!r} and {scale!r}"
+        )
+    old = [x.shape[axis] for axis in axes]
+    if size is None:
+        if policy != "stretch":
+            raise ArgumentError(f"resize: keep_aspect_ratio_policy {policy!r} needs a size")
+        factors = _read_scale(scale, len(axes))
+        new = [math.floor(length * factor) for length, factor in zip(old, factors, strict=True)]
+    else:
+        new = list(shapes.as_shape(size, "resize: size"))
+        if len(new) != len(axes):
+            raise ShapeError(
+                f"resize: size must have {len(axes)} numbers, one for each axis, got {size!r}"
+            )
+        if policy != "stretch" and all(old):
+            ratios = [length / before for length, before in zip(new, old, strict=True)]
+            factor = min(ratios) if policy == "not_larger" else max(ratios)
+            new = [math.floor(factor * before + 0.5) for before in old]
+            factors = [factor] * len(old)
+        else:
+            factors = [
+                length / before if before else 1.0 for length, before in zip(new, old, strict=True)
+            ]
+    for axis, before, length in zip(axes, old, new, strict=True):
+        if length and not before:
+            raise ShapeError(f"resize: images are {x.type}, and axis {axis} is empty")
+    return [_Axis(*step) for step in zip(axes, new, factors, roi, strict=True)]
+
+
+def _read_scale(scale: Any, count: int) -> list[float]:
+    given = scale.tolist() if isinstance(scale, np.ndarray | np.generic) else scale
+    listed = list(given) if isinstance(given, Sequence) else [given] * count
+    factors = [_read_number("scale", factor) for factor in listed]
+    if len(factors) != count:
+        raise ShapeError(f"resize: scale must have {count} numbers, one for each axis")
+    if not all(math.isfinite(factor) and factor > 0 for factor in factors):
+        raise ArgumentError(f"resize: scale must be positive and finite, got {scale!r}")
+    return factors
