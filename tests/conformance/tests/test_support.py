@@ -85,7 +85,7 @@ def test_a_line_for_each_backend() -> None:
     (line,) = [row for row in page.splitlines() if row.startswith("| ![acme")]
     parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "![acme: level 3](badges/acme.svg)"
-    assert parts[1:7] == ["acme, tensorplug-acme 1.2", "Acme <One>", "3", "1", "0", "0"]
+    assert parts[1:7] == ["acme, tensorplug-acme 1.2", r"Acme \<One\>", "3", "1", "0", "0"]
     assert parts[-1] == "2026-11-01"
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.markup import escape
 
 from tensorplug.plugin import DTypeError
 from tensorplug.plugin import dtypes as dt
@@ -24,6 +23,7 @@ from tensorplug_conformance.differences import differences
 from tensorplug_conformance.expectations import ExpectationError
 from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.progress import progress
+from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.rendering import FORMS, render
 from tensorplug_conformance.rendering.support import write_support
 from tensorplug_conformance.report import ReportError
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options, console)
     except _WRONG_CALL as error:
-        console.print(f"[red]error[/]: {escape(str(error))}", soft_wrap=True, highlight=False)
+        console.print(f"[red]error[/]: {for_terminal(error)}", soft_wrap=True, highlight=False)
         return 2
 
 
@@ -127,10 +127,10 @@ def _diff(options: argparse.Namespace, console: Console) -> int:
 
 
 def _verify(options: argparse.Namespace, console: Console) -> int:
-    found = report.read(options.report)
+    found = report.parse(options.report)
     faults = verify(found)
     for fault in faults:
-        console.print(f"[red]wrong[/] {fault}", soft_wrap=True, highlight=False)
+        console.print(f"[red]wrong[/] {for_terminal(fault)}", soft_wrap=True, highlight=False)
     if not faults:
         console.print("the report holds", style="green")
         terminal.show(found, console)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from collections import Counter
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any, Final
 
+import jsonschema
 import numpy as np
 
 from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
@@ -26,10 +29,22 @@ if TYPE_CHECKING:
     from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Outcome
 
-__all__ = ["SCHEMA", "ReportError", "assemble", "blocked", "read", "schema", "write"]
+__all__ = [
+    "SCHEMA",
+    "ReportError",
+    "assemble",
+    "blocked",
+    "faults",
+    "parse",
+    "read",
+    "schema",
+    "write",
+]
 
 SCHEMA: Final = 3
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 NAME: Final = "report.json"
+_LONGEST: Final = 200  # characters of a fault, which quotes what is wrong
 
 
 def schema() -> dict[str, Any]:
@@ -190,6 +205,23 @@ def write(report: Mapping[str, Any], folder: Path) -> Path:
 def read(path: Path) -> dict[str, Any]:
     """Return the report at ``path``: of that file, or of the folder that ``write`` wrote.
 
+    Reports come from strangers, and pages and programs are made of them: only one that fulfils
+    the schema is returned.
+
+    Raises:
+        ReportError: there is none, its version is another one, or it does not fulfil the schema.
+
+    """
+    found = parse(path)
+    broken = faults(found)
+    if broken:
+        raise ReportError(f"{path} does not fulfil the schema of reports: {broken[0]}")
+    return found
+
+
+def parse(path: Path) -> dict[str, Any]:
+    """Return the report at ``path``, whether or not it fulfils the schema.
+
     Raises:
         ReportError: there is none, or its version is another one.
 
@@ -199,9 +231,26 @@ def read(path: Path) -> dict[str, Any]:
         found = json.loads(place.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{place} is not a report: {error}") from error
+    except RecursionError:
+        raise ReportError(f"{place} is not a report: it is nested too deeply") from None
+    if _SURROGATE.search(json.dumps(found, ensure_ascii=False)):
+        raise ReportError(f"{place} is not a report: it has half of a surrogate pair")
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise ReportError(f"{place} is not a report of schema {SCHEMA}")
     return found
+
+
+def faults(found: Any) -> list[str]:
+    """Return where ``found`` does not fulfil the schema; nothing if it does."""
+    validator = jsonschema.Draft202012Validator(schema())
+    try:
+        return [
+            f"{'/'.join(map(str, error.absolute_path)) or 'report'}: "
+            f"{printable(error.message).replace(chr(10), ' ')[:_LONGEST]}"
+            for error in validator.iter_errors(found)
+        ]
+    except RecursionError:
+        return ["report: it is nested too deeply"]
 
 
 class ReportError(Exception):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.examples import example
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tensorplug_conformance.case import Case
@@ -31,31 +35,35 @@ class UnknownCaseError(Exception):
 def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[str, Any]) -> str:
     """Return a Python program that shows the call and runs the case again.
 
-    Its exit code is 1 while the case fails.
+    Its exit code is 1 while the case fails. Text of the report gets into it as comments and as
+    literals alone, so that a stranger's report cannot add code.
     """
-    suite, backend = report["suite"], report["backend"]["name"]
+    suite, backend, seed = report["suite"], report["backend"]["name"], int(report["suite"]["seed"])
     head = [
         f"{row['kernel']} {row['dtype']} {row['mode']}, case {failure['case']!r}",
-        *failure["message"].splitlines(),
-        f"suite {suite['version']}, seed {suite['seed']}",
+        failure["message"],
+        f"suite {suite['version']}, seed {seed}",
     ]
-    lines = [f"# {line}".rstrip() for line in head]
+    told = [line for text in head for line in printable("\n".join(text.splitlines())).split("\n")]
+    lines = [f"# {line}".rstrip() for line in told]
     lines += _call(backend, row, failure) if row["mode"] == "native" else []
     lines += [
         "from tensorplug_conformance.reproduction import reproduce",
         "",
         f"WHICH = {(backend, row['kernel'], row['dtype'], row['mode'], failure['case'])!r}",
-        f"raise SystemExit(reproduce(*WHICH, seed={suite['seed']}))",
+        f"raise SystemExit(reproduce(*WHICH, seed={seed}))",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _call(backend: str, row: Mapping[str, Any], failure: Mapping[str, Any]) -> list[str]:
-    """Return the lines that make the call itself, where its inputs are in the report."""
-    inputs = _inputs(failure["inputs"])
-    if inputs is None:
+    """Return the lines that make the call itself, where all of it can be written."""
+    try:
+        inputs = _inputs(failure["inputs"])
+        values = {name: _literal(text) for name, text in failure["attributes"].items()}
+    except _NotWrittenError:
         return []
-    pairs = ", ".join(f"{name!r}: {value}" for name, value in failure["attributes"].items())
+    pairs = ", ".join(f"{name!r}: {value}" for name, value in values.items())
     return [
         "import numpy as np",
         "from numpy import inf, nan",
@@ -69,27 +77,76 @@ def _call(backend: str, row: Mapping[str, Any], failure: Mapping[str, Any]) -> l
     ]
 
 
-def _inputs(inputs: list[Any]) -> str | None:
-    """Return the inputs as Python; None where some are too large to be in the report."""
+class _NotWrittenError(Exception):
+    """A call cannot be written: an input is too large for the report, a value no literal."""
+
+
+def _inputs(inputs: list[Any]) -> str:
     written = []
     for operand in inputs:
         if operand is None:
             written.append("None")
-            continue
-        text = _inputs(operand) if isinstance(operand, list) else _array(operand)
-        if text is None:
-            return None
-        written.append(text)
+        else:
+            written.append(_inputs(operand) if isinstance(operand, list) else _array(operand))
     return f"[{', '.join(written)}]"
 
 
-def _array(described: Mapping[str, Any]) -> str | None:
-    elements, shape = described.get("elements"), tuple(described["shape"])
+def _array(described: Mapping[str, Any]) -> str:
+    name, elements = described["dtype"], described.get("elements")
     if elements is None:
-        return None
-    if described["dtype"].startswith("StringDType"):
-        return f"np.array({elements!r}, np.dtypes.StringDType()).reshape({shape})"
-    return f"np.array([{', '.join(elements)}], {described['dtype']!r}).reshape({shape})"
+        raise _NotWrittenError
+    text = name.startswith("StringDType")
+    write = _ELEMENT["T" if text else np.dtype(name).kind]
+    try:
+        written = ", ".join(write(element) for element in elements)
+    except (KeyError, ValueError):  # not what Python writes for an element of the dtype
+        raise _NotWrittenError from None
+    dtype = "np.dtypes.StringDType()" if text else repr(name)
+    return f"np.array([{written}], {dtype}).reshape({tuple(map(int, described['shape']))})"
+
+
+def _complex(element: str) -> str:
+    number = complex(element)  # its parts are written apart: nothing else keeps zeros' signs
+    return f"complex({number.real!r}, {number.imag!r})"
+
+
+_ELEMENT: Final[dict[str, Callable[[str], str]]] = {
+    "b": lambda element: str({"True": True, "False": False}[element]),
+    "i": lambda element: repr(int(element)),
+    "u": lambda element: repr(int(element)),
+    "f": lambda element: repr(float(element)),
+    "c": _complex,
+    "T": repr,
+}
+"""By the dtype's kind: reads an element and writes it as a literal."""
+
+_LITERALS: Final = (
+    ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Load,
+    ast.UnaryOp, ast.UAdd, ast.USub,
+)  # fmt: skip
+
+
+def _literal(text: str) -> str:
+    """Return ``text`` if it is a literal of Python, or ``inf`` and ``nan`` among such."""
+    try:
+        tree = ast.parse(text, mode="eval")
+        if all(_is_literal(node) for node in ast.walk(tree)):
+            return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    raise _NotWrittenError
+
+
+def _is_literal(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name in ("inf", "nan")
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=complex())):
+            return isinstance(left, ast.Constant | ast.UnaryOp)
+        case ast.Add() | ast.Sub():
+            return True  # of a complex number
+        case _:
+            return isinstance(node, _LITERALS)
 
 
 def write_scripts(report: Mapping[str, Any], folder: Path) -> int:

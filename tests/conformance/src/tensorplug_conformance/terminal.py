@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 
+from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ _SHOWN = 20  # failures shown; the report has them all
 def show(report: Mapping[str, Any], console: Console) -> None:
     """Print a report."""
     backend = report["backend"]
-    console.print(
-        f"[bold]{escape(backend['name'])}[/] "
-        f"({escape(backend.get('distribution', '?'))} {escape(backend.get('version', '?'))}) "
-        f"on {escape(backend.get('device', backend.get('error', '?')))}"
-    )
+    distribution, version = backend.get("distribution", "?"), backend.get("version", "?")
+    device = backend.get("device", backend.get("error", "?"))
+    place = for_terminal(f"({distribution} {version}) on {device}")
+    console.print(f"[bold]{for_terminal(backend['name'])}[/] {place}")
     suite = report["suite"]
     counted = report["denominator"]
     console.print(
@@ -51,7 +50,9 @@ def _show_checks(report: Mapping[str, Any], console: Console) -> None:
     console.print(f"checks: {counts}")
     for check in report["checks"]:
         if check["status"] == "fail":
-            console.print(f"  [red]fail[/] {escape(check['check'])}: {escape(check['message'])}")
+            console.print(
+                f"  [red]fail[/] {for_terminal(check['check'])}: {for_terminal(check['message'])}"
+            )
 
 
 def _matrix(report: Mapping[str, Any]) -> Table:
@@ -74,21 +75,18 @@ def _show_failures(report: Mapping[str, Any], console: Console) -> None:
         where = f"{row['kernel']} {row['dtype']} {row['mode']}"
         first = row["failures"][0] if row["failures"] else None
         text = f"{first['case']}: {first['message']}" if first else row["reason"]
-        console.print(f"[red]{row['status']}[/] {where}, {escape(text)}", highlight=False)
+        console.print(f"[red]{row['status']}[/] {where}, {for_terminal(text)}", highlight=False)
     if len(failed) > _SHOWN:
         console.print(f"... and {len(failed) - _SHOWN} more rows, in the report")
 
 
 def _verdict(report: Mapping[str, Any]) -> str:
-    level = report["level"]
+    level, reasons = report["level"], for_terminal("; ".join(report["blocked_by"]))
     if report["conformant"] is None:
-        state = "nothing failed" if not report["blocked_by"] else "; ".join(report["blocked_by"])
-        return f"[yellow]a partial run certifies nothing[/]: {escape(state)}"
+        return f"[yellow]a partial run certifies nothing[/]: {reasons or 'nothing failed'}"
     if report["conformant"]:
         return f"[bold green]conformant at level {level}[/]"
-    return (
-        f"[bold red]not conformant at level {level}[/]: {escape('; '.join(report['blocked_by']))}"
-    )
+    return f"[bold red]not conformant at level {level}[/]: {reasons}"
 
 
 def as_expected(report: Mapping[str, Any]) -> bool:
@@ -105,7 +103,7 @@ def as_expected(report: Mapping[str, Any]) -> bool:
 def show_differences(found: Differences, console: Console) -> None:
     """Print what changed between two reports."""
     for note in found.notes:
-        console.print(f"[yellow]{escape(note)}[/]", highlight=False)
+        console.print(f"[yellow]{for_terminal(note)}[/]", highlight=False)
     for title, style, changes in (
         ("worse", "red", found.worse),
         ("better", "green", found.better),

@@ -32,6 +32,6 @@ def render(report: Mapping[str, Any], folder: Path) -> list[Path]:
     written = []
     for name, form in FORMS.items():
         path = folder / name
-        path.write_text(form(report), "utf-8")
+        path.write_text(form(report), "utf-8", errors="backslashreplace")
         written.append(path)
     return written

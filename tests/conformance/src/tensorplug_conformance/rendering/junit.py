@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["junit"]
 def junit(report: Mapping[str, Any]) -> str:
     """Return one test suite; rows that neither passed nor failed count as skipped."""
     name = f"tensorplug-conformance {report['backend']['name']} level {report['level']}"
-    suite = ET.Element("testsuite", name=name, time=f"{report['seconds']:.3f}")
+    suite = ET.Element("testsuite", name=printable(name), time=f"{report['seconds']:.3f}")
     for check in report["checks"]:
         place = f"level {check['level']}"
         case = _case(suite, place, check["check"], check["seconds"])
@@ -34,7 +35,8 @@ def junit(report: Mapping[str, Any]) -> str:
 
 
 def _case(suite: ET.Element, place: str, name: str, seconds: float) -> ET.Element:
-    return ET.SubElement(suite, "testcase", classname=place, name=name, time=f"{seconds:.3f}")
+    names = {"classname": printable(place), "name": printable(name)}
+    return ET.SubElement(suite, "testcase", names, time=f"{seconds:.3f}")
 
 
 def _row(case: ET.Element, row: Mapping[str, Any]) -> None:
@@ -47,12 +49,4 @@ def _row(case: ET.Element, row: Mapping[str, Any]) -> None:
 
 
 def _element(case: ET.Element, tag: str, message: str, text: str = "") -> None:
-    ET.SubElement(case, tag, message=_printable(message)).text = _printable(text)
-
-
-def _printable(text: str) -> str:
-    """Return ``text`` without the characters that XML cannot hold."""
-    return "".join(
-        character if character in "\t\n" or character.isprintable() else "\ufffd"
-        for character in text
-    )
+    ET.SubElement(case, tag, message=printable(message)).text = printable(text)

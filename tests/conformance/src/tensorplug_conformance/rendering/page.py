@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ from tensorplug_conformance.verdicts import BLOCKING, PASSED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jinja2 import Template
+
 __all__ = ["page"]
 
 _SLOWEST: Final = 15
@@ -25,11 +28,7 @@ _KINDS: Final = ("bool", "uint", "int", "float", "complex", "string")
 
 def page(report: Mapping[str, Any]) -> str:
     """Return the page as HTML."""
-    environment = Environment(
-        autoescape=select_autoescape(default=True, default_for_string=True), trim_blocks=True
-    )
-    source = resources.files("tensorplug_conformance.rendering").joinpath("page.html.jinja")
-    return environment.from_string(source.read_text("utf-8")).render(
+    return _template().render(
         report=report,
         standing=standing(report),
         badge=badge(report),
@@ -39,6 +38,15 @@ def page(report: Mapping[str, Any]) -> str:
         slowest=_slowest(report),
         failures=_failures(report),
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=select_autoescape(default=True, default_for_string=True), trim_blocks=True
+    )
+    source = resources.files("tensorplug_conformance.rendering").joinpath("page.html.jinja")
+    return environment.from_string(source.read_text("utf-8"))
 
 
 def _dtypes(report: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug_conformance.quoting import for_markdown
 from tensorplug_conformance.rendering.badge import standing
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
@@ -19,23 +20,31 @@ _SHOWN: Final = 50  # rows that failed; the report has them all
 def summary(report: Mapping[str, Any]) -> str:
     """Return the verdict, counts by mode and status, and what failed."""
     backend, suite, counted = report["backend"], report["suite"], report["denominator"]
-    device = backend.get("device", backend.get("error", "?"))
+    told = [backend.get(key, "?") for key in ("distribution", "version")]
+    distribution, version, device = map(
+        for_markdown, (*told, backend.get("device", backend.get("error", "?")))
+    )
     passed = f"{report['totals']['cases_passed']} cases passed"
     versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"
     versions += f", {suite['examples']} random examples per row"
     counts = f"{counted['rows']} rows, {counted['cases']} cases, {passed}"
     lines = [
-        f"# Conformance of {backend['name']}: {standing(report)}",
+        f"# Conformance of {for_markdown(backend['name'])}: {standing(report)}",
         "",
-        f"- backend: {backend.get('distribution', '?')} {backend.get('version', '?')} on {device}",
+        f"- backend: {distribution} {version} on {device}",
         f"- {versions}, tensorplug {report['tensorplug']}",
-        f"- {counts}, {report['seconds']:.0f} s, {report['started']}",
+        f"- {counts}, {report['seconds']:.0f} s, {for_markdown(report['started'])}",
         f"- SHA-256 of the cases: `{counted['sha256']}`",
         "",
         *_counts(report),
     ]
     if report["blocked_by"]:
-        lines += ["", "## In the way", "", *(f"- {fault}" for fault in report["blocked_by"])]
+        lines += [
+            "",
+            "## In the way",
+            "",
+            *(f"- {for_markdown(fault)}" for fault in report["blocked_by"]),
+        ]
     failed = [row for row in report["rows"] if row["status"] in (*BLOCKING, "expected fail")]
     if failed:
         lines += ["", "## Rows that fail", "", "| row | status | first case |", "|---|---|---|"]
@@ -60,5 +69,5 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
 def _line(row: Mapping[str, Any]) -> str:
     first = row["failures"][0] if row["failures"] else None
     text = f"{first['case']}: {first['message']}" if first else row["reason"]
-    safe = text.replace("|", "\\|").replace("\n", " ")
-    return f"| {row['kernel']} {row['dtype']} {row['mode']} | {row['status']} | {safe} |"
+    what = for_markdown(f"{row['kernel']} {row['dtype']} {row['mode']}")
+    return f"| {what} | {row['status']} | {for_markdown(text)} |"

@@ -7,9 +7,11 @@ themselves (the endpoint schema of shields.io).
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug_conformance.quoting import for_markdown
 from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.sections import PLACE, kept
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
@@ -24,6 +26,7 @@ __all__ = ["support", "table", "write_support"]
 
 PAGE: Final = "support.md"
 BADGES: Final = "badges"
+_BAR: Final = re.compile(r"(?<!\\)\|")  # one that would end a cell
 _COLOURS: Final = {True: "2c7a3f", False: "b3261e", None: "5f6368"}
 _HEAD: Final = """\
 # Which backend does what
@@ -87,13 +90,13 @@ def _backends(reports: Iterable[Report]) -> list[str]:
         lines.append(
             [
                 f"![{backend['name']}: {standing(report)}]({BADGES}/{backend['name']}.svg)",
-                f"{backend['name']}, {source}",
-                str(backend.get("device", "?")),
+                for_markdown(f"{backend['name']}, {source}"),
+                for_markdown(backend.get("device", "?")),
                 str(report["level"]),
                 *(str(counts[state]) for state in ("native", "decomposed", "failed")),
                 str(report["totals"]["cases_passed"]),
                 f"{suite['version']}, tolerances {suite['tolerances']}",
-                report["started"][:10],
+                for_markdown(report["started"][:10]),
             ]
         )
     head = ["", "backend", "device", "level", "native", "decomposed", "failed", "cases passed"]
@@ -146,8 +149,6 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table in Markdown."""
-    body = (
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
-    )
-    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *body]
+    """Return a table in Markdown, of cells in Markdown."""
+    body = (" | ".join(_BAR.sub(r"\|", cell) for cell in line) for line in lines)
+    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {line} |" for line in body)]

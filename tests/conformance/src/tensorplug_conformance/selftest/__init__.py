@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 from tensorplug.plugin import TensorplugError
+from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.selftest.bench import Finding
 from tensorplug_conformance.selftest.matrix import matrix
 from tensorplug_conformance.selftest.sharing import Plan, Results, run
@@ -33,7 +33,7 @@ def selftest(console: Console, plan: Plan | None = None, jobs: int | None = None
     chosen = plan or Plan()
     unfit = _unfit(chosen.backend)
     if unfit:
-        console.print(f"[red]{escape(unfit)}[/]", soft_wrap=True)
+        console.print(f"[red]{for_terminal(unfit)}[/]", soft_wrap=True)
         return 2
     with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("self test", total=None)
@@ -44,7 +44,7 @@ def selftest(console: Console, plan: Plan | None = None, jobs: int | None = None
             heard=lambda: progress.advance(task),
         )
     if not results.trials and not results.findings:
-        console.print(f"[red]no kind of saboteur is called[/] {escape(chosen.kinds)}")
+        console.print(f"[red]no kind of saboteur is called[/] {for_terminal(chosen.kinds)}")
         return 2
     return _show(results, console)
 
@@ -71,7 +71,8 @@ def _show(results: Results, console: Console) -> int:
     for finding in results.findings:
         if finding.outcome == "escaped":
             name = f"{finding.saboteur.name} {finding.saboteur.dtype}"
-            console.print(f"[bold red]ESCAPED[/] {escape(name)}: {escape(finding.evidence)}")
+            what = for_terminal(f"{name}: {finding.evidence}")
+            console.print(f"[bold red]ESCAPED[/] {what}")
             wrong += 1
     caught = sum(finding.outcome == "caught" for finding in results.findings)
     if wrong:
@@ -86,5 +87,5 @@ def _outcomes(trials: Sequence[Trial]) -> Table:
     table = Table("tried", "outcome", "what gave it away")
     for trial in trials:
         mark = "[green]right[/]" if trial.right else "[bold red]ESCAPED[/]"
-        table.add_row(escape(trial.name), mark, escape(trial.evidence[:110]))
+        table.add_row(for_terminal(trial.name), mark, for_terminal(trial.evidence[:110]))
     return table
