@@ -107,7 +107,7 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
 
 
 @chained
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+def flip(x: Any, /, axis: Any = None) -> Tensor:
     """Return ``x`` reversed along ``axis``: one axis, several, or all (None).
 
     (TensorFlow's Reverse.)
@@ -136,7 +136,7 @@ def mirror_pad(x: Any, paddings: Sequence[Sequence[int]], mode: str) -> Tensor:
 
 
 @chained
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """Return ``x`` with its elements shifted cyclically.
 
     Args:
@@ -181,7 +181,7 @@ def _roll_along(x: Tensor, by: int, axis: int) -> Tensor:
 
 
 @chained
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
     """Return ``x`` with each element repeated.
 
     Args:

@@ -46,7 +46,7 @@ CUMPROD = KernelSpec("Cumprod", ("x",), _infer_running, attributes=_ATTRIBUTES, 
 
 
 @chained
-def cumsum(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+def cumsum(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running sums ``y[i] = x[0] + ... + x[i]`` along ``axis``.
 
     ``exclusive`` omits ``x[i]`` itself, so that the first sum is 0. ``reverse`` runs from the
@@ -61,7 +61,7 @@ def cumsum(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool =
 
 
 @chained
-def cumprod(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+def cumprod(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running products ``y[i] = x[0] * ... * x[i]`` along ``axis``.
 
     ``exclusive`` omits ``x[i]`` itself, so that the first product is 1. ``reverse`` runs from
@@ -76,7 +76,7 @@ def cumprod(x: Any, /, *, axis: int = 0, exclusive: bool = False, reverse: bool 
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running sums along ``axis``, which may be omitted for rank 1.
 
@@ -99,7 +99,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running products along ``axis``, which may be omitted for rank 1.
 
@@ -111,7 +111,7 @@ def cumulative_prod(
 
 
 def cumulative_log_sum_exp(
-    x: Any, /, *, axis: int | None = None, include_initial: bool = False
+    x: Any, /, axis: int | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """Return the running ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
@@ -162,7 +162,7 @@ def _normalize_axis(tensor: Tensor, axis: int, caller: str) -> int:
 
 
 def diff(
-    x: Any, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None
+    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Tensor:
     """Return the differences ``x[i + 1] - x[i]`` along ``axis``, applied ``n`` times.
 

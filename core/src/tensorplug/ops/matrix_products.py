@@ -160,7 +160,7 @@ def kron(a: Any, b: Any, /) -> Tensor:
     return reshape(product, [n * m for n, m in zip(blocks, cells, strict=True)])
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """Return the dot products of vectors along ``axis``: ``sum of conj(x1) * x2``.
 
     The other axes broadcast. Source: the array API standard 2025.12.
@@ -184,7 +184,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """Return the sums of products over pairs of axes.
 
     Args:

@@ -35,7 +35,7 @@ __all__ = [
 
 
 @chained
-def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of the elements along ``axis`` that are not NaN; 0 if there are none.
 
     Otherwise it is like ``sum``.
@@ -44,7 +44,7 @@ def nansum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
 
 
 @chained
-def nanprod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
 
     Otherwise it is like ``prod``.
@@ -53,7 +53,7 @@ def nanprod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = 
 
 
 @chained
-def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the mean of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     Integers and booleans become float32 first.
@@ -69,7 +69,7 @@ def nanmean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @chained
 def nanvar(
-    x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the variance of the n elements along ``axis`` that are not NaN.
 
@@ -96,7 +96,7 @@ def nanvar(
 
 @chained
 def nanstd(
-    x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the standard deviation of the elements along ``axis`` that are not NaN.
 
@@ -128,7 +128,7 @@ def _compute_variance(
 
 
 @chained
-def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis`` that is not NaN, or NaN if all are.
 
     Raises:
@@ -140,7 +140,7 @@ def nanmax(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
-def nanmin(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis`` that is not NaN, or NaN if all are.
 
     Raises:

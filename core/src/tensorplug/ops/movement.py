@@ -378,7 +378,7 @@ def pad(
     return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
 
 
-def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+def concat(xs: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """Return the tensors ``xs`` joined along ``axis`` (flattened first if it is None).
 
     Their other sizes must be equal; their dtypes are promoted.
@@ -389,7 +389,7 @@ def concat(xs: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return dispatch(CONCAT, listed, axis=axis)
 
 
-def stack(xs: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+def stack(xs: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Return the tensors ``xs``, which have the same shape, joined along a new axis.
 
     Their dtypes are promoted. (TensorFlow's Pack.)

@@ -43,7 +43,7 @@ _METHODS: Final[dict[str, Callable[[Array], Array]]] = {
 
 @chained
 def quantile(
-    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """Return the values below which fractions ``q`` of the elements along ``axis`` lie.
 
@@ -77,7 +77,7 @@ def quantile(
 
 @chained
 def percentile(
-    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """Return the values below which ``q`` percent of the elements along ``axis`` lie.
 
@@ -96,7 +96,7 @@ def percentile(
 
 @chained
 def nanquantile(
-    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """Return the quantiles of the elements along ``axis`` that are not NaN; NaN if there are none.
 
@@ -115,7 +115,7 @@ def nanquantile(
 
 @chained
 def nanpercentile(
-    x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, method: str = "linear"
+    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
 ) -> Tensor:
     """Return ``nanquantile`` of ``q / 100``. Source: NumPy's nanpercentile."""
     fractions = _read_fractions(q, 100, "nanpercentile")
@@ -123,7 +123,7 @@ def nanpercentile(
 
 
 @chained
-def nanmedian(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the median of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     It is ``nanquantile`` with q = 0.5. Source: NumPy's nanmedian.
@@ -132,7 +132,7 @@ def nanmedian(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
-def median(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle of the sorted elements along ``axis``, or the mean of the middle two.
 
     It is ``quantile`` with q = 0.5. (PyTorch's median is the lower one:

@@ -105,7 +105,7 @@ def widen(x: Any, dtype: Any, caller: str) -> Any:
 
 
 @chained
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of the elements along ``axis``; 0 if there are none.
 
     Without ``dtype``, booleans and integers of 8 and 16 bits are added in int32, unsigned ones
@@ -116,7 +116,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
 
 
 @chained
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis``; 1 if there are none.
 
     The dtype of the result is that of ``sum``.
@@ -125,7 +125,7 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 
 @chained
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the arithmetic mean along ``axis``; NaN if there are no elements.
 
     Integers and booleans become float32 first.
@@ -134,7 +134,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis``; NaN if there is a NaN.
 
     Raises:
@@ -145,7 +145,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis``; NaN if there is a NaN.
 
     Raises:
@@ -156,25 +156,25 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @chained
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return whether any element along ``axis`` is True or nonzero; False if there are none."""
     return dispatch(ANY, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return whether all elements along ``axis`` are True or nonzero; True if there are none."""
     return dispatch(ALL, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero."""
     return dispatch(SUM, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first largest element along ``axis``.
 
     Without ``axis`` it is that of the flattened tensor. NaN counts as largest.
@@ -187,7 +187,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @chained
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first smallest element along ``axis``.
 
     Without ``axis`` it is that of the flattened tensor. NaN counts as smallest.

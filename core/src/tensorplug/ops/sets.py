@@ -94,7 +94,7 @@ UNIQUE = KernelSpec(
 
 
 @chained
-def unique(x: Any, /, *, axis: int = 0) -> UniqueResult:
+def unique(x: Any, /, axis: int = 0) -> UniqueResult:
     """Return the unique slices of ``x`` along ``axis``, in the order of their first occurrence.
 
     Args:

@@ -77,7 +77,7 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
 
 
 @chained
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the elements sorted along ``axis``, smallest first.
 
     Args:
@@ -98,7 +98,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 
 @chained
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the indices (int32) that sort ``x`` along ``axis``, in its shape.
 
     Equal elements keep the order of their indices, in descending order too, unless ``stable``
@@ -107,7 +107,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return dispatch(ARG_SORT, x, axis=axis, descending=descending, stable=stable)
 
 
-def partition(x: Any, kth: Any, /, *, axis: int | None = -1) -> Tensor:
+def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
     """Return the elements along ``axis``, with those at ``kth`` where sorting puts them.
 
     No element before one of these positions is larger, and none after it is smaller. (All are
@@ -132,7 +132,7 @@ def partition(x: Any, kth: Any, /, *, axis: int | None = -1) -> Tensor:
     return dispatch(SORT, tensor, axis=at, stable=False)
 
 
-def argpartition(x: Any, kth: Any, /, *, axis: int | None = -1) -> Tensor:
+def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
     """Return the indices (int32) that order ``x`` along ``axis`` as ``partition`` does.
 
     Arguments and errors are the same. Source: NumPy's argpartition.

@@ -27,7 +27,7 @@ __all__ = [
 
 
 @chained
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the variance ``sum((x - mean(x))**2) / (n - correction)`` along ``axis``.
 
     Args:
@@ -54,7 +54,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 @chained
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation along ``axis``: the square root of ``var``.
 
     Where it is 0, its gradient is 0. Otherwise it is like ``var``.
@@ -100,7 +100,7 @@ def _compute_variance(
 
 
 @chained
-def log_sum_exp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def log_sum_exp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
     It is ``m + log(sum(exp(x - m)))`` for the largest element m. Integers become float32. Rows

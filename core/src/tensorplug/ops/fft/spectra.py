@@ -165,7 +165,7 @@ def _shift(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
     return roll(tensor, [-half if back else half for half in halves], axis=chosen)
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def fftshift(x: Any, /, axes: Any = None) -> Tensor:
     """Return ``x`` with frequency 0 in the middle of ``axes``; None stands for all.
 
     Raises:
@@ -175,7 +175,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
     return _shift(x, axes, "fftshift", back=False)
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
     """Return ``x`` with frequency 0 moved from the middle of ``axes`` back to the front.
 
     Raises:

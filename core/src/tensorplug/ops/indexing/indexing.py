@@ -195,7 +195,7 @@ ONE_HOT = KernelSpec(
 
 
 @chained
-def gather(x: Any, indices: Any, *, axis: int = 0, batch_dims: int = 0) -> Tensor:
+def gather(x: Any, indices: Any, axis: int = 0, *, batch_dims: int = 0) -> Tensor:
     """Return the slices of ``x`` at ``indices`` along ``axis``.
 
     The result has the shape ``x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis+1:]``.
@@ -209,7 +209,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0, batch_dims: int = 0) -> Tenso
 
 
 @chained
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """Return the elements, or slices, of ``x`` at ``indices`` along ``axis``.
 
     Args:
@@ -235,7 +235,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 @chained
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """Return ``out[..., i, ...] = x[..., indices[..., i, ...], ...]``, with i on ``axis``.
 
     Args:

@@ -238,7 +238,7 @@ STRIDED_SLICE_GRAD = KernelSpec(
 
 
 @chained
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Split ``x`` into its slices at each place along ``axis``; this axis is dropped.
 
     An axis of length 0 gives an empty tuple. (TensorFlow's Unpack.)

@@ -43,7 +43,7 @@ def _read_matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
     return tensor
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along ``axis``; other axes broadcast.
 
     Source: the array API standard 2025.12.

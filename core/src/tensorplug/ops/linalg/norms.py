@@ -39,7 +39,7 @@ def square_moduli(x: Tensor) -> Tensor:
     return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: float = 2) -> Tensor:
     """Return the norm of vectors along ``axis``: ``(sum |x|**ord) ** (1 / ord)``.
 
     Args:

@@ -189,12 +189,12 @@ def sigmoid(x: Any, /) -> Tensor:
 
 
 @chained
-def softmax(x: Any, /, *, axis: int = -1) -> Tensor:
+def softmax(x: Any, /, axis: int = -1) -> Tensor:
     """Return ``e**x / sum(e**x)`` along ``axis``, computed from ``x - max(x)``."""
     return dispatch(SOFTMAX, x, dim=axis)
 
 
 @chained
-def log_softmax(x: Any, /, *, axis: int = -1) -> Tensor:
+def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """Return the logarithm of ``softmax(x)`` along ``axis``, without computing log(0)."""
     return dispatch(LOG_SOFTMAX, x, axis=axis)

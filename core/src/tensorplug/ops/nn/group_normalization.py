@@ -98,7 +98,7 @@ def instance_norm(
 
 
 @chained
-def rms_norm(x: Any, scale: Any = None, *, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
+def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5) -> Tensor:
     """Return ``x / sqrt(mean(x**2) + epsilon) * scale``, the mean along ``axis``.
 
     Args:

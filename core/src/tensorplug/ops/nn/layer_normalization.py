@@ -60,8 +60,8 @@ def layer_norm(
     x: Any,
     offset: Any = None,
     scale: Any = None,
-    *,
     axis: Any = -1,
+    *,
     epsilon: float = 1e-5,
 ) -> Tensor:
     """Return ``(x - m) / sqrt(v + epsilon) * scale + offset``.
