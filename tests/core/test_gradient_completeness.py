@@ -28,7 +28,8 @@ INPUTS = {(spec.name, name) for spec in SPECS.values() for name in spec.input_na
 WITH_POINTS = sorted({case.kernel for case in POINTS})
 AXES = {"axis", "dim", "dims", "reduction_indices"}
 INDICES = {"indices", "segment_ids", "sparse_indices", "box_ind"}
-MATRICES = {"BatchMatMul", "MatrixSolve", "_FusedMatMul"}  # their last two axes are a product's
+# Their last two axes are a product's.
+MATRICES = {"BatchMatMul", "MatrixSolve", "MatrixTriangularSolve", "_FusedMatMul"}
 MASK = TensorType(dt.bool_, (3, 4))
 
 
@@ -123,7 +124,7 @@ def of_broadcasting(spec: KernelSpec, case: Case) -> Iterator[str]:
 @cache
 def broadcasting() -> set[str]:
     """Return the kernels whose operands broadcast to one shape, or do so but for two axes."""
-    found = {"BatchMatMul", "MatrixSolve", "_FusedMatMul", "FusedBatchNorm"}
+    found = {*MATRICES, "FusedBatchNorm"}
     for spec in SPECS.values():
         types = [TensorType(dt.float64, shape) for shape in ((3, 1), (1, 4))]
         named = iter(types)

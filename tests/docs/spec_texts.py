@@ -172,6 +172,9 @@ SHAPES: dict[str, tuple[str, ...]] = {
         "[batch / product of `block_shape`, size * block - crops of each block axis, others]",
     ),
     "Bincount": ("[`size`]",),
+    "Bitcast": (
+        "that of `input`; with the parts of each element as a last axis if `dtype` is narrower; without the last axis if it is wider",
+    ),
     "BroadcastArgs": ("[the larger size of `s0` and `s1`]",),
     "BroadcastTo": ("`shape`",),
     "Cast": ("that of `x`",),
@@ -229,6 +232,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "MatrixDeterminant": (_BATCH,),
     "MatrixInverse": ("that of `input`",),
     "MatrixSolve": ("[..., n, columns of rhs]; the axes before them broadcast",),
+    "MatrixTriangularSolve": ("[..., n, columns of rhs]; the axes before them broadcast",),
     "Max": ("that of `x` without `reduction_indices`; they have size 1 with `keep_dims`",),
     "MaxPool": (_WINDOWS,),
     "MaxPool3D": (_BY_FORMAT,),

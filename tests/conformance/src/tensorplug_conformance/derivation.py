@@ -178,7 +178,11 @@ def _same(x: Array, other: Array) -> bool:
     """Return whether two arrays are equal, NaN to NaN, as integers of one kind."""
     if x.dtype.kind == "i" and other.dtype.kind == "u":
         x = x.view(other.dtype)
-    return x.shape == other.shape and bool(np.all((x == other) | ((x != x) & (other != other))))  # noqa: PLR0124  # NaN is not itself, in Python's objects either
+    if x.shape != other.shape:
+        return False
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        same = (x == other) | ((x != x) & (other != other))  # noqa: PLR0124  # NaN is not itself, in Python's objects either
+    return bool(np.all(same))
 
 
 def _base(small: Sequence[Case], position: int) -> Case | None:

@@ -1,0 +1,53 @@
+"""The reference for reading bits as another dtype: bytes packed and unpacked one by one."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.case import Array
+
+# The formats of the real and, of complex numbers, the imaginary part.
+_FORMATS = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+    "complex64": "ff",
+    "complex128": "dd",
+}
+
+
+def bitcast(input: Array, *, dtype: str) -> Array:
+    """Pack all elements, then unpack as many of the other dtype as their bytes hold."""
+    packed = b"".join(_pack(element, input.dtype.name) for element in input.ravel().tolist())
+    target = np.dtype(dtype)
+    form = _FORMATS[target.name]
+    numbers = [_join(parts) for parts in struct.iter_unpack(f"<{form}", packed)]
+    old, new = input.dtype.itemsize, target.itemsize
+    shape = input.shape
+    if new < old:
+        shape = (*shape, old // new)
+    elif new > old:
+        shape = shape[:-1]
+    return np.array(numbers, target).reshape(shape)
+
+
+def _pack(element: Any, name: str) -> bytes:
+    form = _FORMATS[name]
+    parts = (element.real, element.imag) if len(form) == 2 else (element,)
+    return struct.pack(f"<{form}", *parts)
+
+
+def _join(parts: tuple[Any, ...]) -> Any:
+    return complex(*parts) if len(parts) == 2 else parts[0]
