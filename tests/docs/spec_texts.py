@@ -173,7 +173,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
     ),
     "Bincount": ("[`size`]",),
     "Bitcast": (
-        "that of `input`; with the parts of each element as a last axis if `dtype` is narrower; without the last axis if it is wider",
+        "that of `input`; with a last axis of the parts of each element if `dtype` is narrower; "
+        "without the last axis if it is wider",
     ),
     "BroadcastArgs": ("[the larger size of `s0` and `s1`]",),
     "BroadcastTo": ("`shape`",),
