@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.contract.dtypes import is_numpy_scalar
-from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
+from tensorplug.dispatch.context import (
+    Context,
+    current_context,
+    engine_of,
+    innermost,
+    use_context,
+)
 from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import ArgumentError
 
@@ -55,7 +61,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     ``inputs``: one per declared input: a tensor or anything ``as_tensor`` accepts, a list for a
     variadic input, None for an absent optional input.
     """
-    context = current_context()
+    context = innermost()
     try:
         placements = [operand._placement for operand in inputs]
         options = freeze_attributes(attributes) if attributes else ()
@@ -63,7 +69,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
         return _dispatch_lists(context, spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
-        return _slow_path(context, spec, inputs, attributes)
+        return _slow_path(spec, inputs, attributes)
     try:
         buffer = plan.call(*[operand._buffer for operand in inputs])
     except BaseException as error:
@@ -86,10 +92,10 @@ def _dispatch_lists(
         placements = placements_of(inputs)
         options = freeze_attributes(attributes) if attributes else ()
     except (AttributeError, TypeError):  # not tensors yet, or unhashable attributes
-        return _slow_path(context, spec, inputs, attributes)
+        return _slow_path(spec, inputs, attributes)
     plan = context.plans.get((spec, *placements, *options))
     if plan is None:
-        return _slow_path(context, spec, inputs, attributes)
+        return _slow_path(spec, inputs, attributes)
     try:
         buffer = plan.call(*buffers_of(inputs))
     except BaseException as error:
@@ -108,7 +114,7 @@ def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> l
     """Run the kernel of ``spec``, which has multiple outputs; see ``dispatch``."""
     if not spec.multiple_outputs:
         raise ArgumentError(f"{spec.name} has one output; call dispatch")
-    context = current_context()
+    context = innermost()
     plan = None
     try:
         placements = placements_of(inputs)
@@ -118,6 +124,7 @@ def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> l
     else:
         plan = context.plans.get((spec, MULTIPLE_OUTPUTS, *placements, *options))
     if plan is None:
+        context = current_context()
         tensors: list[Tensor] = engine_of(context).run(context, spec, inputs, attributes)
         return tensors
     try:
@@ -174,13 +181,13 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
     """Run a kernel of one input and no attributes."""
-    context = current_context()
+    context = innermost()
     try:
         plan = context.plans.get((spec, x._placement))
     except AttributeError:  # not a tensor yet
         plan = None
     if plan is None:
-        return _slow_path(context, spec, (x,))
+        return _slow_path(spec, (x,))
     try:
         buffer = plan.call(x._buffer)
     except BaseException as error:
@@ -197,13 +204,13 @@ def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
 
 def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
     """Run a kernel of two inputs and no attributes."""
-    context = current_context()
+    context = innermost()
     try:
         plan = context.plans.get((spec, a._placement, b._placement))
     except AttributeError:  # one of them is not a tensor yet
         return _dispatch_scalar(context, spec, a, b)
     if plan is None:
-        return _slow_path(context, spec, (a, b))
+        return _slow_path(spec, (a, b))
     try:
         buffer = plan.call(a._buffer, b._buffer)
     except BaseException as error:
@@ -222,7 +229,7 @@ def dispatch_binary(spec: KernelSpec, a: Any, b: Any, /) -> Tensor:
 
 def dispatch_cached(key: Hashable, /, *inputs: Any) -> Tensor | None:
     """Run the plan that ``Device.add_key`` stored under ``key``; return None without one."""
-    context = current_context()
+    context = innermost()
     plan = context.plans.get(key)
     return None if plan is None else dispatch_planned(context, plan, inputs)
 
@@ -254,7 +261,7 @@ def _dispatch_scalar(context: Context, spec: KernelSpec, a: Any, b: Any) -> Tens
         return dispatch_binary(spec, a, engine.constant(context, spec, 1, b, a))
     if is_numpy_scalar(a) and hasattr(b, "_placement"):
         return dispatch_binary(spec, engine.constant(context, spec, 0, a, b), b)
-    return _slow_path(context, spec, (a, b))
+    return _slow_path(spec, (a, b))
 
 
 def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
@@ -269,7 +276,6 @@ def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
 
 
 def _slow_path(
-    context: Context,
     spec: KernelSpec,
     inputs: tuple[Any, ...],
     attributes: Mapping[str, Any] = _NONE,
@@ -279,6 +285,7 @@ def _slow_path(
     for operand in inputs:
         if hasattr(operand.__class__, "_reading"):  # a variable
             return dispatch(spec, *_read_variables(inputs), **attributes)
+    context = current_context()  # not that of the fast path, which may have been left elsewhere
     result: Tensor = engine_of(context).run(context, spec, inputs, attributes)
     return result
 

@@ -7,8 +7,10 @@ them.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from tensorplug.dispatch.exits import Exit, Watch, watch
 from tensorplug.dispatch.locks import Lock
 
 if TYPE_CHECKING:
@@ -23,10 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ROOT",
     "Context",
-    "ContextGuard",
+    "ContextBlock",
     "EngineProtocol",
     "current_context",
     "engine_of",
+    "innermost",
     "set_default_engine",
     "use_context",
 ]
@@ -83,13 +86,16 @@ class Context:
     ``device`` None means the engine's active device, which ``set_backend`` changes. ``plans`` is
     the device's cache of native plans. It is empty until the device is known, and if ``observers``
     must see every call. ``recording`` is a tape, ``scope`` a tidy scope; ``watched``: whether
-    there is one of them, which must see all results.
+    there is one of them, which must see all results. ``entry`` is the use of a ``ContextBlock``
+    that made it current, ``below`` the context before that.
     """
 
     __slots__ = (
         "__weakref__",
+        "below",
         "device",
         "engine",
+        "entry",
         "observers",
         "plans",
         "recording",
@@ -111,6 +117,8 @@ class Context:
         self.recording = recording
         self.scope = scope
         self.watched = recording is not None or scope is not None
+        self.below: Context | None = None
+        self.entry: _Entry | None = None
         self.plans: dict[Hashable, Any] = {}
         if observers:
             return
@@ -145,7 +153,8 @@ class Context:
 
 ROOT: Final = Context(None)  # of the process; its engine is built at first use
 _context: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
-current_context: Final = _context.get
+innermost: Final = _context.get
+"""Returns the context, even if its block has just been left elsewhere: then it has no plans."""
 
 
 class _Default:
@@ -174,48 +183,171 @@ def engine_of(context: Context) -> EngineProtocol:
     return context.engine
 
 
+def current_context() -> Context:
+    """Return the context of this thread or task."""
+    context = innermost()
+    entry = context.entry
+    return context if entry is None or not entry.left else _recover(context)
+
+
 class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``
     """Make a context current inside a ``with`` block, in this thread or task only."""
 
-    __slots__ = ("_context", "_token")
+    __slots__ = ("_context", "_exit", "_token", "_watch")
+
+    _exit: Callable[[], Any]
+    _watch: Watch | None
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._exit = _nothing
 
     def __enter__(self) -> Context:
-        self._token: Token[Context] = _context.set(self._context)
+        before = innermost()
+        try:
+            self._token: Token[Context] = _context.set(self._context)
+            self._watch = watch(self, partial(_context.reset, self._token))
+        except BaseException:
+            _context.set(before)
+            self._watch = None
+            raise
         return self._context
 
+    @Exit
     def __exit__(self, *_error: object) -> None:
         _context.reset(self._token)
+        self._watch = None
 
 
-class ContextGuard:
-    """Makes a context current for a user's context manager, which cannot be entered twice.
+class _Entry:
+    """One use of a ``ContextBlock``: whether it was left, and its token while that matters."""
 
-    A second entry would overwrite the context to which the first one must return.
+    __slots__ = ("block", "context", "left", "token")
+
+    def __init__(self, block: ContextBlock, context: Context) -> None:
+        self.block = block
+        self.context = context
+        self.left = False
+        self.token: Token[Context] | None = None
+
+
+class ContextBlock:
+    """Base class of the user's context managers that change the context.
+
+    A block undoes its own change only: if blocks end in another order than they began, as those
+    of generators do, the changes of the others stay. Tasks and threads that were started inside,
+    with a copy of the context, keep the change. A block that ends in another thread than the one
+    that entered it ends there too, at the next op, unless that thread is inside an inner block;
+    then when that one ends.
     """
 
-    __slots__ = ("_entered", "_who")
+    __slots__ = ("_ending", "_entry", "_exit", "_watch", "_who")
+
+    _exit: Callable[[], Any]
+    _ending: Watch | None
+    _watch: Watch | None
 
     def __init__(self, who: str) -> None:
         self._who = who
-        self._entered: use_context | None = None
+        self._entry: _Entry | None = None
+        self._exit = _nothing
+        self._watch = self._ending = None
 
-    def enter(self, context: Context) -> None:
-        """Make ``context`` current.
+    def _derive(self, below: Context) -> Context:
+        """Return a new context: ``below`` with the change of this block."""
+        raise NotImplementedError
+
+    def _enter(self, ending: Callable[[], Any] | None = None) -> None:
+        """Make the changed context current; to be called by ``__enter__``.
+
+        ``ending`` is what else ``__exit__`` does: it is called if an interrupt prevents that.
 
         Raises:
-            RuntimeError: the object has been entered already, here or in another thread.
+            RuntimeError: the block has been entered already, here or in another thread.
 
         """
-        if self._entered is not None:
+        entry, watched = self._entry, self._watch
+        abandoned = watched is not None and watched() is None
+        if entry is not None and not entry.left and not abandoned:
             raise RuntimeError(f"this {self._who} has been entered already; create another")
-        self._entered = use_context(context)
-        self._entered.__enter__()
+        below = current_context()
+        context = self._derive(below)
+        context.below = below
+        entry = context.entry = _Entry(self, context)
+        try:
+            entry.token = _context.set(context)
+            self._watch = watch(self, partial(_context.reset, entry.token))
+            self._ending = None if ending is None else watch(self, ending)
+            self._entry = entry
+        except BaseException:
+            _context.set(below)
+            self._watch = self._ending = None
+            raise
 
-    def leave(self) -> None:
-        """Make the previous context current again."""
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            entered.__exit__()
+    def _leave(self) -> None:
+        """Undo the change; to be called at the end of ``__exit__``, even after an error.
+
+        A second call does nothing.
+        """
+        entry = self._entry
+        if entry is None or entry.left:
+            return
+        entry.left = True
+        current = innermost()
+        if current.entry is entry:
+            _context.set(_entered(current.below))
+            entry.token = None
+        else:
+            _remove(entry, current)
+        self._watch = self._ending = self._entry = None
+
+
+def _nothing() -> None:
+    """Stand for a weak reference whose object is dead."""
+
+
+def _entered(context: Context | None) -> Context:
+    """Return the innermost context from ``context`` down whose block was not left."""
+    while context is not None and context.entry is not None and context.entry.left:
+        context = context.below
+    assert context is not None
+    return context
+
+
+def _remove(entry: _Entry, current: Context) -> None:
+    """Undo the change of a block that is not the innermost one, or was entered elsewhere."""
+    # A thread that still has its context finds no plan there, looks closer, and leaves it.
+    entry.context.plans = {}
+    above: list[_Entry] = []
+    found: Context | None = current
+    while found is not None and found.entry is not entry:
+        if found.entry is not None:
+            above.append(found.entry)
+        found = found.below
+    if found is None:
+        return
+    context = _entered(found.below)
+    for other in reversed(above):
+        if not other.left:
+            changed = other.block._derive(context)
+            changed.below, changed.entry = context, other
+            context = other.context = changed
+    _context.set(context)
+
+
+def _recover(context: Context) -> Context:
+    """Return the current context, if ``context`` is current although its block was left."""
+    entry = context.entry
+    assert entry is not None
+    try:
+        if entry.token is None:
+            raise ValueError
+        _context.reset(entry.token)
+    except (ValueError, RuntimeError):
+        # In a copy of the contexts, of a task or thread that was started inside the block and
+        # keeps its change. (The token is of another contexts object, or was used there.)
+        context = context.replace()
+    else:
+        context = _entered(context.below)
+    _context.set(context)
+    return context

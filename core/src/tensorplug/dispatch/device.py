@@ -7,11 +7,11 @@ call is found by identity, without comparing shapes.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.dtypes import string
 from tensorplug.dispatch.locks import Lock
+from tensorplug.dispatch.weak import WeakValues
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -103,9 +103,7 @@ class Device:
         self.closed = False
         self.fate = ""
         self.trace: Any = None
-        self._placements: WeakValueDictionary[tuple[DType, Shape], Placement] = (
-            WeakValueDictionary()
-        )
+        self._placements: WeakValues[tuple[DType, Shape], Placement] = WeakValues()
 
     def __repr__(self) -> str:
         return f"<Device {self.name}: {self.backend.device}>"
@@ -116,7 +114,9 @@ class Device:
         found = self._placements.get(key)
         if found is None:
             with self.lock:
-                found = self._placements.setdefault(key, Placement(self, type_))
+                found = self._placements.get(key)
+                if found is None:
+                    found = self._placements[key] = Placement(self, type_)
         return found
 
     def home(self, dtype: DType) -> Device | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
-from weakref import WeakSet
 
 from tensorplug.dispatch.device import Device, device_name
 from tensorplug.dispatch.locks import Lock
+from tensorplug.dispatch.weak import WeakObjects
 from tensorplug.engine import kernel_setup, notices
 from tensorplug.engine.distributions import INSTALL
 from tensorplug.engine.host_device import open_host
@@ -91,7 +91,7 @@ class Devices:
         self.host = open_host()
         self._forked: set[str] = set()  # backends that the parent process uses
         self._active: Device | None = None
-        self._followers: WeakSet[Context] = WeakSet()
+        self._followers: WeakObjects[Context] = WeakObjects()
         registry.on_change(self._changed)
         _living.add(self)
 
@@ -364,7 +364,7 @@ FORKED: Final = (
     "was opened by the parent process, and a forked child cannot use it. Start processes with "
     "the 'spawn' method of multiprocessing, or use the backend in the child only"
 )
-_living: Final[WeakSet[Devices]] = WeakSet()
+_living: Final[WeakObjects[Devices]] = WeakObjects()
 _inherited: Final[list[Device]] = []
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from tensorplug.dispatch.context import ContextGuard, current_context, use_context
+from tensorplug.dispatch.context import ContextBlock, current_context
+from tensorplug.dispatch.exits import Exit
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError
 from tensorplug.memory.accounting import DeviceMemory, Memory, memory
@@ -19,6 +19,8 @@ from tensorplug.tensors.tree import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tensorplug.dispatch.context import Context
 
 __all__ = ["DeviceMemory", "Memory", "dispose", "keep", "memory", "tidy"]
 
@@ -70,44 +72,44 @@ class Scope:
         self._members.clear()
 
 
-class _Tidy:
+class _Tidy(ContextBlock):
     """The context manager form of ``tidy``."""
 
+    __slots__ = ("_scope",)
+
     def __init__(self) -> None:
-        self._entered = ContextGuard("tidy")
+        super().__init__("tidy")
+        self._scope: Scope | None = None
 
     def __enter__(self) -> Self:
-        context = current_context()
-        scope = Scope(context.scope)
-        self._entered.enter(context.replace(scope=scope))
-        self._scope = scope
+        self._enter(self._close)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    @Exit
+    def __exit__(self, *_error: object) -> None:
         try:
-            # An event loop or the garbage collector may close a suspended generator in another
-            # context, which cannot be left here. A context with a closed scope does no harm.
-            with suppress(ValueError):
-                self._entered.leave()
-            _leave_closed_scopes()
+            self._close()
         finally:
+            self._leave()
+
+    def _close(self) -> None:
+        if self._scope is not None:
             self._scope.close()
+
+    def _derive(self, below: Context) -> Context:
+        if self._scope is None or self._scope.closed:
+            self._scope = Scope(below.scope)
+        return below.replace(scope=self._scope)
 
     def hand_over(self, result: Any) -> None:
         """Give the tensors of ``result`` to the enclosing scope."""
-        found = leaves(result)
+        found, scope = leaves(result), self._scope
+        assert scope is not None
         for leaf in found:
             _check_finished(leaf)
         for leaf in found:
-            if isinstance(leaf, Tensor) and self._scope.release(leaf) and self._scope.parent:
-                self._scope.parent.adopt(leaf)
-
-
-def _leave_closed_scopes() -> None:
-    """Leave a context whose scope was closed while another was on top, as with generators."""
-    context = current_context()
-    if context.scope is not None and context.scope.closed:
-        use_context(context.replace(scope=context.scope.nearest_open())).__enter__()
+            if isinstance(leaf, Tensor) and scope.release(leaf) and scope.parent:
+                scope.parent.adopt(leaf)
 
 
 def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Any:

@@ -69,19 +69,17 @@ def debug(
         return observe("debug", function, args, kwargs)
 
 
-class _Debug:
+class _Debug(Observation):
     """The context manager form of ``debug``."""
 
     def __init__(self, names: Collection[Check]) -> None:
+        super().__init__("debug")
         self._checks = checks(names)
-        self._observation = Observation("debug")
 
     def __enter__(self) -> Self:
-        self._observation.start(self._checks)
-        return self
+        return self._start(self._checks)
 
-    def __exit__(self, *_error: object) -> None:
-        self._observation.stop()
+    def _finish(self) -> None:
         for check in self._checks:
             if isinstance(check, LeakCheck):
                 check.finish()

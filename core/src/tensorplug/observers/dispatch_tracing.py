@@ -50,25 +50,21 @@ class _Depth(threading.local):
     site: CallSite | None = None
 
 
-class DispatchTrace:
+class DispatchTrace(Observation):
     """The calls of a traced block, in the order of their start.
 
     ``calls`` are the records; ``str()`` returns one line per call, indented by depth.
     """
 
     def __init__(self, file: TextIO | None) -> None:
+        super().__init__("trace_dispatch")
         self.calls: list[TracedCall] = []
         self._file = file
         self._lines: list[str] = []
         self._depth = _Depth()
-        self._observation = Observation("trace_dispatch")
 
     def __enter__(self) -> Self:
-        self._observation.start([self])
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._observation.stop()
+        return self._start([self])
 
     def __str__(self) -> str:
         return "\n".join(self._lines)
@@ -104,16 +100,17 @@ class DispatchTrace:
         at = len(self.calls)
         self.calls.append(record)
         self._write(depth.calls, line if record.site is None else f"{line}  {record.site}")
-        depth.calls += 1
+        before = depth.calls
         try:
+            depth.calls = before + 1
             return run()
         except BaseException as error:
             raised = f"{type(error).__name__}: {error}".rstrip(": ")
             self.calls[at] = replace(record, raised=raised)
-            self._write(depth.calls, f"raised {raised}")
+            self._write(before + 1, f"raised {raised}")
             raise
         finally:
-            depth.calls -= 1
+            depth.calls = before
 
     def _write(self, depth: int, line: str) -> None:
         indented = "  " * depth + line.replace("\n", " ")

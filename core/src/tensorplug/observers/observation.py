@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug.contract.dtypes import DType
 from tensorplug.contract.spec import show
-from tensorplug.dispatch.context import ContextGuard, current_context
+from tensorplug.dispatch.context import ContextBlock
+from tensorplug.dispatch.exits import Exit
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.plans import Plan
 
@@ -44,30 +46,47 @@ def provenance(plan: Plan) -> str:
     return f"{plan.how} by {plan.owner} {by} {plan.device.name}"
 
 
-class Observation:
-    """Adds observers to the context of this thread or task, from ``start`` to ``stop``.
+class Observation(ContextBlock):
+    """Base class of context managers that add observers to the context of a thread or task.
 
-    ``who`` is the name of the user's function, for messages.
+    ``who`` is the name of the user's function, for messages. ``_finish`` may be overridden.
     """
 
-    __slots__ = ("_entered",)
+    __slots__ = ("_observers",)
 
     def __init__(self, who: str) -> None:
-        self._entered = ContextGuard(who)
+        super().__init__(who)
+        self._observers: Sequence[Observer] = ()
 
-    def start(self, observers: Sequence[Observer]) -> None:
-        """Add ``observers`` to the context, inside the present ones.
+    @Exit
+    def __exit__(self, *_error: object) -> None:
+        try:
+            self._finish()
+        finally:
+            self._stop()
+
+    def _finish(self) -> None:
+        """Do what is to be done at the end, once or more often."""
+
+    def _start(self, observers: Sequence[Observer]) -> Self:
+        """Add ``observers`` to the context, inside the present ones; return this object.
 
         Raises:
             RuntimeError: it has been started already.
 
         """
-        context = current_context()
-        self._entered.enter(context.replace(observers=(*context.observers, *observers)))
+        if not self._observers:
+            self._observers = observers
+        self._enter(self._finish)
+        return self
 
-    def stop(self) -> None:
-        """Make the previous context current again."""
-        self._entered.leave()
+    def _stop(self) -> None:
+        """Remove the observers from the context."""
+        self._leave()
+        self._observers = ()  # they may refer to this object
+
+    def _derive(self, below: Context) -> Context:
+        return below.replace(observers=(*below.observers, *self._observers))
 
 
 def observe(

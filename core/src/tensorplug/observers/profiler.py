@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelRecord", "Profile", "profile"]
 
 
-class Profile:
+class Profile(Observation):
     """The kernel calls of a block or a function.
 
     Attributes:
@@ -40,27 +40,24 @@ class Profile:
     """
 
     def __init__(self) -> None:
+        super().__init__("profile")
         self.kernels: list[KernelRecord] = []
         self.result: Any = None
         self.uploads = 0
         self.transfers = 0
         self.threads: dict[int, str] = {}
         self._memory = Allocations()
-        self._observation = Observation("profile")
         self._begun = 0
         self._ended: _End | None = None
 
     def __enter__(self) -> Self:
         if self._begun:
             raise RuntimeError("this profile has been used already; create another")
-        self._observation.start([_Recorder(self)])  # not stored, since it refers to the profile
         self._begun = perf_counter_ns()
-        return self
+        return self._start([_Recorder(self)])
 
-    def __exit__(self, *_error: object) -> None:
-        seconds = self.seconds
-        self._observation.stop()
-        self._ended = _End(seconds, self.new_bytes, self.new_tensors, self.peak_bytes)
+    def _finish(self) -> None:
+        self._ended = _End(self.seconds, self.new_bytes, self.new_tensors, self.peak_bytes)
         self._memory = Allocations()  # stops watching tensors
 
     @property
@@ -205,12 +202,12 @@ class _Recorder:
         """Run and record."""
         opened = self._stack.open
         call = _OpenCall(opened[-1].site if opened else callsite.find())
-        since = self._profile._memory.mark()
-        opened.append(call)
+        since, depth = self._profile._memory.mark(), len(opened)
         try:
+            opened.append(call)
             outputs, start, end, busy = measure(plan.device, run)
         finally:
-            opened.pop()
+            del opened[depth:]
         if opened:
             opened[-1].nested += end - start
         thread = threading.current_thread()
@@ -227,7 +224,7 @@ class _Recorder:
             backend=plan.device.backend_name,
             device=plan.device.name,
             owner=str(plan.owner),
-            depth=len(opened),
+            depth=depth,
             start=(start - self._profile._begun) / 1e9,
             seconds=(end - start) / 1e9,
             self_seconds=(end - start - call.nested) / 1e9,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -124,13 +124,21 @@ def _wait() -> None:
 def _measure_kernels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> _Clock:
-    clock, observation = _Clock(), Observation("time")
-    observation.start([clock])
-    try:
+    clock = _Clock()
+    with _Timing(clock):
         observe("time", function, args, kwargs)
-    finally:
-        observation.stop()
     return clock
+
+
+class _Timing(Observation):
+    """Shows the kernel calls of a block to a clock."""
+
+    def __init__(self, clock: _Clock) -> None:
+        super().__init__("time")
+        self._clock = clock
+
+    def __enter__(self) -> Self:
+        return self._start([self._clock])
 
 
 class _Clock(threading.local):

@@ -6,8 +6,9 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tensorplug.contract.backend import DeviceInfo
-from tensorplug.dispatch.context import ContextGuard, current_context
+from tensorplug.dispatch.context import ContextBlock, current_context
 from tensorplug.dispatch.device import device_name
+from tensorplug.dispatch.exits import Exit
 from tensorplug.engine.current import current_engine
 from tensorplug.errors import (
     ArgumentError,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.tables import KernelTable
+    from tensorplug.dispatch.context import Context
+    from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
     from tensorplug.plugins.discovery import BackendInfo
 
@@ -79,7 +82,7 @@ def set_backend(name: str) -> None:
     )
 
 
-class use_backend:  # noqa: N801  # a context manager, called like a function
+class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like a function
     """Make a backend the active one inside a ``with`` block, in this thread or task only.
 
     Raises, when entered:
@@ -89,18 +92,26 @@ class use_backend:  # noqa: N801  # a context manager, called like a function
 
     """
 
+    __slots__ = ("_device", "_name")
+
+    _device: Device
+
     def __init__(self, name: str) -> None:
+        super().__init__("use_backend")
         self._name = name
-        self._entered = ContextGuard("use_backend")
 
     def __enter__(self) -> str:
-        engine = current_engine()
-        device = engine.devices.open(self._name)
-        self._entered.enter(current_context().replace(device=device))
+        device = self._device = current_engine().devices.open(self._name)
+        self._enter()
         return device.name
 
-    def __exit__(self, *error: object) -> None:
-        self._entered.leave()
+    @Exit
+    def __exit__(self, *_error: object) -> None:
+        self._leave()
+
+    def _derive(self, below: Context) -> Context:
+        """Return ``below`` with the device of this block."""
+        return below.replace(device=self._device)
 
 
 def register_backend(

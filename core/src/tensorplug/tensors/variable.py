@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import ref
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch import host_values
@@ -16,6 +16,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import EngineProtocol, current_context, engine_of
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.dispatch.weak import WeakValues
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError, GradientError, ShapeError
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ class Variables:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._named: WeakValueDictionary[str, Variable] = WeakValueDictionary()
+        self._named: WeakValues[str, Variable] = WeakValues()
         self._count = itertools.count()
 
     def listed(self) -> list[Variable]:
         """Return the live variables, the oldest first."""
         with self._lock:
-            return list(self._named.values())
+            return self._named.values()
 
     def enter(self, variable: Variable, name: str | None) -> str:
         """Register ``variable`` under ``name``, or under a new name; return the name.
@@ -83,13 +84,16 @@ class Variables:
             yield f"variable_{next(self._count)}"
 
 
-_by_engine: Final[WeakKeyDictionary[EngineProtocol, Variables]] = WeakKeyDictionary()
+# The callback that removes a dead engine is C code (dispatch/weak.py says why).
+_by_engine: Final[dict[ref[EngineProtocol], Variables]] = {}
 
 
 def variables_of(engine: EngineProtocol) -> Variables:
     """Return the live variables of an engine."""
-    found = _by_engine.get(engine)
-    return _by_engine.setdefault(engine, Variables()) if found is None else found
+    found = _by_engine.get(ref(engine))
+    if found is None:
+        found = _by_engine.setdefault(ref(engine, _by_engine.__delitem__), Variables())
+    return found
 
 
 class _Contents:
