@@ -8,11 +8,12 @@ follows the standard if it defines a result. Otherwise, an integer with a float 
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.errors import ArgumentError, DTypeError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,9 +84,25 @@ complex64: Final = DType("complex64", "complex", 8)
 complex128: Final = DType("complex128", "complex", 16)
 string: Final = DType("string", "string", 0)
 
-default_float: Final = float32
+
+def _read_default_float() -> DType:
+    """Return the default float, which an environment variable sets for the whole process.
+
+    Raises:
+        SettingsError: the value is not allowed.
+
+    """
+    value = os.environ.get("TENSORPLUG_DEFAULT_FLOAT", "")
+    name = value.strip() or float32.name
+    for dtype in (float32, float64):
+        if dtype.name == name:
+            return dtype
+    raise SettingsError(f"TENSORPLUG_DEFAULT_FLOAT={value!r}: must be float32 or float64")
+
+
+default_float: Final = _read_default_float()
 default_int: Final = int32
-default_complex: Final = complex64
+default_complex: Final = complex64 if default_float is float32 else complex128
 
 BOOL: Final = frozenset({bool_})
 SIGNED: Final = frozenset({int8, int16, int32, int64})

@@ -1,4 +1,7 @@
-"""Parsing the environment variables, at first use and never at import."""
+"""Parsing the environment variables, at first use and never at import.
+
+The exception is the default dtype, a constant of the process: ``contract.dtypes`` reads it.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,10 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
     )
 
 
-_NAMES = ("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG")
+_NAMES = (
+    *("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG"),
+    "DEFAULT_FLOAT",
+)
 _KNOWN = tuple(PREFIX + name for name in _NAMES)
 
 
