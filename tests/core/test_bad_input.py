@@ -103,9 +103,12 @@ OTHERS = {
     "embedding": [[X, I], ()],
     "ensure_shape": [[X], ((3, 4),)],
     "full_like": [[X], (1,)],
+    "argpartition": [[X], (0,)],
     "argwhere": [[X], ()],
     "bincount": [[I], (None, 3)],
+    "bitcast": [[X], ("int32",)],
     "boolean_mask": [[X, B], ()],
+    "convolve": [[X[0], X[0]], ()],
     "dense_bincount": [[I], (None, 3)],
     "gather": [[X, I], ()],
     "gather_nd": [[X, I[:, None]], ()],
@@ -134,7 +137,11 @@ OTHERS = {
     "moving_average": [[X, X], (0.5, 1)],
     "outer_product": [[X[0], X[0]], ()],
     "put_along_axis": [[X, I[:, None], X[:, :1]], ()],
+    "nanpercentile": [[X], (50,)],
+    "nanquantile": [[X], (0.5,)],
     "pad": [[X], ([(0, 0), (0, 0)],)],
+    "partition": [[X], (0,)],
+    "percentile": [[X], (50,)],
     "pool": [[IMAGE], (2, "max")],
     "prelu": [[X, X], ()],
     "quantile": [[X], (0.5,)],
@@ -159,6 +166,7 @@ OTHERS = {
     "split": [[X], (1,)],
     "squeeze": [[X[None]], (0,)],
     "strided_slice": [[X], ([0], [1])],
+    "swapaxes": [[X], (0, 1)],
     "tensordot": [[X, X], ()],
     "tile": [[X], (2,)],
     "upper_bound": [[X, X], ()],
@@ -206,7 +214,10 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "topk": "TopK",
     "argmax": "ArgMax",
     "argmin": "ArgMin",
+    "argpartition": "ArgSort",
     "argsort": "ArgSort",
+    "array_equal": "Equal",
+    "partition": "Sort",
     "count_nonzero": "Cast",
     "cumulative_prod": "Cumprod",
     "cumulative_sum": "Cumsum",
@@ -245,6 +256,7 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
 OTHER_TESTS = {
     *("arange", "full", "ones", "zeros", "concat", "stack", "add_n"),  # below
     *("broadcast_shapes", "empty", "eye", "linspace"),  # test_broadcasting
+    *("vstack", "hstack", "dstack", "column_stack", "logspace"),  # test_shaping, test_sampled
     *("backends", "get_backend", "set_backend", "describe_device", "synchronize", "memory"),
     "trim_memory",  # test_registering
     *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
@@ -354,7 +366,8 @@ TAKE_STRINGS = bad_calls_images.TAKE_STRINGS | {  # they move elements and do no
     *("depth_to_space", "space_to_depth", "batch_to_space_nd", "space_to_batch_nd", "pad"),
     *("ensure_shape", "meshgrid", "mirror_pad", "moveaxis", "repeat", "roll", "tile"),
     *("identity", "expand_dims", "reshape", "broadcast_to", "slice", "squeeze"),
-    *("matrix_transpose", "permute_dims", "positive"),
+    *("matrix_transpose", "permute_dims", "positive", "copy", "diagonal", "flatten", "ravel"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "swapaxes"),
     *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
 }
 TAKE_STRINGS_AT = {  # likewise, but not all of their arguments
