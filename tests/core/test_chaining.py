@@ -108,8 +108,6 @@ def test_methods_take_what_numpys_take(form):
 
 
 def test_the_functions_keep_the_standards_form():
-    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
-        tp.sum(GRID, 0)
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
         tp.reshape(GRID, 3, 2)
 
@@ -118,9 +116,9 @@ NO_FORM = {
     "an axis and more": (
         lambda x: x.sum(0, True),
         TypeError,
-        r"^sum: the last positional argument is axis, got \(0, True\); .*: dtype, keepdims$",
+        r"^sum\(\) takes from 1 to 2 positional arguments but 3 were given$",
     ),
-    "two axes": (lambda x: x.flip(0, 1), TypeError, r"^flip: .* is axis, got \(0, 1\)$"),
+    "two axes": (lambda x: x.flip(0, 1), TypeError, r"^flip\(\) takes from 1 to 2 pos"),
     "axis twice": (lambda x: x.max(0, axis=0), TypeError, "multiple values for .*'axis'"),
     "another name": (
         lambda x: x.max(0, keep=True),
@@ -145,11 +143,10 @@ def test_forms_that_no_method_has(form):
 
 def test_which_ops_have_forms_of_their_own():
     def plain(x, axis): ...
-    def last(x, k=3, *, keepdims=False, axis=0): ...
     def needed(x, k=3, *, axis): ...
     def two(x, /, shape, order): ...
 
-    assert all(methods.as_method(item) is item for item in (plain, last, needed, two))
+    assert all(methods.as_method(item) is item for item in (plain, needed, two))
 
 
 def test_an_op_that_wraps_another_function():

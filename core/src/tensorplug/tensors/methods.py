@@ -1,9 +1,9 @@
 """Attaching methods to Tensor: operators, indexing, interchange, and ops marked ``@chained``.
 
 The package attaches its own methods, the plugin layer those of extension packages. A chained
-method has the parameters of its op. As in NumPy and PyTorch, it also accepts an axis by position
-and the numbers of a shape as separate arguments: ``x.sum(0)``, ``x.reshape(2, 3)``. NumPy's
-reductions call methods with options of their own, such as ``out=None``, which are accepted.
+method has the parameters of its op. As in NumPy and PyTorch, it also accepts the numbers of a
+shape as separate arguments: ``x.reshape(2, 3)``. NumPy's reductions call methods with options of
+their own, such as ``out=None``, which are accepted.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ __all__ = ["PARTS", "as_method", "attach", "attach_parts", "find_chained", "take
 PARTS: Final = (Operators, Indexing, Assignment, Interchange)
 """The classes whose members become members of Tensor."""
 
-_SPREAD: Final = ("shape", "axes")  # parameters that hold one number per axis
+_SPREAD: Final = frozenset(("shape", "axes"))  # parameters that hold one number per axis
 _OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # of any class
 _NUMPYS: Final = frozenset(("ddof", "dtype", "initial", "out", "where"))
-_MOVED: Final = frozenset(("axis", *_SPREAD))  # parameters that differ between op and method
 
 
 def attach_parts() -> None:
@@ -79,21 +78,13 @@ def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an op as a method: the op itself, or a wrapper with a more flexible signature.
 
     If the only positional argument is a shape or an order of axes, the method also accepts its
-    numbers as separate arguments. If ``axis`` is the first keyword argument, the method also
-    accepts it by position.
+    numbers as separate arguments. If the op has an axis and keyword-only options, as a reduction
+    has, the method also accepts what NumPy passes to it.
     """
-    if _MOVED.isdisjoint(_parameters(function)):
-        return function
-    signature = inspect.signature(function)
     if takes_numbers(function):
-        return _accept_numbers(function, signature)
-    named = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
-    if named and named[0].name == "axis" and named[0].default is not signature.empty:
-        return _accept_axis(function, signature)
+        return _accept_numbers(function)
+    if "axis" in _parameters(function) and getattr(function, "__kwdefaults__", None):
+        return _accept_numpys_options(function)
     return function
 
 
@@ -109,47 +100,38 @@ def _parameters(function: Callable[..., Any]) -> Iterable[str]:
 
 def takes_numbers(function: Callable[..., Any]) -> bool:
     """Return whether the method of an op accepts the numbers of a shape as separate arguments."""
+    if _SPREAD.isdisjoint(_parameters(function)):
+        return False
     rest = list(inspect.signature(function).parameters.values())[1:]
     positional = [parameter for parameter in rest if parameter.kind is not parameter.KEYWORD_ONLY]
     return len(positional) == 1 and positional[0].name in _SPREAD
 
 
-def _accept_numbers(
-    function: Callable[..., Any], signature: inspect.Signature
-) -> Callable[..., Any]:
+def _accept_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, /, *numbers: Any, **options: Any) -> Any:
         arguments = (numbers,) if len(numbers) > 1 else numbers
         return function(self, *arguments, **options)
 
+    signature = inspect.signature(function)
     first, shape, *named = signature.parameters.values()
     numbers = shape.replace(kind=shape.VAR_POSITIONAL, default=shape.empty)
-    return _set_signature(method, signature, [first, numbers, *named])
+    parameters = [first, numbers, *named]
+    method.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect reads it
+    return method
 
 
-def _accept_axis(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
-    parameters = list(signature.parameters.values())
-    count = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters)
-    others = ", ".join(parameter.name for parameter in parameters[count + 1 :])
-
+def _accept_numpys_options(function: Callable[..., Any]) -> Callable[..., Any]:
     # What NumPy passes to the method of an argument, and this op does not have.
-    foreign = _NUMPYS.difference(signature.parameters)
+    foreign = _NUMPYS.difference(_parameters(function))
 
     @functools.wraps(function)
     def method(*args: Any, **options: Any) -> Any:
         if options and not foreign.isdisjoint(options):
             options = _translate(function, foreign, options)
-        if len(args) <= count:
-            return function(*args, **options)
-        if len(args) == count + 1:
-            return function(*args[:-1], axis=args[-1], **options)
-        raise TypeError(
-            f"{function.__name__}: the last positional argument is axis, got {args[count:]!r}"
-            + (f"; keyword arguments: {others}" if others else "")
-        )
+        return function(*args, **options)
 
-    axis = parameters[count].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return _set_signature(method, signature, [*parameters[:count], axis, *parameters[count + 1 :]])
+    return method
 
 
 def _translate(
@@ -170,11 +152,3 @@ def _translate(
             instead = "; use astype" if name == "dtype" else ""
             raise TypeError(f"{function.__name__}: {name} of NumPy is not supported{instead}")
     return kept
-
-
-def _set_signature(
-    method: Any, signature: inspect.Signature, parameters: list[inspect.Parameter]
-) -> Callable[..., Any]:
-    method.__signature__ = signature.replace(parameters=parameters)
-    result: Callable[..., Any] = method
-    return result
