@@ -11,7 +11,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.compile.functions import LIMIT
-from tensorplug.errors import ArgumentError, DisposedError, DTypeError
+from tensorplug.errors import ArgumentError, DisposedError, DTypeError, RecompileWarning
 from tensorplug.tensors import tree
 
 from .tensors import live, tensor
@@ -275,8 +275,9 @@ def test_programs_are_forgotten_when_there_are_many():
     f = Counted(lambda x, n: x + n)
     compiled = tp.compile(f)
     x = tensor(A)
-    for n in range(LIMIT + 3):
-        compiled(x, n)
+    with pytest.warns(RecompileWarning, match=r"was 7, now 8"):
+        for n in range(LIMIT + 3):
+            compiled(x, n)
     assert len(compiled._known) == LIMIT
     compiled(x, LIMIT + 2)
     assert f.calls == LIMIT + 3

@@ -7,15 +7,16 @@ returns the values that the backward program uses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, Node, OutputNode
+from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls, select_used
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
-from tensorplug.compile.specialized import run, trace_body
+from tensorplug.compile.specialized import run, trace_body, upload
 from tensorplug.compile.tracing import Trace
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
@@ -34,44 +35,54 @@ if TYPE_CHECKING:
 
 __all__ = ["run_recorded"]
 
+_LIMIT: Final = 64  # derivatives of one program, which differ in floats that gradients read
+
 
 class Derivative(NamedTuple):
     """The forward and the backward program for a set of inputs that need gradients.
 
     ``forward`` returns the function's results, then the saved values. ``backward`` takes the saved
     values, then the cotangents of the results at ``starts``; it returns the gradients of the
-    inputs at ``reached``.
+    inputs at ``reached``. ``floats``: the Python floats among the inputs of ``forward``.
     """
 
     forward: Executable
     backward: Executable
     starts: list[int]
     reached: list[int]
+    floats: Floats
 
 
-def run_recorded(special: Specialized, context: Context, tensors: Sequence[Tensor]) -> Any:
+def run_recorded(
+    special: Specialized, context: Context, tensors: Sequence[Tensor], floats: Sequence[float]
+) -> Any:
     """Run the forward program and record one node for it."""
     wanted = tuple(at for at, tensor in enumerate(tensors) if tensor._node is not None)
-    derivative = special.derivatives.get(wanted)
+    derivative = find(special.derivatives, wanted, floats)
     if derivative is None:
-        derivative = special.derivatives[wanted] = _derivative(special, wanted)
-    buffers = run(derivative.forward, context, [tensor._buffer for tensor in tensors])
+        traced = Floats(floats, static=special.floats.static)
+        derivative = _derivative(special, wanted, traced)
+        remember(special.derivatives, wanted, floats, derivative, _LIMIT)
+    inputs = [tensor._buffer for tensor in tensors]
+    if floats:
+        inputs += upload(special.device, derivative.floats, derivative.floats.evaluate(floats))
+    buffers = run(derivative.forward, context, inputs)
     count = len(special.executable.program.wanted)
     results, kept = buffers[:count], buffers[count:]
     values = derivative.forward.program.wanted[count:]
     saved = [
         Tensor._of(buffer, value.placement) for buffer, value in zip(kept, values, strict=True)
     ]
-    node = _ProgramNode(special, derivative, wanted, tensors, saved)
+    node = _ProgramNode(special, derivative, wanted, tensors, floats, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
         nodes[at] = node if node.count == 1 else OutputNode(node, index)
-    return special.leave(context, results, nodes)
+    return special.leave(context, results, special.floats.evaluate(floats), nodes)
 
 
-def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
+def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> Derivative:
     body = special.body
-    trace = Trace(special.engine, special.device)
+    trace = Trace(special.engine, special.device, floats)
     leaves = {at: Leaf((None,)) for at in wanted}
     entries = [
         trace.enter(body.leaves[place], leaves.get(at)) for at, place in enumerate(body.places)
@@ -101,8 +112,9 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
         reached = [at for at in wanted if leaves[at] in found]
         gradients = [trace.operand(found[leaves[at]]) for at in reached]
     finally:
-        trace.finished = True
+        trace.finish()
     inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
+    inputs += trace.numbers
     forward, backward = trace.calls[:boundary], trace.calls[boundary:]
     later = {value for call in backward for value in call.outputs}
     calls, both = eliminate_common_calls(trace.calls, [*results, *gradients])
@@ -118,6 +130,7 @@ def _derivative(special: Specialized, wanted: Sequence[int]) -> Derivative:
         Executable(Program(device, [*kept, *(value for value, _ in dys)], backward, gradients)),
         starts,
         reached,
+        floats,
     )
 
 
@@ -128,7 +141,7 @@ def _needs_cotangent(result: Tensor) -> bool:
 class _ProgramNode(FunctionNode):
     """A run of a compiled function; its parents are the inputs that need gradients."""
 
-    __slots__ = ("derivative", "kept", "special", "tensors", "wanted")
+    __slots__ = ("derivative", "floats", "kept", "special", "tensors", "wanted")
 
     def __init__(
         self,
@@ -136,6 +149,7 @@ class _ProgramNode(FunctionNode):
         derivative: Derivative,
         wanted: Sequence[int],
         tensors: Sequence[Tensor],
+        floats: Sequence[float],
         kept: Sequence[Tensor],
     ) -> None:
         super().__init__(tuple(tensors[at]._node for at in wanted))
@@ -143,6 +157,7 @@ class _ProgramNode(FunctionNode):
         self.derivative = derivative
         self.wanted = wanted
         self.tensors = [alias(tensor) for tensor in tensors]  # which the user cannot dispose of
+        self.floats = floats
         self.kept = kept  # as tensors, which memory() counts and remove_backend finds
 
     @property
@@ -215,7 +230,7 @@ class _ProgramNode(FunctionNode):
             for read, tensor in zip(special.reads, inputs[first:], strict=True)
         }
         with use_context(context.replace(recording=Recording(context.recording, watched))):
-            result = special.call_function(inputs[:first])
+            result = special.call_function(inputs[:first], self.floats)
         starts = [
             (result[at]._node, dy) for at, dy in zip(self.derivative.starts, dys, strict=True)
         ]

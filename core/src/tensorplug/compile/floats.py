@@ -10,22 +10,21 @@ depends: their values then belong to the signature of the program.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.errors import CompileError
 from tensorplug.observers import callsite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["FloatInput", "Floats", "TracedFloat", "fixed"]
+__all__ = ["FloatInput", "Floats", "TracedFloat", "find", "fixed", "remember"]
 
 _NUMBERS: Final = (bool, int, float)  # not NumPy scalars, whose arithmetic gives NumPy scalars
 
@@ -52,9 +51,10 @@ class Floats:
     function read, with the line that did it; ``inputs``: the inputs of the program.
     """
 
-    def __init__(self, given: Sequence[float], static: Collection[int] = ()) -> None:
+    def __init__(self, given: Sequence[float], *, static: bool = False) -> None:
         self.given = given
-        self.read: dict[int, str] = {}
+        self.static = static  # all of them
+        self.read: dict[int, str] = dict.fromkeys(range(len(given)), "") if static else {}
         self.inputs: list[FloatInput] = []
         self.finished = False
         self._known: dict[Any, TracedFloat] = {}
@@ -63,7 +63,7 @@ class Floats:
         # number, or the position of one that is computed before.
         self._operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
         self.arguments = [
-            value if at in static else TracedFloat(self, at, value, frozenset([at]))
+            value if static else TracedFloat(self, at, value, frozenset([at]))
             for at, value in enumerate(given)
         ]
 
@@ -71,18 +71,32 @@ class Floats:
         """Return ``number`` as an input of the program; None if its value is fixed anyway."""
         if number._roots <= self.read.keys():
             return None
-        key = (number._at, dtype)
+        key = (number.at, dtype)
         found = self._inputs.get(key)
         if found is None:
             found = self._inputs[key] = FloatInput(number, dtype)
             self.inputs.append(found)
         return found
 
+    def check_unfinished(self) -> None:
+        """Refuse the use of a float that outlives its trace.
+
+        Raises:
+            CompileError: the trace has ended.
+
+        """
+        if self.finished:
+            raise CompileError(
+                "compile: a float that depends on the arguments of a compiled function is used "
+                "after tracing; return it from the function instead"
+            )
+
     def combine(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Return ``function(*operands)``; at least one operand is a traced float.
 
         A result that is no float, such as the root of a negative number, is read.
         """
+        self.check_unfinished()
         result = function(*(_value(operand) for operand in operands))
         traced = [operand for operand in operands if type(operand) is TracedFloat]
         if result.__class__ is not float or any(each.floats is not self for each in traced):
@@ -90,7 +104,7 @@ class Floats:
                 each._read()
             return result
         steps = tuple(
-            (True, operand._at) if type(operand) is TracedFloat else (False, operand)
+            (True, operand.at) if type(operand) is TracedFloat else (False, operand)
             for operand in operands
         )
         key = (function, steps, *(operand.__class__ for operand in operands))
@@ -124,7 +138,50 @@ class Floats:
 
     def arrays(self, values: Sequence[float]) -> list[np.ndarray[Any, Any]]:
         """Return the inputs of the program, from the result of ``evaluate``."""
-        return [host_values.scalar(values[each.number._at], each.dtype) for each in self.inputs]
+        return [host_values.scalar(values[each.number.at], each.dtype) for each in self.inputs]
+
+
+class HasFloats(Protocol):
+    """A result of tracing, which is right for other calls with the same values of read floats."""
+
+    floats: Floats
+
+
+T = TypeVar("T", bound=HasFloats)
+
+
+def find(known: dict[Hashable, T], key: Hashable, floats: Sequence[float]) -> T | None:
+    """Return what ``remember`` stored for this key and the values of ``floats``."""
+    latest = known.get(key)
+    if latest is None or not latest.floats.read:
+        return latest
+    return known.get(_with_values(key, latest.floats, floats))
+
+
+def remember(
+    known: dict[Hashable, T], key: Hashable, floats: Sequence[float], new: T, limit: int
+) -> None:
+    """Store ``new`` for this key and the values of those ``floats`` that were read.
+
+    Under the key alone is the latest one, which says which floats to compare. These are all that
+    any of them read, since each condition may lead to others. The oldest are dropped first.
+    """
+    latest = known.pop(key, None)
+    if latest is not None:
+        new.floats.read = latest.floats.read | new.floats.read
+    entries = [(key, new)]
+    if new.floats.read:
+        entries.insert(0, (_with_values(key, new.floats, floats), new))
+    for place, value in entries:
+        known.pop(place, None)
+        while len(known) >= limit:
+            del known[next(iter(known))]
+        known[place] = value
+
+
+def _with_values(key: Hashable, floats: Floats, given: Sequence[float]) -> Hashable:
+    """Return a key for the values of the read floats, in which NaN equals NaN, but not 0.0 -0.0."""
+    return (key, *[(at, repr(given[at])) for at in floats.read])
 
 
 def _value(operand: Any) -> Any:
@@ -168,12 +225,12 @@ class TracedFloat:
     It is not a subclass, whose value C functions such as ``math.sqrt`` would use unnoticed.
     """
 
-    __slots__ = ("_at", "_roots", "_value", "floats")
+    __slots__ = ("_roots", "_value", "at", "floats")
     __array_ufunc__ = None  # arrays leave arithmetic to this class
 
     def __init__(self, floats: Floats, at: int, value: float, roots: frozenset[int]) -> None:
         self.floats = floats
-        self._at = at
+        self.at = at
         self._value = value
         self._roots = roots
 
@@ -184,11 +241,7 @@ class TracedFloat:
     def _read(self) -> float:
         """Return the value; from now on it belongs to the signature."""
         floats = self.floats
-        if floats.finished:
-            raise CompileError(
-                "compile: a float that depends on the arguments of a compiled function is used "
-                "after tracing; return it from the function instead"
-            )
+        floats.check_unfinished()
         new = self._roots - floats.read.keys()
         if new:
             site = callsite.find()

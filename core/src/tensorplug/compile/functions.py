@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    overload,
+)
 
+from tensorplug.compile import recompiles
 from tensorplug.compile.derivatives import run_recorded
+from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.signatures import append_signature
 from tensorplug.compile.specialized import Body, Specialized
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
-from tensorplug.errors import ArgumentError
+from tensorplug.errors import ArgumentError, CompileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.compile.programs import Program
     from tensorplug.dispatch.device import Device
@@ -28,7 +41,24 @@ LIMIT: Final = 64
 """The number of programs that one function keeps; the oldest is dropped first."""
 
 
-def compile(f: Callable[..., Any]) -> Compiled:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Decorator(Protocol):
+    """``compile`` with options, for use as a decorator."""
+
+    def __call__(self, f: Callable[P, R], /) -> Compiled[P, R]: ...
+
+
+_ABSENT: Final = object()
+
+
+@overload
+def compile(f: Callable[P, R], *, static_floats: bool = False) -> Compiled[P, R]: ...
+@overload
+def compile(*, static_floats: bool = False) -> _Decorator: ...
+def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
     """Compile ``f`` to a program of kernels that runs without Python code between them.
 
     The first call with arguments of a signature traces ``f``: it calls it once with tensors that
@@ -36,10 +66,11 @@ def compile(f: Callable[..., Any]) -> Compiled:
     program without common subexpressions or dead code, which the backend may optimize, for
     example by fusing elementwise kernels. Later calls with that signature run the program.
 
-    Tensors in the arguments (in nested dicts, lists, tuples and dataclasses) are inputs. All
-    other values are static and belong to the signature, like the dtypes, shapes and devices of
-    the tensors, the structure of the arguments and the active device. Pass numbers that change
-    in every call as tensors. A function keeps 64 programs.
+    Tensors and Python floats in the arguments (in nested dicts, lists, tuples and dataclasses) are
+    inputs. All other values are static and belong to the signature, like the dtypes, shapes and
+    devices of the tensors, the structure of the arguments and the active device. So does a float
+    that ``f`` uses as a Python number: in a condition, in ``math.exp``, as an attribute of an op.
+    A function keeps 64 programs; the ninth signature causes a ``RecompileWarning``.
 
     Side effects of ``f`` (printing, appending to a list, changing objects) happen only in
     tracing. Captured tensors become constants. Every call reads and assigns variables, and draws
@@ -55,17 +86,31 @@ def compile(f: Callable[..., Any]) -> Compiled:
 
     Args:
         f: a function of tensors, or of trees with tensors in them; it returns such a tree.
+            Without it, ``compile`` returns a decorator.
+        static_floats: whether each value of a Python float gets a program of its own.
 
     Returns:
         A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
         the program.
 
     Raises:
-        ArgumentError: ``f`` is not a function, or is a coroutine or generator function.
+        ArgumentError: ``f`` is not a function, or is a coroutine or generator function;
+            ``static_floats`` is not a bool.
         CompileError: in a call: ``f`` does something a program cannot, at the line in the
             message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
+    Example:
+        >>> import tensorplug as tp
+        >>> step = tp.compile(lambda w, slope, rate: w - rate * slope)
+        >>> w, slope = tp.asarray([1.0, 2.0]), tp.asarray([1.0, 1.0])
+        >>> [step(w, slope, rate).tolist() for rate in (0.5, 0.25)]  # one program
+        [[0.5, 1.5], [0.75, 1.75]]
+
     """
+    if not isinstance(static_floats, bool):
+        raise ArgumentError(f"compile: static_floats must be True or False, got {static_floats!r}")
+    if f is _ABSENT:
+        return functools.partial(compile, static_floats=static_floats)
     if not callable(f):
         raise ArgumentError(f"compile: f must be a function, got {type(f).__name__}")
     started = (
@@ -78,26 +123,30 @@ def compile(f: Callable[..., Any]) -> Compiled:
             f"compile: {getattr(f, '__name__', f)!r} is a coroutine or generator function, whose "
             "body does not run when it is called; compile a function that returns tensors"
         )
-    return Compiled(f)
+    return Compiled(f, static_floats=static_floats)
 
 
-class Compiled:
+class Compiled(Generic[P, R]):
     """A compiled function; see ``compile``."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Callable[P, R], *, static_floats: bool = False) -> None:
         functools.update_wrapper(self, f)
         self._f = f
+        self._static_floats = static_floats
         self._known: dict[Hashable, Specialized] = {}
         self._lock = Lock()
+        self._traced = 0  # signatures
+        self._latest: recompiles.Signature = {}
 
     def __repr__(self) -> str:
-        return f"<compiled {self._f!r}, {len(self._known)} programs>"
+        count = len(set(map(id, self._known.values())))
+        return f"<compiled {self._f!r}, {count} programs>"
 
     def __get__(self, instance: object, _owner: type | None = None) -> Any:
         """Return the function bound to an object, as a method."""
         return self if instance is None else MethodType(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the program for these arguments, tracing the function if there is none yet."""
         context = current_context()
         engine = cast("Engine", engine_of(context))
@@ -105,15 +154,16 @@ class Compiled:
         if device.trace is not None:
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
-        special = self._specialized(engine, device, (args, kwargs), tensors)
+        floats: list[float] = []
+        special = self._specialized(engine, device, (args, kwargs), tensors, floats)
         inputs = special.enter(context, tensors)
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
-            result = run_recorded(special, context, inputs)
+            result = run_recorded(special, context, inputs, floats)
         else:
-            result = special.run(context, inputs)
-        return special.assign_arguments(result, tensors) if special.changed else result
+            result = special.run(context, inputs, floats)
+        return special.assign_arguments(result, tensors) if special.changed else result  # type: ignore[no-any-return]  # what f returned
 
-    def program(self, *args: Any, **kwargs: Any) -> Program:
+    def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the program that a call with these arguments runs; print it to see its calls.
 
         Raises: the same errors as a call.
@@ -121,32 +171,62 @@ class Compiled:
         context = current_context()
         engine = cast("Engine", engine_of(context))
         device = engine.devices.of(context)
-        return self._specialized(engine, device, (args, kwargs), []).executable.program
+        return self._specialized(engine, device, (args, kwargs), [], []).executable.program
 
     def _specialized(
-        self, engine: Engine, device: Device, arguments: Any, tensors: list[Tensor]
+        self,
+        engine: Engine,
+        device: Device,
+        arguments: Any,
+        tensors: list[Tensor],
+        floats: list[float],
     ) -> Specialized:
-        """Return the program for (args, kwargs); append their tensors to ``tensors``."""
+        """Return the program for (args, kwargs); append their inputs to ``tensors``, ``floats``."""
         args, kwargs = arguments
         key: list[Hashable] = [device]
-        append_signature(args, key, tensors)
+        dynamic = None if self._static_floats else floats
+        append_signature(args, key, tensors, dynamic)
         if kwargs:
-            append_signature(kwargs, key, tensors)
+            append_signature(kwargs, key, tensors, dynamic)
         signature = tuple(key)
-        found = self._known.get(signature)
+        found = find(self._known, signature, floats) if floats else self._known.get(signature)
         if found is not None and found.state is engine.registry.state:
             return found
         with self._lock:
-            found = self._known.get(signature)
-            if found is None or found.state is not engine.registry.state:
-                for tensor in tensors:
-                    tensor._live()
-                found = Specialized(engine, device, Body.of(self._f, args, kwargs), tensors)
-                self._remember(signature, found)
-        return found
+            found = find(self._known, signature, floats)
+            if found is not None and found.state is engine.registry.state:
+                return found
+            for tensor in tensors:
+                tensor._live()
+            body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
+            special = _trace(engine, device, body, tensors, floats)
+            remember(self._known, signature, floats, special, LIMIT)
+            before, self._latest = self._latest, self._describe(device, args, kwargs, special)
+            self._traced += found is None
+            many = found is None and self._traced == recompiles.MANY + 1
+            now = self._latest
+        if many:
+            recompiles.warn(self._f, before, now)
+        return special
 
-    def _remember(self, signature: Hashable, found: Specialized) -> None:
-        self._known.pop(signature, None)
-        while len(self._known) >= LIMIT:
-            del self._known[next(iter(self._known))]
-        self._known[signature] = found
+    def _describe(
+        self, device: Device, args: Any, kwargs: Any, special: Specialized
+    ) -> recompiles.Signature:
+        if self._traced > recompiles.MANY:  # nobody will be warned again
+            return {}
+        read = None if self._static_floats else special.floats.read
+        return recompiles.describe(self._f, device, args, kwargs, read)
+
+
+def _trace(
+    engine: Engine,
+    device: Device,
+    body: Body,
+    tensors: Sequence[Tensor],
+    floats: Sequence[float],
+) -> Specialized:
+    """Trace a function; if it needs data that depend on floats, with all of them static."""
+    if floats:
+        with contextlib.suppress(CompileError):  # if there is another reason, the next one says so
+            return Specialized(engine, device, body, tensors, Floats(floats))
+    return Specialized(engine, device, body, tensors, Floats(floats, static=True))

@@ -30,8 +30,12 @@ class _Same:
         return id(self.value)
 
 
-def append_signature(value: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
-    """Append the tensors of a tree to ``tensors``, and its structure and static values to ``key``.
+def append_signature(
+    value: Any, key: list[Hashable], tensors: list[Tensor], floats: list[float] | None
+) -> None:
+    """Append the tensors and floats of a tree to ``tensors`` and ``floats``.
+
+    Append its structure and static values to ``key``; without ``floats``, floats are static.
 
     Raises:
         CompileError: a leaf is neither a tensor nor hashable.
@@ -44,16 +48,21 @@ def append_signature(value: Any, key: list[Hashable], tensors: list[Tensor]) -> 
     elif kind is dict:
         key.append((dict, *value))
         for child in value.values():
-            append_signature(child, key, tensors)
+            append_signature(child, key, tensors, floats)
     elif kind is tuple or kind is list:
         key.append((kind, len(value)))
         for child in value:
-            append_signature(child, key, tensors)
+            append_signature(child, key, tensors, floats)
+    elif kind is float and floats is not None:
+        key.append(float)
+        floats.append(value)
     else:
-        _append_other(value, key, tensors)
+        _append_other(value, key, tensors, floats)
 
 
-def _append_other(value: Any, key: list[Hashable], tensors: list[Tensor]) -> None:
+def _append_other(
+    value: Any, key: list[Hashable], tensors: list[Tensor], floats: list[float] | None
+) -> None:
     if isinstance(value, Tensor):  # a variable, which every call reads
         key.append(_Same(value))
         return
@@ -64,7 +73,7 @@ def _append_other(value: Any, key: list[Hashable], tensors: list[Tensor]) -> Non
     static = [_freeze(field) for field in tree.fixed(value)]
     key.append((type(value), *children, *static))
     for child in children.values():
-        append_signature(child, key, tensors)
+        append_signature(child, key, tensors, floats)
 
 
 def _freeze(value: Any) -> Hashable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.compile.floats import TracedFloat
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
@@ -16,9 +17,10 @@ from tensorplug.tensors.tree import flatten
 from tensorplug.tensors.variable import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.autodiff.recording import Recording
+    from tensorplug.compile.floats import Floats
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
@@ -31,38 +33,48 @@ __all__ = ["Body", "Result", "Specialized"]
 class Body(NamedTuple):
     """A function and the structure of its arguments.
 
-    ``leaves``: those of the arguments, with types for tensors; ``places``: the tensors' positions.
+    ``leaves``: those of the arguments, with types for tensors; ``places``: the tensors' positions,
+    ``floats``: those of the floats that are not static.
     """
 
     f: Callable[..., Any]
     leaves: list[Any]
     places: list[int]
+    floats: list[int]
     rebuild: Callable[[list[Any]], Any]
 
     @classmethod
-    def of(cls, f: Callable[..., Any], args: Any, kwargs: Any) -> Body:
+    def of(cls, f: Callable[..., Any], args: Any, kwargs: Any, *, static_floats: bool) -> Body:
         """Return the structure of a call, without the tensors' data."""
         leaves, rebuild = flatten((args, kwargs))
         places = [at for at, leaf in enumerate(leaves) if leaf.__class__ is Tensor]
         for at in places:
             leaves[at] = leaves[at].type
-        return cls(f, leaves, places, rebuild)
+        floats = [at for at, leaf in enumerate(leaves) if leaf.__class__ is float]
+        return cls(f, leaves, places, [] if static_floats else floats, rebuild)
 
-    def call(self, tensors: Sequence[Tensor]) -> Any:
-        """Call the function with ``tensors``."""
+    def call(self, tensors: Sequence[Tensor], floats: Sequence[float]) -> Any:
+        """Call the function with ``tensors`` and ``floats``."""
         leaves = list(self.leaves)
         for at, tensor in zip(self.places, tensors, strict=True):
             leaves[at] = tensor
+        for at, number in zip(self.floats, floats, strict=True):
+            leaves[at] = number
         args, kwargs = self.rebuild(leaves)
         return self.f(*args, **kwargs)
 
 
 class Result(NamedTuple):
-    """The result of a function; ``places`` are the positions of tensors among the ``leaves``."""
+    """The result of a function.
+
+    ``places``: the positions of tensors among the ``leaves``; ``floats``: those of traced floats,
+    each with its position in the result of ``Floats.evaluate``.
+    """
 
     leaves: list[Any]
     places: list[int]
     rebuild: Callable[[list[Any]], Any]
+    floats: list[tuple[int, int]]
 
     @classmethod
     def of(cls, returned: Any) -> Result:
@@ -79,7 +91,8 @@ class Result(NamedTuple):
             if isinstance(leaf, Variable):
                 leaves[at] = leaf._reading()
         places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        return cls(leaves, places, rebuild)
+        floats = [(at, leaf.at) for at, leaf in enumerate(leaves) if type(leaf) is TracedFloat]
+        return cls(leaves, places, rebuild, floats)
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -87,23 +100,29 @@ class Result(NamedTuple):
         return [self.leaves[at] for at in self.places]
 
     def without_tensors(self) -> Result:
-        """Return the same structure without the tensors."""
+        """Return the same structure without the tensors and the traced floats."""
         leaves = list(self.leaves)
         for at in self.places:
             leaves[at] = None
-        return Result(leaves, self.places, self.rebuild)
+        for at, _ in self.floats:
+            leaves[at] = None
+        return Result(leaves, self.places, self.rebuild, self.floats)
 
-    def with_tensors(self, tensors: Sequence[Tensor]) -> Any:
-        """Return the tree with other tensors."""
+    def with_tensors(self, tensors: Sequence[Tensor], numbers: Sequence[float]) -> Any:
+        """Return the tree with other tensors, and with floats from ``numbers``."""
         if len(self.leaves) == 1 and self.places:
             return self.rebuild(list(tensors))
         leaves = list(self.leaves)
         for at, tensor in zip(self.places, tensors, strict=True):
             leaves[at] = tensor
+        for at, number in self.floats:
+            leaves[at] = numbers[number]
         return self.rebuild(leaves)
 
 
-def call_body(body: Body, arguments: Sequence[Tensor]) -> tuple[Result, list[int]]:
+def call_body(
+    body: Body, arguments: Sequence[Tensor], floats: Sequence[float]
+) -> tuple[Result, list[int]]:
     """Call a function with aliases of ``arguments``.
 
     Return the result, and the positions of the arguments to which the function assigns. Their new
@@ -116,7 +135,7 @@ def call_body(body: Body, arguments: Sequence[Tensor]) -> tuple[Result, list[int
     aliases = [
         Tensor._of(argument._buffer, argument._placement, argument._node) for argument in arguments
     ]
-    returned = body.call(aliases)
+    returned = body.call(aliases, floats)
     if any(alias.is_disposed for alias in aliases):
         raise error(
             f"{getattr(body.f, '__name__', 'the function')} disposes of an argument, which a "
@@ -137,26 +156,32 @@ def trace_body(
 ) -> tuple[Result, list[int]]:
     """Do the same as ``call_body`` with tensors without data, and record the calls."""
     with use_context(trace.context(recording)):
-        return call_body(body, arguments)
+        return call_body(body, arguments, trace.floats.arguments)
 
 
 class Specialized:
     """A compiled function for one signature.
 
-    ``reads``: the inputs from variables and generators; ``assigns``: the variables, and
-    ``changed``: the arguments, to which it assigns; ``state``: the registry state of its plans;
-    ``derivatives``: by the inputs that need gradients.
+    ``reads``: the inputs from variables and generators; ``floats``: those from Python floats;
+    ``assigns``: the variables, and ``changed``: the arguments, to which it assigns; ``state``: the
+    registry state of its plans; ``derivatives``: by the inputs that need gradients.
     """
 
     def __init__(
-        self, engine: Engine, device: Device, body: Body, arguments: Sequence[Tensor]
+        self,
+        engine: Engine,
+        device: Device,
+        body: Body,
+        arguments: Sequence[Tensor],
+        floats: Floats,
     ) -> None:
         self.engine = engine
         self.device = device
         self.body = body
         self.state: State = engine.registry.state
-        self.derivatives: dict[tuple[int, ...], Any] = {}
-        trace = Trace(engine, device)
+        self.floats = floats
+        self.derivatives: dict[Hashable, Any] = {}
+        trace = Trace(engine, device, floats)
         entries = [trace.enter(body.leaves[at]) for at in body.places]
         try:
             result, self.changed = trace_body(trace, body, [tensor for _, tensor in entries])
@@ -164,14 +189,15 @@ class Specialized:
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
             wanted = [trace.operand(tensor) for tensor in returned]
         finally:
-            trace.finished = True
+            trace.finish()
         calls, wanted = eliminate_common_calls(trace.calls, wanted)
         # The signature includes the tensors' devices, so this holds for each call.
         self.transfers = any(tensor._placement.device is not device for tensor in arguments)
         self.reads = trace.reads
         self.assigns = [variable for variable, _ in assigned]
         self.result = result.without_tensors()
-        inputs = [*(value for value, _ in entries), *(read.value for read in trace.reads)]
+        inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
+        inputs += trace.numbers
         self.placements = [value.placement for value in wanted]
         self.executable = Executable(
             Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
@@ -191,15 +217,18 @@ class Specialized:
                 tensors[at] = self.engine.convert(there, tensor, None, "compile: an argument")
         return tensors
 
-    def run(self, context: Context, tensors: Sequence[Tensor]) -> Any:
+    def run(self, context: Context, tensors: Sequence[Tensor], floats: Sequence[float]) -> Any:
         """Run the program; return the function's result."""
-        return self.leave(
-            context, run(self.executable, context, [tensor._buffer for tensor in tensors])
-        )
+        buffers = [tensor._buffer for tensor in tensors]
+        numbers: Sequence[float] = ()
+        if floats:
+            numbers = self.floats.evaluate(floats)
+            buffers += upload(self.device, self.floats, numbers)
+        return self.leave(context, run(self.executable, context, buffers), numbers)
 
-    def call_function(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+    def call_function(self, arguments: Sequence[Tensor], floats: Sequence[float]) -> list[Tensor]:
         """Call the function without its program; return the tensors of its result."""
-        return call_body(self.body, arguments)[0].tensors
+        return call_body(self.body, arguments, floats)[0].tensors
 
     def assign_arguments(self, result: Any, arguments: Sequence[Tensor]) -> Any:
         """Replace the contents of arguments to which the function assigns; return its result."""
@@ -208,8 +237,17 @@ class Specialized:
             replace_contents(arguments[at], tensor)
         return returned
 
-    def leave(self, context: Context, buffers: Sequence[Buffer], nodes: Sequence[Any] = ()) -> Any:
-        """Assign to variables; return the function's result, made of ``buffers``."""
+    def leave(
+        self,
+        context: Context,
+        buffers: Sequence[Buffer],
+        numbers: Sequence[float],
+        nodes: Sequence[Any] = (),
+    ) -> Any:
+        """Assign to variables; return the function's result, made of ``buffers``.
+
+        ``numbers``: the result of ``floats.evaluate``.
+        """
         tensors = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
         if self.assigns:
             count = len(self.result.places)
@@ -219,7 +257,12 @@ class Specialized:
         if context.scope is not None:
             for tensor in tensors:
                 context.scope.adopt(tensor)
-        return self.result.with_tensors(tensors)
+        return self.result.with_tensors(tensors, numbers)
+
+
+def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:
+    """Return the inputs of a program that are made of floats."""
+    return [device.backend.from_host(array) for array in floats.arrays(numbers)]
 
 
 def run(executable: Executable, context: Context, buffers: Sequence[Buffer]) -> list[Buffer]:

@@ -209,6 +209,10 @@ class Trace:
         value = Value(home.placement(type_))
         return value, Tensor._of(value, self.device.placement(type_), node)
 
+    def finish(self) -> None:
+        """Make tensors and floats that outlive the trace unreadable."""
+        self.finished = self.floats.finished = True
+
     # Reads and assignments ----------------------------------------------------------------
 
     def expect(self, reads: Sequence[Read]) -> None:
