@@ -8,7 +8,7 @@ others have their first two zeros as factors up to 5; above, they are Hankel's e
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import inf, pi, sqrt
 from typing import Any, Final
 
 from tensorplug.ops.special.evaluation import Coefficients, Ratio, polynomial, ratio
@@ -256,9 +256,10 @@ def i0e(xp: Any, x: Any) -> Any:
 def i1e(xp: Any, x: Any) -> Any:
     """Return ``exp(-|x|) i1(x)``."""
     size = xp.abs(x)
-    near = size * xp.exp(-size) * ratio(_I1_NEAR, (size * 0.0625) * (size * 0.0625))
-    found = xp.where(size < 16.0, near, _far(xp, size, _I1_FAR))
-    return xp.where(x < 0.0, -found, found)
+    scaled = size * 0.0625
+    near = x * (xp.exp(-size) * ratio(_I1_NEAR, scaled * scaled))
+    far = _far(xp, size, _I1_FAR)
+    return xp.where(size < 16.0, near, xp.where(x < 0.0, -far, far))
 
 
 def _modified(xp: Any, size: Any, near: Ratio, far: Coefficients) -> Any:
@@ -301,5 +302,5 @@ def _without_zeros(size: Any, zeros: tuple[tuple[float, float], ...]) -> Any:
 
 
 def _joined(xp: Any, size: Any, near: Any, wave: Any) -> Any:
-    far = xp.where(size == float("inf"), 0.0, wave / xp.sqrt(size)) * sqrt(1.0 / pi)
+    far = xp.where(size == inf, 0.0, wave / xp.sqrt(size)) * sqrt(1.0 / pi)
     return xp.where(size < 5.0, near, far)

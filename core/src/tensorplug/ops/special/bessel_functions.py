@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
@@ -9,7 +10,7 @@ from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise import exp, where
 from tensorplug.ops.special.arguments import compute
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def i0(x: Any, /) -> Tensor:
         ``i0([0.0, 1.0])`` is ``[1.0, 1.266066]``.
 
     """
-    return compute("i0", lambda x: _unscaled(x, i0e(x)), x=x)
+    return compute("i0", lambda x: _unscaled(x, i0e(x), abs_(x)), x=x)
 
 
 def i1(x: Any, /) -> Tensor:
@@ -76,13 +77,18 @@ def i1(x: Any, /) -> Tensor:
         ``i1([0.0, 1.0])`` is ``[0.0, 0.5651591]``.
 
     """
-    return compute("i1", lambda x: _unscaled(x, i1e(x)), x=x)
+    return compute("i1", lambda x: _unscaled(x, i1e(x), x), x=x)
 
 
-def _unscaled(x: Tensor, scaled: Tensor) -> Tensor:
-    """Return ``exp(|x|) * scaled``, which is finite also where the power alone is not."""
-    root = exp(0.5 * abs_(x))
-    return root * scaled * root
+def _unscaled(x: Tensor, scaled: Tensor, limit: Tensor) -> Tensor:
+    """Return ``exp(|x|) * scaled``, which is finite also where the power alone is not.
+
+    It is ``limit`` at infinity.
+    """
+    size = abs_(x)
+    endless = size == inf
+    root = exp(0.5 * where(endless, 0.0, size))
+    return where(endless, limit, root * scaled * root)
 
 
 def j0(x: Any, /) -> Tensor:

@@ -8,7 +8,7 @@ function of ``1 / x**2``. Negative arguments are reflected (DLMF 5.5.3, 5.5.4, 5
 
 from __future__ import annotations
 
-from math import exp, factorial, log, pi
+from math import exp, factorial, inf, log, nan, pi
 from math import lgamma as log_gamma
 from typing import Any, Final
 
@@ -148,8 +148,8 @@ def lgamma(xp: Any, x: Any) -> Any:
     right = xp.where(y < 1.5, first, xp.where(y < 3.0, second, far))
     off = xp.abs(distance_to_whole(xp, size))
     reflected = -xp.log(size * (xp.sin(off * pi) * (1.0 / pi))) - right
-    pole = (off == 0.0) | (size == float("inf"))
-    return xp.where(mirrored, xp.where(pole, float("inf"), reflected), right)
+    pole = (off == 0.0) | (size == inf)
+    return xp.where(mirrored, xp.where(pole, inf, reflected), right)
 
 
 def stirling_remainder(x: Any) -> Any:
@@ -174,7 +174,7 @@ def digamma(xp: Any, x: Any) -> Any:
 def _pi_cotangent(xp: Any, size: Any) -> Any:
     """Return ``pi * cot(pi * size)``, and NaN at the poles, where its sign changes."""
     angle = distance_to_whole(xp, size) * pi
-    return xp.where(angle == 0.0, float("nan"), pi * xp.cos(angle) / xp.sin(angle))
+    return xp.where(angle == 0.0, nan, pi * xp.cos(angle) / xp.sin(angle))
 
 
 def polygamma(xp: Any, x: Any, n: int) -> Any:
@@ -184,7 +184,7 @@ def polygamma(xp: Any, x: Any, n: int) -> Any:
     angle = distance_to_whole(xp, -x) * pi
     cotangent = -xp.cos(angle) / xp.sin(angle)
     bent = polynomial(_cotangent_derivative(n), cotangent) * (-pi) ** (n + 1)
-    pole = float("inf") if n % 2 else float("nan")  # for even n the sides differ in sign
+    pole = inf if n % 2 else nan  # for even n the sides differ in sign
     left = xp.where(angle == 0.0, pole, bent - total)
     return xp.where(mirrored, left, total if n % 2 else -total)
 

@@ -10,7 +10,7 @@ accurate to 1e-15.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, Final
 
 from tensorplug.ops import error_function
@@ -170,4 +170,4 @@ def _quantile(xp: Any, p: Any) -> Any:
     """Return -ndtri(p) for p below 0.075; infinity at 0."""
     root = xp.sqrt(-xp.log(p))
     found = xp.where(root < 5.0, ratio(_NDTRI_TAIL, root - 1.6), ratio(_NDTRI_FAR, root - 5.0))
-    return xp.where(p == 0.0, float("inf"), found)
+    return xp.where(p == 0.0, inf, found)

@@ -1,0 +1,200 @@
+"""Cases for special functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug.plugin import ArgumentError, specs
+from tensorplug_conformance import patterns
+from tensorplug_conformance.case import Case
+from tensorplug_conformance.oracle import special as oracle
+from tensorplug_conformance.tables import CaseTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Array
+    from tensorplug_conformance.corpus import Corpus
+
+cases = CaseTable()
+
+_STEPS: Final = 2.0 ** -np.arange(1, 30)
+_TENS: Final = 10.0 ** np.arange(-4, 5)
+
+
+def _about(*places: float) -> tuple[float, ...]:
+    """Return numbers ever closer to each place."""
+    return tuple(float(value) for at in places for value in (*(at + _STEPS), *(at - _STEPS)))
+
+
+_ROOT: Final = 1.4616321449683623  # of digamma
+_BELOW_0: Final = tuple(np.arange(-79, 0) / 8.0 + 0.0625)
+
+# Further numbers, by the name of a case: zeros, tails, where one formula ends and another begins.
+_HARD: Final[dict[KernelSpec, dict[str, tuple[float, ...]]]] = {
+    specs.LGAMMA: {
+        "about zeros": _about(1.0, 2.0),
+        "ends of intervals": _about(0.5, 1.5, 3.0, -0.5),
+        "below 0": (*_BELOW_0, *_about(-2.4570247382208006, -1.0)),
+        "powers of 10": tuple(_TENS),
+    },
+    specs.DIGAMMA: {
+        "about zeros": _about(_ROOT),
+        "ends of intervals": _about(1.0, 2.0),
+        "below 0": (*_BELOW_0, *_about(-0.5040830082644554)),
+        "powers of 10": tuple(_TENS),
+    },
+    specs.ERFC: {"tail": tuple(np.linspace(0.0, 28.0, 113)), "ends": _about(0.84375, 1.25, -1.25)},
+    specs.ERFCX: {
+        "tails": tuple(np.linspace(-9.0, 30.0, 157)),
+        "ends": _about(0.84375, 1.25, -1.25),
+        "powers of 10": tuple(_TENS),
+    },
+    specs.ERFINV: {"about 1": _about(1.0, -1.0), "ends": _about(0.85, -0.85)},
+    specs.NDTRI: {
+        "about 1": _about(1.0, 0.5),
+        "ends": _about(0.075, 0.925),
+        "tiny": tuple(10.0 ** -np.arange(1.0, 38.0)),
+    },
+    specs.BESSEL_I0E: {"ends": _about(16.0, -16.0), "powers of 10": tuple(_TENS)},
+    specs.BESSEL_I1E: {"ends": _about(16.0, -16.0), "powers of 10": tuple(_TENS)},
+    specs.BESSEL_J0: {
+        "about zeros": _about(2.404825557695773, 5.520078110286311),
+        "ends": _about(5.0),
+        "far": tuple(np.linspace(5.0, 300.0, 119)),
+    },
+    specs.BESSEL_J1: {
+        "about zeros": _about(3.8317059702075125, 7.015586669815619),
+        "ends": _about(5.0),
+        "far": tuple(np.linspace(5.0, 300.0, 119)),
+    },
+}
+
+
+def _function(spec: KernelSpec, low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+    ordinary = patterns.function(low, high)
+
+    def generate(corpus: Corpus) -> Iterator[Case]:
+        yield from ordinary(corpus)
+        for name, values in _HARD[spec].items():
+            yield Case(name, (corpus.of(values),))
+
+    return generate
+
+
+for spec, reference, signed, low, high in (
+    (specs.LGAMMA, oracle.lgamma, False, 0.1, 30.0),
+    (specs.DIGAMMA, oracle.digamma, False, 0.1, 30.0),
+    (specs.ERFC, oracle.erfc, False, -4.0, 6.0),
+    (specs.ERFCX, oracle.erfcx, False, -4.0, 8.0),
+    (specs.ERFINV, oracle.erfinv, True, -0.99, 0.99),
+    (specs.NDTRI, oracle.ndtri, False, 0.001, 0.999),
+    (specs.BESSEL_I0E, oracle.bessel_i0e, False, -20.0, 20.0),
+    (specs.BESSEL_I1E, oracle.bessel_i1e, True, -20.0, 20.0),
+    (specs.BESSEL_J0, oracle.bessel_j0, False, -5.0, 5.0),
+    (specs.BESSEL_J1, oracle.bessel_j1, False, -5.0, 5.0),
+):
+    cases.of(spec, oracle=reference, signed_zero=signed)(_function(spec, low, high))
+
+
+@cases.of(specs.POLYGAMMA, oracle=oracle.polygamma)
+def polygamma(corpus: Corpus) -> Iterator[Case]:
+    """Each order on both sides of 0."""
+    for case in patterns.unary(corpus, lambda shape: corpus.ordinary(shape, 0.1, 20.0)):
+        yield Case(case.id, case.inputs, {"n": 1}, layout=case.layout, period=case.period)
+    for n in (1, 2, 3, 6):
+        ordinary = corpus.of([*np.arange(1, 40) / 4.0, *(_TENS[2:] if n < 3 else ())])
+        yield Case(f"order {n}", (ordinary,), {"n": n})
+        yield Case(f"order {n} below 0", (corpus.of(_BELOW_0),), {"n": n})
+    yield Case("order 0", (corpus.of([1.0]),), {"n": 0}, expected=ArgumentError)
+
+
+# Gradients --------------------------------------------------------------------------------
+
+
+# Where differences are inaccurate, near poles and zeros, the slope by a formula.
+
+
+def _slope_of_lgamma(x: Array) -> Array:
+    return oracle.digamma(x).value
+
+
+def _slope_of_digamma(x: Array) -> Array:
+    return oracle.polygamma(x, n=1).value
+
+
+def _slope_of_erfinv(x: Array) -> Array:
+    return np.asarray(np.exp(oracle.erfinv(x) ** 2) * (np.sqrt(np.pi) / 2))
+
+
+def _slope_of_ndtri(x: Array) -> Array:
+    return np.asarray(np.exp(oracle.ndtri(x) ** 2 / 2) * np.sqrt(2 * np.pi))
+
+
+def _exactly(
+    corpus: Corpus, name: str, values: tuple[float, ...], slope: Callable[..., Array], **given: int
+) -> Case:
+    """Return a case at ``values`` that expects these gradients."""
+    x = corpus.of(values)
+    return Case(name, (x,), given, expected=(corpus.of(slope(x)),))
+
+
+def _points(
+    low: float, high: float, further: Callable[[Corpus], Iterator[Case]]
+) -> Callable[[Corpus], Iterator[Case]]:
+    smooth = patterns.near(low, high)
+
+    def points(corpus: Corpus) -> Iterator[Case]:
+        yield from smooth(corpus)
+        yield from further(corpus)
+
+    return points
+
+
+_NEAR_POLES: Final = (-0.375, -1.25, -2.5)
+
+
+def _exact_points(
+    name: str, values: tuple[float, ...], slope: Callable[..., Array]
+) -> Callable[[Corpus], Iterator[Case]]:
+    return lambda corpus: iter([_exactly(corpus, name, values, slope)])
+
+
+for spec, low, high, name, hard, slope in (
+    (specs.LGAMMA, 0.5, 6.0, "below 0", _NEAR_POLES, _slope_of_lgamma),
+    (specs.DIGAMMA, 0.5, 6.0, "below 0", _NEAR_POLES, _slope_of_digamma),
+    (specs.ERFINV, -0.75, 0.75, "about 1", (0.9375, -0.96875), _slope_of_erfinv),
+    (specs.NDTRI, 0.25, 0.75, "tails", (0.03125, 0.9375), _slope_of_ndtri),
+):
+    cases.gradients(spec, "x")(_points(low, high, _exact_points(name, hard, slope)))
+
+
+def _plain_points(places: dict[str, tuple[float, ...]]) -> Callable[[Corpus], Iterator[Case]]:
+    return lambda corpus: (Case(name, (corpus.of(at),)) for name, at in places.items())
+
+
+for spec, low, high, places in (
+    (specs.ERFC, -2.0, 2.0, {"tail": (3.0, 4.0, 5.0)}),
+    (specs.ERFCX, -1.0, 3.0, {"tail": (7.0, 9.0), "far": (12.0, 20.0)}),
+    (specs.BESSEL_I0E, 0.25, 4.0, {"far": (18.0, 20.0), "below 0": (-2.0, -0.25)}),
+    (specs.BESSEL_I1E, 0.25, 4.0, {"far": (18.0, 20.0), "below 0": (-2.0, -0.25)}),
+    (specs.BESSEL_J0, -4.0, 4.0, {"zero": (2.40625,), "near 0": (0.0, 0.001), "far": (7.5, 20.0)}),
+    (specs.BESSEL_J1, -4.0, 4.0, {"zero": (3.875,), "near 0": (0.0, 0.001), "far": (7.5, 20.0)}),
+):
+    cases.gradients(spec, "x")(_points(low, high, _plain_points(places)))
+
+
+@cases.gradients(specs.POLYGAMMA, "x")
+def polygamma_points(corpus: Corpus) -> Iterator[Case]:
+    for case in patterns.near(0.75, 6.0)(corpus):
+        yield Case(case.id, case.inputs, {"n": 1})
+    for n in (1, 2):
+
+        def slope(x: Array, n: int = n) -> Array:
+            return oracle.polygamma(x, n=n + 1).value
+
+        yield _exactly(corpus, f"order {n}", (0.25, 0.75, 1.5, 4.0), slope, n=n)
+        yield _exactly(corpus, f"order {n} below 0", _NEAR_POLES, slope, n=n)

@@ -1,0 +1,327 @@
+"""References for special functions, in wide arithmetic.
+
+None of them uses the formulas of the kernels, which are rational functions: gamma functions by
+recurrence and Stirling's series, or a Taylor series at a zero; error functions by the trapezoidal
+rule on an integral, which converges exponentially; inverses by Newton's method; Bessel functions
+by the trapezoidal rule on Bessel's integral, or Hankel's series. (DLMF 5.5, 5.7, 5.11, 7.7, 10.9,
+10.17, 10.40.)
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug_conformance.case import Bounded
+from tensorplug_conformance.corpus import wide
+
+if TYPE_CHECKING:
+    from tensorplug_conformance.case import Array
+
+_PI: Final = np.longdouble("3.14159265358979323846264338327950288")
+_EULER: Final = np.longdouble("0.57721566490153286060651209008240243")
+_FAR: Final = 30.0  # from which on Stirling's series serves
+_STEPS: Final = 71  # from -40.x to there
+
+
+def _find_bernoulli_numbers(count: int) -> list[Fraction]:
+    """Return B(0), B(1), ..., by their recurrence."""
+    numbers = [Fraction(1)]
+    for n in range(1, count):
+        total = sum((math.comb(n + 1, k) * numbers[k] for k in range(n)), Fraction(0))
+        numbers.append(-total / (n + 1))
+    return numbers
+
+
+_BERNOULLI: Final = [
+    np.longdouble(b.numerator) / b.denominator for b in _find_bernoulli_numbers(25)
+]
+
+
+# Gamma functions ---------------------------------------------------------------------------
+
+
+def lgamma(x: Array) -> Bounded:
+    """Return ln |gamma(x)|; below -1/2, where zeros lie close, with room for the terms' errors."""
+    at = wide(x)
+    value = _lgamma(at)
+    room = np.where(at < -0.5, 8 * (1 + np.abs(_lgamma(np.abs(at)))), 0)
+    return Bounded(value, room * np.finfo(x.dtype).eps)
+
+
+def _lgamma(x: Array) -> Array:
+    y, product = x.copy(), np.ones_like(x)
+    for _ in range(_STEPS):
+        low = y < _FAR
+        product = np.where(low, product * y, product)
+        y = np.where(low, y + 1, y)
+    series = sum(_BERNOULLI[k] / (k * (k - 1)) * y ** (1 - k) for k in range(2, 25, 2))
+    far = (y - 0.5) * (np.log(y) - 1) + (np.log(2 * _PI) - 1) / 2 + series
+    value = far - np.log(np.abs(product))
+    for zero in (1, 2):
+        close = np.abs(x - zero) < 0.2
+        z = np.where(close, x - zero, 0)
+        near = _lgamma_about_2(z) - (np.log1p(z) if zero == 1 else 0)
+        value = np.where(close, near, value)
+    return np.where(_is_pole(x) | np.isinf(x), np.inf, value)
+
+
+def _is_pole(x: Array) -> Array:
+    return np.asarray((x <= 0) & (np.floor(x) == x))
+
+
+def _lgamma_about_2(z: Array) -> Array:
+    """Return lgamma(2 + z) by Taylor's series (DLMF 5.7.3)."""
+    total = z * (1 - _EULER)
+    for k in range(2, 25):
+        total = total + (_zeta(k, np.longdouble(2))) * (-z) ** k / k
+    return np.asarray(total)
+
+
+def _zeta(s: int, q: np.longdouble) -> np.longdouble:
+    """Return the sum of (q + k)**-s by 40 terms and Euler and Maclaurin's formula."""
+    a = q + 40
+    total = sum((q + k) ** -s for k in range(40)) + a ** (1 - s) / (s - 1) + a**-s / 2
+    rising = np.longdouble(s)
+    for k in range(2, 16, 2):
+        total += _BERNOULLI[k] / math.factorial(k) * rising * a ** (1 - s - k)
+        rising *= (s + k - 1) * (s + k)
+    return np.longdouble(total)
+
+
+# The positive zero of digamma: a float, and the rest.
+_ROOT_DIGITS: Final = "1.461632144968362341262659542325721328468196"
+_ROOT: Final = (
+    np.longdouble(float(_ROOT_DIGITS)),
+    np.longdouble(str(Decimal(_ROOT_DIGITS) - Decimal(float(_ROOT_DIGITS)))),
+)
+
+
+def digamma(x: Array) -> Bounded:
+    """Return the derivative of lgamma; below 0 with room, as for lgamma."""
+    at = wide(x)
+    value = _digamma(at)
+    room = np.where(at < 0, 16 + 8 * np.log1p(np.abs(at)), 0)
+    return Bounded(value, np.where(np.isfinite(value), room, 0) * np.finfo(x.dtype).eps)
+
+
+def _digamma(x: Array) -> Array:
+    y, total = x.copy(), np.zeros_like(x)
+    for _ in range(_STEPS):
+        low = y < _FAR
+        total = np.where(low, total + 1 / y, total)
+        y = np.where(low, y + 1, y)
+    series = sum(_BERNOULLI[k] / k * y**-k for k in range(2, 25, 2))
+    value = np.log(y) - 0.5 / y - series - total
+    h = np.where(np.abs(x - _ROOT[0]) < 0.05, (x - _ROOT[0]) - _ROOT[1], 0)
+    near = sum(_ROOT_SERIES[k] * h**k for k in range(1, 25))
+    value = np.where(np.abs(x - _ROOT[0]) < 0.05, near, value)
+    return np.where(_is_pole(x) & (x < 0) | (x == -np.inf), np.nan, value)
+
+
+_ROOT_SERIES: Final = [(-1) ** (k + 1) * _zeta(k + 1, sum(_ROOT)) for k in range(1, 25)]
+_ROOT_SERIES.insert(0, np.longdouble(0))
+
+
+def polygamma(x: Array, *, n: int) -> Bounded:
+    """Return derivative n of digamma; below 0 with room for even n, as for lgamma."""
+    at = wide(x)
+    y, total, size = at.copy(), np.zeros_like(at), np.zeros_like(at)
+    factor = np.longdouble(math.factorial(n))
+    for _ in range(_STEPS + 20):
+        low = y < _FAR + 20
+        term = factor / (y + 0.0) ** (n + 1)
+        total = np.where(low, total + term, total)
+        size = np.where(low, size + np.abs(term), size)
+        y = np.where(low, y + 1, y)
+    inverse = 1 / y
+    series = factor / n * inverse**n + factor / 2 * inverse ** (n + 1)
+    for k in range(2, 25, 2):
+        series = series + _BERNOULLI[k] * (
+            math.factorial(k + n - 1) / math.factorial(k) * inverse ** (k + n)
+        )
+    value = np.asarray((-1) ** (n + 1) * (total + series))
+    pole = np.inf if n % 2 else np.nan
+    value = np.where(_is_pole(at) & (at < 0), pole, value)
+    value = np.where(at == -np.inf, np.nan, value)
+    room = np.where((at < 0) & np.isfinite(value), 8 * size, 0)
+    return Bounded(value, room * np.finfo(x.dtype).eps)
+
+
+# Error functions ---------------------------------------------------------------------------
+
+_STEP: Final = np.longdouble(0.375)  # of the rule; its error is exp(-(pi / step)**2)
+
+
+def _scaled_tail(x: Array) -> Array:
+    """Return erfcx(x) for x >= 1/2: x / pi times the integral of exp(-t**2) / (x**2 + t**2)."""
+    square = x * x
+    total = 0.5 / square
+    for n in range(1, 20):
+        place = (n * _STEP) ** 2
+        total = total + np.exp(-place) / (square + place)
+    # The residue of the pole at i x; beyond 6 it is less than the rule's error.
+    near = np.minimum(x, 6)
+    residue = 2 * np.exp(near * near) / np.expm1(2 * _PI * near / _STEP)
+    return np.asarray(x * 2 * _STEP / _PI * total - np.where(x < 6, residue, 0))
+
+
+def _erf_series(x: Array) -> Array:
+    """Return erf(x) for |x| <= 1/2 (DLMF 7.6.1)."""
+    total, term = x.copy(), x.copy()
+    for k in range(1, 20):
+        term = -term * x * x / k
+        total = total + term / (2 * k + 1)
+    return np.asarray(2 / np.sqrt(_PI) * total)
+
+
+def erfcx(x: Array) -> Array:
+    """Return exp(x**2) erfc(x)."""
+    at = wide(x)
+    size = np.abs(at)
+    far = _scaled_tail(np.maximum(size, 0.5))
+    far = np.where(np.isinf(size), 0, far)
+    square = np.minimum(at * at, 12000)
+    small = np.exp(square) * (1 - _erf_series(np.clip(at, -0.5, 0.5)))
+    value = np.where(at < 0, 2 * np.exp(square) - far, far)
+    return np.where(np.isnan(at), np.nan, np.where(size < 0.5, small, value))
+
+
+def erfc(x: Array) -> Array:
+    """Return 1 - erf(x)."""
+    at = wide(x)
+    size = np.abs(at)
+    tail = _scaled_tail(np.clip(size, 0.5, 200)) * np.exp(-np.minimum(size * size, 12000))
+    value = np.where(at < 0, 2 - tail, tail)
+    small = 1 - _erf_series(np.clip(at, -0.5, 0.5))
+    return np.where(np.isnan(at), np.nan, np.where(size < 0.5, small, value))
+
+
+def _invert_erfc(q: Array) -> Array:
+    """Return y > 0 with erfc(y) = q for 0 < q <= 3/4, by Newton's method on ln erfc."""
+    log_q = np.log(q)
+    y = np.sqrt(np.maximum(-log_q, 0.05))
+    for _ in range(40):
+        scaled = erfcx(y)
+        error = np.log(scaled) - y * y - log_q
+        y = np.maximum(y + error * scaled * np.sqrt(_PI) / 2, 0.05)
+    return np.asarray(y)
+
+
+def _invert_erf(x: Array) -> Array:
+    """Return y with erf(y) = x for |x| <= 1/2."""
+    y = x * np.sqrt(_PI) / 2
+    for _ in range(8):
+        y = y - (_erf_series(y) - x) * np.exp(y * y) * np.sqrt(_PI) / 2
+    return np.asarray(y)
+
+
+def _join_inverse(x: Array, complement: Array) -> Array:
+    """Return the inverse of erf at ``x``, 1 - |x| being ``complement``."""
+    central = _invert_erf(np.clip(x, -0.5, 0.5))
+    tail = _invert_erfc(np.clip(complement, np.finfo(np.longdouble).tiny, 0.5))
+    value = np.where(np.abs(x) < 0.5, central, np.copysign(tail, x))
+    value = np.where(complement == 0, np.copysign(np.inf, x), value)
+    return np.where((complement >= 0) & (complement <= 1), value, np.nan)
+
+
+def erfinv(x: Array) -> Array:
+    """Return y with erf(y) = x."""
+    at = wide(x)
+    return _join_inverse(at, 1 - np.abs(at))
+
+
+def ndtri(x: Array) -> Array:
+    """Return y at which the normal distribution function is x."""
+    at = wide(x)
+    complement = 2 * np.where(at < 0.5, at, 1 - at)
+    return np.asarray(np.sqrt(np.longdouble(2)) * _join_inverse(2 * at - 1, complement))
+
+
+# Bessel functions --------------------------------------------------------------------------
+
+_POINTS: Final = 128  # of half a period
+_ASYMPTOTIC: Final = 40.0
+
+
+def _angles() -> Array:
+    return (np.arange(_POINTS, dtype=np.longdouble) + 0.5) * (_PI / _POINTS)
+
+
+def _hankel_term(order: int, k: int) -> np.longdouble:
+    """Return a_k of Hankel's expansions (DLMF 10.17.1)."""
+    term = np.longdouble(1)
+    for j in range(1, k + 1):
+        term = term * (4 * order * order - (2 * j - 1) ** 2) / (8 * j)
+    return term
+
+
+def _modified(x: Array, order: int) -> Array:
+    """Return exp(-|x|) I(x): the mean of exp(|x| (cos t - 1)) cos(order t)."""
+    size = np.abs(wide(x))
+    near = np.minimum(size, _ASYMPTOTIC)
+    total = np.zeros_like(near)
+    for t in _angles():
+        total = total + np.exp(near * (np.cos(t) - 1)) * np.cos(order * t)
+    if order:  # the sum cancels near 0, where the power series does not
+        quarter = np.minimum(size, 1) ** 2 / 4
+        series = sum(quarter**k / (math.factorial(k) * math.factorial(k + 1)) for k in range(16))
+        small = np.exp(-size) * size / 2 * series
+    far = np.maximum(size, _ASYMPTOTIC)
+    tail = sum((-1) ** k * _hankel_term(order, k) * far**-k for k in range(28))
+    value = np.where(size < _ASYMPTOTIC, total / _POINTS, tail / np.sqrt(2 * _PI * far))
+    return np.where(size < 1, small, value) if order else np.asarray(value)
+
+
+def bessel_i0e(x: Array) -> Array:
+    """Return exp(-|x|) I0(x)."""
+    return _modified(x, 0)
+
+
+def bessel_i1e(x: Array) -> Array:
+    """Return exp(-|x|) I1(x)."""
+    return np.asarray(np.copysign(1, wide(x)) * _modified(x, 1))
+
+
+def _oscillating(x: Array, order: int) -> Array:
+    """Return J(|x|): the mean of cos(order t - |x| sin t) over a period."""
+    size = np.abs(wide(x))
+    near = np.minimum(size, _ASYMPTOTIC)
+    total = np.zeros_like(near)
+    for t in _angles():
+        total = total + np.cos(order * t - near * np.sin(t))
+    far = np.maximum(np.where(np.isinf(size), 0, size), _ASYMPTOTIC)
+    even = sum((-1) ** (k // 2) * _hankel_term(order, k) * far**-k for k in range(0, 28, 2))
+    odd = sum((-1) ** (k // 2) * _hankel_term(order, k) * far**-k for k in range(1, 28, 2))
+    c, s = np.cos(far), np.sin(far)
+    cosine, sine = ((c + s), (s - c)) if order == 0 else ((s - c), -(s + c))
+    wave = (even * cosine - odd * sine) / np.sqrt(_PI * far)
+    value = np.where(size < _ASYMPTOTIC, total / _POINTS, wave)
+    return np.where(np.isinf(size), 0, np.where(np.isnan(size), np.nan, value))
+
+
+def _with_room(x: Array, value: Array) -> Bounded:
+    """From 5 on, zeros are as exact as the amplitude of the wave; below, as this reference."""
+    size = np.abs(wide(x))
+    wave = 16 / np.sqrt(np.maximum(size, 5)) * np.finfo(x.dtype).eps
+    below = np.where(size >= 1, 64 * np.finfo(np.longdouble).eps, 0)
+    return Bounded(value, np.where(size >= 5, wave, below))
+
+
+def bessel_j0(x: Array) -> Bounded:
+    """Return J0(x)."""
+    return _with_room(x, _oscillating(x, 0))
+
+
+def bessel_j1(x: Array) -> Bounded:
+    """Return J1(x); near 0 by its power series, where the sum cancels."""
+    at = wide(x)
+    size = np.abs(at)
+    quarter = -(np.minimum(size, 1) ** 2) / 4
+    series = sum(quarter**k / (math.factorial(k) * math.factorial(k + 1)) for k in range(16))
+    value = np.where(size < 1, size / 2 * series, _oscillating(x, 1))
+    return _with_room(x, np.asarray(np.copysign(1, at) * value))
