@@ -270,7 +270,9 @@ def as_constant(spec: KernelSpec, position: int, value: Any, peer: Any) -> Any:
     ``value`` is input ``position`` of a call. Its dtype follows that of ``peer``, another input.
     """
     if hasattr(peer, "_placement") and (value.__class__ in _NUMBERS or is_numpy_scalar(value)):
-        context = current_context()
+        context = innermost()
+        if not context.plans:
+            context = current_context()
         return engine_of(context).constant(context, spec, position, value, peer)
     return value
 

@@ -193,30 +193,28 @@ def current_context() -> Context:
 class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``
     """Make a context current inside a ``with`` block, in this thread or task only."""
 
-    __slots__ = ("_context", "_exit", "_token", "_watch")
-
-    _exit: Callable[[], Any]
-    _watch: Watch | None
+    __slots__ = ("_context", "_exit", "_token")
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._exit = _nothing
+        self._exit: Watch | None = None
 
     def __enter__(self) -> Context:
         before = innermost()
         try:
             self._token: Token[Context] = _context.set(self._context)
-            self._watch = watch(self, partial(_context.reset, self._token))
+            if self._exit is not None:
+                self._exit.restore = partial(_context.reset, self._token)
         except BaseException:
             _context.set(before)
-            self._watch = None
+            self._exit = None
             raise
         return self._context
 
     @Exit
     def __exit__(self, *_error: object) -> None:
         _context.reset(self._token)
-        self._watch = None
+        self._exit = None
 
 
 class _Entry:
@@ -243,15 +241,14 @@ class ContextBlock:
 
     __slots__ = ("_ending", "_entry", "_exit", "_watch", "_who")
 
-    _exit: Callable[[], Any]
+    _exit: Watch | None
     _ending: Watch | None
     _watch: Watch | None
 
     def __init__(self, who: str) -> None:
         self._who = who
         self._entry: _Entry | None = None
-        self._exit = _nothing
-        self._watch = self._ending = None
+        self._exit = self._watch = self._ending = None
 
     def _derive(self, below: Context) -> Context:
         """Return a new context: ``below`` with the change of this block."""
@@ -276,12 +273,14 @@ class ContextBlock:
         entry = context.entry = _Entry(self, context)
         try:
             entry.token = _context.set(context)
-            self._watch = watch(self, partial(_context.reset, entry.token))
-            self._ending = None if ending is None else watch(self, ending)
+            if self._exit is not None and self._exit() is not None:
+                self._watch = self._exit
+                self._watch.restore = partial(_context.reset, entry.token)
+                self._ending = None if ending is None else watch(self._exit(), ending)
             self._entry = entry
         except BaseException:
             _context.set(below)
-            self._watch = self._ending = None
+            self._exit = self._watch = self._ending = None
             raise
 
     def _leave(self) -> None:
@@ -299,11 +298,7 @@ class ContextBlock:
             entry.token = None
         else:
             _remove(entry, current)
-        self._watch = self._ending = self._entry = None
-
-
-def _nothing() -> None:
-    """Stand for a weak reference whose object is dead."""
+        self._exit = self._watch = self._ending = self._entry = None
 
 
 def _entered(context: Context | None) -> Context:

@@ -12,8 +12,8 @@ code, which no signal interrupts. (docs/adr/0025)
 
 from __future__ import annotations
 
-from functools import partial
 from operator import methodcaller
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
@@ -25,10 +25,22 @@ __all__ = ["Exit", "Watch", "watch"]
 B = TypeVar("B", bound="Any")
 
 
-class Exit(Generic[B]):
-    """Decorates ``__exit__``: a descriptor that returns a new function each time it is looked up.
+class Watch(ref[Any]):
+    """A weak reference that calls ``restore`` when its object dies."""
 
-    It puts a weak reference to that function into the block's attribute ``_exit``.
+    __slots__ = ("restore",)
+
+    restore: Callable[[], Any]
+
+
+_restore = methodcaller("restore")
+
+
+class Exit(Generic[B]):
+    """Decorates ``__exit__``: a descriptor that returns a new method each time it is looked up.
+
+    It puts a ``Watch`` of that method, which does nothing yet, into the block's ``_exit``. For
+    ``ExitStack``, and a program that calls ``__enter__`` itself, that is None or long dead.
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
@@ -37,27 +49,19 @@ class Exit(Generic[B]):
     def __get__(self, block: B | None, _owner: type[B] | None = None) -> Callable[..., None]:
         if block is None:
             return self._function
-        found = partial(self._function, block)
-        block._exit = ref(found)
-        return found
+        method = MethodType(self._function, block)
+        found = block._exit = Watch(method, _restore)
+        found.restore = bool
+        return method
 
 
-class Watch(ref[Any]):
-    """A weak reference that calls ``restore`` when its object dies."""
+def watch(method: Callable[..., None] | None, restore: Callable[[], Any]) -> Watch | None:
+    """Call ``restore`` when ``method`` dies, as long as the result lives; None without one.
 
-    restore: Callable[[], Any] = bool  # does nothing
-
-
-_restore = methodcaller("restore")
-
-
-def watch(block: Any, restore: Callable[[], Any]) -> Watch:
-    """Call ``restore`` when the ``with`` statement of ``block`` ends, while the result lives.
-
-    Without a ``with`` statement (``ExitStack``, or a program that calls ``__enter__`` itself)
-    there is nothing to watch.
+    The caller must not put the method into a variable: a traceback would keep it alive.
     """
-    # No variable may hold the statement's object: a traceback would keep it alive.
-    found = Watch(block._exit() or Exit, _restore)
+    if method is None:
+        return None
+    found = Watch(method, _restore)
     found.restore = restore
     return found
