@@ -21,6 +21,7 @@ CALLS: dict[str, list[Any]] = {  # a good value for each tensor, and the other a
     "flip_left_right": [[IMAGE], ()],
     "from_pixels": [[IMAGE[0].astype(np.uint8)], ()],
     "grayscale_to_rgb": [[IMAGE[..., :1]], ()],
+    "grid_sample": [[IMAGE, np.zeros((1, 4, 2), np.float32)], ()],
     "non_max_suppression": [[BOXES, ONE], (1,)],
     "non_max_suppression_padded": [[BOXES, ONE], (1,)],
     "non_max_suppression_with_score": [[BOXES, ONE], (1,)],
