@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -127,19 +128,21 @@ def test_arrays_of_numpy_leave_arithmetic_to_the_float():
 # Gradients ------------------------------------------------------------------------------
 
 
+def _derivative(f, order):
+    """Return the sum of derivatives of ``f`` as a function, ``order`` times."""
+    if not order:
+        return f
+    return lambda x: tp.sum(tp.grad(_derivative(f, order - 1))(x))
+
+
 @on_cpu
 def test_gradients_through_a_function_with_floats():
     f = Counted(lambda x, a, b: tp.sum(tp.exp(x * a) * (1 - b)))
     compiled = tp.compile(f)
     for a, b in ((0.5, 0.25), (0.75, -2.0)):
         for order in (1, 2):
-            slopes = []
-            for each in (compiled, f.f):
-                slope = lambda x, each=each: each(x, a, b)  # noqa: E731
-                for _ in range(order):
-                    slope = lambda x, inner=slope: tp.sum(tp.grad(inner)(x))  # noqa: E731
-                slopes.append(slope(tensor(A)))
-            agree(*slopes, rtol=1e-5)
+            slopes = [_derivative(partial(each, a=a, b=b), order) for each in (compiled, f.f)]
+            agree(*[slope(tensor(A)) for slope in slopes], rtol=1e-5)
     with_grad = tp.compile(tp.grad(f.f))
     agree(with_grad(tensor(A), 0.5, 0.25), tp.grad(f.f)(tensor(A), 0.5, 0.25))
 

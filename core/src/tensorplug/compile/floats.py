@@ -62,7 +62,7 @@ class Floats:
         # What `evaluate` computes, after the given floats: a function and its operands, each a
         # number, or the position of one that is computed before.
         self._operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
-        self.arguments = [
+        self.arguments: list[Any] = [
             value if static else TracedFloat(self, at, value, frozenset([at]))
             for at, value in enumerate(given)
         ]
@@ -130,8 +130,8 @@ class Floats:
             result = function(*(values[item] if traced else item for traced, item in operands))
             if result.__class__ is not float:
                 raise CompileError(
-                    f"compile: {function.__name__} of a float argument was a float in tracing, but "
-                    f"now is {result!r}; pass static_floats=True, or a tensor"
+                    f"compile: {function.__name__} of a float argument was a float in tracing, "
+                    f"but now is {result!r}; pass static_floats=True, or a tensor"
                 )
             values.append(result)
         return values
@@ -180,7 +180,7 @@ def remember(
 
 
 def _with_values(key: Hashable, floats: Floats, given: Sequence[float]) -> Hashable:
-    """Return a key for the values of the read floats, in which NaN equals NaN, but not 0.0 -0.0."""
+    """Return a key for the values of the read floats: NaN equals NaN, but 0.0 not -0.0."""
     return (key, *[(at, repr(given[at])) for at in floats.read])
 
 
@@ -234,8 +234,8 @@ class TracedFloat:
         self._value = value
         self._roots = roots
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]  # what isinstance asks
+    @property  # type: ignore[misc]  # what isinstance asks
+    def __class__(self) -> type:
         return float
 
     def _read(self) -> float:
@@ -313,13 +313,13 @@ class TracedFloat:
     __bool__ = _reading(bool)
     __trunc__ = _reading(int)
     __round__ = _reading(round)
-    __hash__ = _reading(hash)  # type: ignore[assignment]  # takes only self
+    __hash__ = _reading(hash)
     __lt__ = _reading(operator.lt)
     __le__ = _reading(operator.le)
     __gt__ = _reading(operator.gt)
     __ge__ = _reading(operator.ge)
-    __eq__ = _reading(operator.eq)  # type: ignore[assignment]
-    __ne__ = _reading(operator.ne)  # type: ignore[assignment]
+    __eq__ = _reading(operator.eq)
+    __ne__ = _reading(operator.ne)
 
 
 def fixed(value: Any) -> Any:

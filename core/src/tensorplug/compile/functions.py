@@ -181,7 +181,7 @@ class Compiled(Generic[P, R]):
         tensors: list[Tensor],
         floats: list[float],
     ) -> Specialized:
-        """Return the program for (args, kwargs); append their inputs to ``tensors``, ``floats``."""
+        """Return the program for (args, kwargs); append the inputs among them to the lists."""
         args, kwargs = arguments
         key: list[Hashable] = [device]
         dynamic = None if self._static_floats else floats

@@ -77,7 +77,7 @@ def _named(f: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
         parameters[at] if at < len(parameters) else f"args[{at}]": value
         for at, value in enumerate(args)
     }
-    return positional | kwargs
+    return {**positional, **kwargs}
 
 
 def _describe_float(value: float, where: str | None) -> _Leaf:
