@@ -82,12 +82,71 @@ def test_gradients_of_quantiles():
     assert lower.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+@pytest.mark.parametrize("q", [50, 0, 100, 12.5, [25, 50.0, 99]], ids=repr)
+def test_percentiles(q, axis, method):
+    for keep in (False, True):
+        wanted = np.percentile(X, q, axis=axis, keepdims=keep, method=method)
+        near(tp.percentile(X, q, axis=axis, keepdims=keep, method=method), wanted, "float64")
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 1)])
+@pytest.mark.parametrize("q", [0.5, 0, 1, 0.3, [0.25, 0.5, 1.0], []], ids=repr)
+def test_quantiles_without_nan(q, axis, method):
+    for keep in (False, True):
+        given = {"axis": axis, "keepdims": keep, "method": method}
+        wanted = np.nanquantile(HOLED, q, **given)
+        near(tp.nanquantile(HOLED, q, **given), wanted, "float64")
+        percent = np.asarray(q) * 100
+        near(
+            tp.nanpercentile(HOLED, percent, **given),
+            np.nanpercentile(HOLED, percent, **given),
+            "float64",
+        )
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("axis", [None, 1, (0, 2)])
+def test_medians_without_nan(axis, dtype):
+    x = HOLED.astype(dtype)
+    for keep in (False, True):
+        wanted = np.nanmedian(x.astype("f8"), axis=axis, keepdims=keep)
+        near(tp.nanmedian(x, axis=axis, keepdims=keep), wanted, dtype)
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+def test_quantiles_without_nan_at_the_edges():
+    near(tp.nanmedian([1.0, NAN, INF]), INF, "float32")
+    near(tp.nanmedian([4, 1, 2]), 2, "float32")
+    near(tp.nanmedian(np.zeros((0, 2), "f4"), axis=0), [NAN, NAN], "float32")
+    near(tp.nanquantile(np.array([NAN, 65504, 0], np.float16), 1 / 3), 21840, "float16")
+    near(tp.nanmedian(np.full((2, 0), 1.0)), NAN, "float64")
+    compiled = tp.compile(lambda x: tp.nanquantile(x, [0.2, 0.7], axis=1))
+    wanted = np.nanquantile(HOLED, [0.2, 0.7], axis=1)
+    near(compiled(tp.asarray(HOLED)), wanted, "float64")
+
+
+@pytest.mark.parametrize("name", ["nanquantile", "nanmedian", "percentile"])
+def test_gradients_of_quantiles_without_nan(name):
+    fractions = {"nanquantile": ([0.3, 0.9],), "percentile": ([30, 90],)}.get(name, ())
+    quantiles = getattr(tp, name)
+    check_grads(lambda x: tp.sum(quantiles(x, *fractions, axis=(0, 2)) ** 2), [X], order=2)
+    slope = tp.grad(lambda x: tp.sum(tp.nanmedian(x, axis=1)))(
+        tp.asarray([[3.0, NAN, 1.0], [NAN, 5.0, NAN]])
+    )
+    assert slope.tolist() == [[0.5, 0, 0.5], [0, 1, 0]]
+
+
 # Missing values --------------------------------------------------------------------------
 
-NAN_OPS = ["nansum", "nanmean", "nanmax", "nanmin"]
+NAN_OPS = ["nansum", "nanmean", "nanmax", "nanmin", "nanprod", "nanvar", "nanstd"]
 
 
-@pytest.mark.filterwarnings("ignore:All-NaN", "ignore:Mean of empty")
+@pytest.mark.filterwarnings("ignore:All-NaN", "ignore:Mean of empty", "ignore:Degrees of freedom")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 @pytest.mark.parametrize("name", NAN_OPS)
@@ -113,6 +172,27 @@ def test_missing_values_at_the_edges():
     near(tp.nanmean(many), 100, "float16")  # the sum is no float16, nor is the count exact
 
 
+@pytest.mark.filterwarnings("ignore:Degrees of freedom")
+@pytest.mark.parametrize("correction", [0, 1, 0.5, 3, np.float32(1)])
+@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
+def test_corrections_without_nan(name, correction):
+    for axis in (None, 0, (1, 2)):
+        wanted = getattr(np, name)(HOLED, axis=axis, ddof=correction)
+        wanted = np.where(np.isinf(wanted), NAN, wanted)  # of a division by zero
+        near(getattr(tp, name)(HOLED, axis=axis, correction=correction), wanted, "float64")
+    near(getattr(tp, name)([1, 3, 5], correction=1), {"nanvar": 4, "nanstd": 2}[name], "float32")
+    assert math.isnan(getattr(tp, name)(np.zeros(0, "f4")).item())
+    assert math.isnan(getattr(tp, name)([1.0, INF]).item())
+    flat = tp.grad(tp.nanstd)(tp.asarray([2.0, NAN, 2.0]))
+    assert flat.tolist() == [0, 0, 0]
+
+
+def test_products_without_nan():
+    assert tp.nanprod([NAN]).item() == 1
+    assert tp.nanprod([2, 3]).dtype is tp.int32
+    assert tp.nanprod([2.0, NAN, 4.0], dtype="float64").item() == 8
+
+
 def test_nan_to_num():
     x = np.array([NAN, INF, -INF, 2.0], np.float32)
     near(tp.nan_to_num(x), np.nan_to_num(x), "float32")
@@ -133,6 +213,9 @@ def test_gradients_without_nan(name):
         "nanmean": [[0.5, 0, 0.5], [0.5, 0.5, 0]],
         "nanmax": [[0, 0, 1], [0, 1, 0]],
         "nanmin": [[1, 0, 0], [1, 0, 0]],
+        "nanprod": [[4, 0, 1], [7, 2, 0]],
+        "nanvar": [[-1.5, 0, 1.5], [-2.5, 2.5, 0]],  # ((a - b) / 2)**2 of two numbers
+        "nanstd": [[-0.5, 0, 0.5], [-0.5, 0.5, 0]],
     }
     assert slope == wanted[name]
     check_grads(lambda x: tp.sum(f(x, axis=(0, 2)) ** 2), [X], order=2)
@@ -233,6 +316,15 @@ def test_gradients_of_running_log_sums():
 
 BAD = [
     (lambda: tp.quantile(X, 1.5), ArgumentError, "quantile: q must lie between 0 and 1, got 1.5"),
+    (lambda: tp.percentile(X, 101), ArgumentError, "percentile: q must lie between 0 and 100"),
+    (lambda: tp.nanquantile(X, -1), ArgumentError, "nanquantile: q must lie between 0 and 1"),
+    (lambda: tp.nanpercentile(X, 1j), DTypeError, "nanpercentile: q must hold real numbers"),
+    (lambda: tp.nanmedian([1j]), DTypeError, "nanmedian: x must hold real numbers"),
+    (lambda: tp.nanmedian(X, axis=3), ShapeError, "nanmedian: axis 3 is out of range"),
+    (lambda: tp.nanvar([1j]), DTypeError, "nanvar: x must hold real numbers"),
+    (lambda: tp.nanstd(X, correction="a"), ArgumentError, "nanstd: correction must be a number"),
+    (lambda: tp.nanvar(X, axis=3), ShapeError, "nanvar: axis 3 is out of range"),
+    (lambda: tp.nanprod(["a"]), DTypeError, "nanprod: x must hold numbers"),
     (lambda: tp.quantile(X, [NAN]), ArgumentError, "q must lie between 0 and 1"),
     (lambda: tp.quantile(X, [[0.5]]), ShapeError, "a number or have rank 1"),
     (lambda: tp.quantile(X, 0.5, method="weibull"), ArgumentError, "of 'linear', .* 'weibull'"),

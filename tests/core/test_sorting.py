@@ -90,8 +90,43 @@ def test_numbers_sorters_and_mixed_dtypes():
     places(tp.upper_bound([1, 2, 2], [2]), [3])
 
 
+@pytest.mark.parametrize("kth", [0, 3, -1, (1, 4), [0, -2]], ids=repr)
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_partitions(dtype, axis, kth):
+    x = np.random.default_rng(5).integers(-4, 4, (6, 5)).astype(dtype)
+    length = x.size if axis is None else x.shape[axis]
+    values, indices = tp.partition(x, kth, axis=axis), tp.argpartition(x, kth, axis=axis)
+    assert (values.dtype.name, indices.dtype.name) == (dtype, "int32")
+    assert values.shape == indices.shape == ((30,) if axis is None else (6, 5))
+    flat, at = (x.ravel(), 0) if axis is None else (x, axis)
+    np.testing.assert_array_equal(np.take_along_axis(flat, indices.numpy(), at), values.numpy())
+    rows = np.moveaxis(values.numpy(), at, -1)
+    wanted = np.moveaxis(np.sort(flat, at), at, -1)
+    for position in np.ravel(kth):
+        k = position % length
+        np.testing.assert_array_equal(rows[..., k], wanted[..., k])
+        assert (rows[..., :k] <= rows[..., k : k + 1]).all()
+        assert (rows[..., k:] >= rows[..., k : k + 1]).all()
+
+
+def test_partitions_with_nan_and_gradients():
+    assert tp.partition([2.0, NAN, 1.0], 1).tolist()[:2] == [1, 2]
+    smallest = tp.grad(lambda x: tp.partition(x, 1)[0] * 5)
+    assert smallest(tp.asarray([3.0, 1.0, 2.0])).tolist() == [0, 5, 0]
+
+
 M = np.zeros((2, 3), np.float32)
 BAD = [
+    (lambda: tp.partition(1.0, 0), ShapeError, "partition: x must have at least rank 1, got"),
+    (lambda: tp.partition(M, 3), ShapeError, r"partition of float32\[2,3\]: kth 3 is out of .* 3"),
+    (
+        lambda: tp.argpartition(M, [0, -4]),
+        ShapeError,
+        "argpartition of .*: kth -4 is out of range",
+    ),
+    (lambda: tp.argpartition(M, 0.5), ArgumentError, "argpartition: kth must be an integer"),
+    (lambda: tp.partition(M, 0, axis=2), ShapeError, "partition: axis 2 is out of range"),
     (lambda: tp.sort(1.0), ShapeError, "Sort.*axis -1"),
     (lambda: tp.argsort([1.0], axis=1), ShapeError, "ArgSort.*axis.* 1"),
     (lambda: tp.sort([1.0], descending=1), ArgumentError, "'descending': must be True or Fal"),

@@ -1,0 +1,191 @@
+"""Functions of sequences: convolve, trapezoid, logspace; and kron. NumPy is the oracle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.testing import check_grads
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+RANDOM = np.random.default_rng(11)
+DTYPES = ["bool", "int8", "int32", "uint16", "float32", "float64", "complex64", "complex128"]
+
+
+def near(actual, expected, dtype, terms=1):
+    wanted = np.asarray(expected)
+    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
+    eps = np.finfo(dtype).eps if np.dtype(dtype).kind in "fc" else 0
+    size = np.abs(wanted).max(initial=1.0)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=0, atol=4 * eps * size * terms)
+
+
+def draw(shape, dtype):
+    x = RANDOM.uniform(-9, 9, shape)
+    if dtype.startswith("complex"):
+        return (x + 1j * RANDOM.uniform(-9, 9, shape)).astype(dtype)
+    if dtype == "bool":
+        return x > 5
+    return (np.abs(x) if dtype.startswith("uint") else x).astype(dtype)
+
+
+def convolved(a, v):
+    """Add the products of each pair of elements at the sum of their places."""
+    wide = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.longdouble, "c": np.clongdouble}
+    out = np.zeros(a.size + v.size - 1, wide[np.result_type(a, v).kind])
+    for at, number in enumerate(v.tolist()):
+        out[at : at + a.size] += a.astype(out.dtype) * number
+    return out
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [(1, 1), (5, 3), (3, 5), (4, 4), (6, 2), (7, 4), (300, 150)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_convolutions(dtype, sizes, mode):
+    a, v = draw(sizes[0], dtype), draw(sizes[1], dtype)
+    full = convolved(a, v)
+    longer, shorter = max(sizes), min(sizes)
+    first = {"full": 0, "same": (shorter - 1) // 2, "valid": shorter - 1}[mode]
+    count = {"full": full.size, "same": longer, "valid": longer - shorter + 1}[mode]
+    wanted = full[first : first + count].astype(dtype)
+    near(tp.convolve(a, v, mode), wanted, dtype, terms=10)
+    assert np.convolve(a, v, mode).shape == wanted.shape
+
+
+def test_convolutions_of_two_dtypes_and_numbers():
+    near(tp.convolve([1, 2], np.array([0.5, 1.0])), [0.5, 2, 2], "float64")
+    near(tp.convolve(np.array([1j]), [1, 2]), [1j, 2j], "complex128")
+    near(tp.convolve(2.0, [1.0, 3.0]), [2, 6], "float32")
+    near(tp.convolve(np.ones(3, np.float16), np.ones(2, np.float16)), [1, 2, 2, 1], "float16")
+    compiled = tp.compile(tp.convolve)
+    near(compiled(tp.asarray([1, 2, 3]), tp.asarray([0, 1])), [0, 1, 2, 3], "int32")
+    near(compiled(tp.asarray([1.0, 2]), tp.asarray([0.0, 1])), [0, 1, 2], "float32")
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_gradients_of_convolutions(mode):
+    operands = [RANDOM.uniform(-1, 1, 5), RANDOM.uniform(-1, 1, 3)]
+    check_grads(lambda a, v: tp.sum(tp.convolve(a, v, mode) ** 2), operands, order=2)
+    check_grads(
+        lambda a, v: tp.sum(tp.abs(tp.convolve(tp.complex(a, a * a), v, mode)) ** 2),
+        operands,
+        order=2,
+    )
+
+
+SHAPES = [((), ()), ((3,), ()), ((2,), (3,)), ((2, 3), (2,)), ((2,), (3, 2)), ((2, 3), (4, 1))]
+
+
+@pytest.mark.parametrize("shapes", [*SHAPES, ((0, 2), (3,)), ((2, 1, 2), (1, 3, 2))], ids=repr)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_kronecker_products(dtype, shapes):
+    a, b = draw(shapes[0], dtype), draw(shapes[1], dtype)
+    near(tp.kron(a, b), np.kron(a, b), dtype)
+
+
+def test_kronecker_products_of_two_dtypes_and_gradients():
+    near(tp.kron([1, 2], [True, False]), [1, 0, 2, 0], "int32")
+    near(tp.compile(tp.kron)(tp.asarray([1, 2]), tp.asarray([0.5])), [0.5, 1], "float32")
+    operands = [RANDOM.uniform(-1, 1, (2, 3)), RANDOM.uniform(-1, 1, 2)]
+    check_grads(lambda a, b: tp.sum(tp.kron(a, b) ** 2), operands, order=2)
+
+
+Y = RANDOM.uniform(-2, 2, (3, 4, 5))
+PLACES = np.sort(RANDOM.uniform(0, 9, Y.shape), axis=1)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_integrals(axis):
+    near(tp.trapezoid(Y, axis=axis), np.trapezoid(Y, axis=axis), "float64", terms=5)
+    near(tp.trapezoid(Y, dx=0.25, axis=axis), np.trapezoid(Y, dx=0.25, axis=axis), "float64", 5)
+    near(tp.trapezoid(Y, PLACES, axis=axis), np.trapezoid(Y, PLACES, axis=axis), "float64", 99)
+    line = np.sort(RANDOM.uniform(0, 9, Y.shape[axis]))
+    near(tp.trapezoid(Y, line, axis=axis), np.trapezoid(Y, line, axis=axis), "float64", 99)
+
+
+def test_integrals_of_other_numbers():
+    near(tp.trapezoid([1, 2, 3]), 4, "float32")
+    near(tp.trapezoid([True, True, False]), 1.5, "float32")
+    near(tp.trapezoid([1, 2, 3], [4, 6, 8]), 8, "float32")
+    near(tp.trapezoid(np.array([1j, 2j]), dx=2), 3j, "complex128")
+    near(tp.trapezoid([1.0, 2.0], dx=np.float64(0.5)), 0.75, "float32")
+    near(tp.trapezoid(Y, dx=np.full(4, 2.0)), np.trapezoid(Y, dx=2.0), "float64", 5)
+    near(tp.trapezoid(np.ones((2, 1))), [0, 0], "float64")
+    near(tp.trapezoid(np.zeros((2, 0), "f4")), [0, 0], "float32")
+    compiled = tp.compile(lambda y, x: tp.trapezoid(y, x))  # noqa: PLW0108  # two of four arguments
+    near(compiled(tp.asarray([1.0, 3.0]), tp.asarray([0.0, 2.0])), 4, "float32")
+
+
+def test_gradients_of_integrals():
+    check_grads(lambda y, x: tp.sum(tp.trapezoid(y, x, axis=1) ** 2), [Y, PLACES], order=2)
+    slope = tp.grad(lambda dx: tp.trapezoid([1.0, 2.0, 3.0], dx=dx))(tp.asarray(2.0))
+    assert slope.item() == 4
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0, 3), (0, 3, 4), (-2.5, 2, 7), (2, 0, 3), (1, 1, 3), (0, 1, 0), (5, 9, 1)]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"base": 2}, {"endpoint": False}, {"base": np.float32(0.5)}]
+)
+def test_logarithmic_scales(arguments, options):
+    wanted = np.logspace(*arguments, **options)
+    for dtype in ("float32", "float64"):
+        found = tp.logspace(*arguments, dtype=dtype, **options)
+        assert (found.dtype.name, found.shape) == (dtype, wanted.shape)
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=eps)
+    assert tp.logspace(*arguments, **options).dtype is tp.float32
+
+
+def test_logarithmic_scales_at_the_edges():
+    assert tp.logspace(0, 39, 2).tolist() == [1, math.inf]
+    assert tp.logspace(tp.asarray(0), np.array(2.0), 3).tolist() == [1, 10, 100]
+    assert math.isnan(tp.logspace(0.5, 1, 2, base=-2.0)[0].item())
+    assert tp.logspace(0, 1, 2, device="cpu").device == "cpu"
+
+
+BAD = [  # call, error, what the message says
+    (
+        lambda: tp.convolve([], [1.0]),
+        ShapeError,
+        "convolve: a must have rank 1 and at least one el",
+    ),
+    (lambda: tp.convolve([1.0], [[1.0]]), ShapeError, "convolve: v must have rank 1"),
+    (
+        lambda: tp.convolve([1.0], [1.0], "circular"),
+        ArgumentError,
+        "convolve: mode must be 'full'",
+    ),
+    (lambda: tp.convolve(["a"], [1.0]), DTypeError, "convolve: a must hold numbers"),
+    (lambda: tp.convolve(np.ones(2, "u8"), np.ones(2, "i8")), DTypeError, "no common dtype"),
+    (lambda: tp.kron(["a"], [1]), DTypeError, "string"),
+    (
+        lambda: tp.trapezoid(1.0),
+        ShapeError,
+        "trapezoid: y must have at least rank 1, got float32[]",
+    ),
+    (lambda: tp.trapezoid(Y, axis=3), ShapeError, "trapezoid: axis 3 is out of range"),
+    (lambda: tp.trapezoid(Y, [1.0, 2.0]), ShapeError, "x must have length 5, that of axis 2 of y"),
+    (lambda: tp.trapezoid(Y, Y[0]), ShapeError, "x must have rank 1 or the rank of y, 3, got"),
+    (lambda: tp.trapezoid(["a"]), DTypeError, "trapezoid: y must hold numbers"),
+    (lambda: tp.trapezoid(Y, dx=True), ArgumentError, "trapezoid: dx must be a number, got True"),
+    (lambda: tp.logspace(0, 1, -1), ArgumentError, "logspace: num must not be negative, got -1"),
+    (lambda: tp.logspace(0, [1]), ArgumentError, "logspace: stop must be a real number, got [1]"),
+    (lambda: tp.logspace(0, 1, base="e"), ArgumentError, "logspace: base must be a real number"),
+    (lambda: tp.logspace(0, 1j), ArgumentError, "logspace: stop must be a real number, got 1j"),
+    (lambda: tp.logspace(0, 1, dtype="int32"), DTypeError, "logspace: dtype must be floating"),
+    (lambda: tp.logspace(0, 1, endpoint=0), ArgumentError, "logspace: endpoint must be a bool"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_input(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
