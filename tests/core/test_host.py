@@ -133,7 +133,7 @@ def test_later_writes_to_the_source_are_not_seen(dtype):
 
 @pytest.mark.parametrize(
     ("value", "is_one"),
-    [(True, True), (1, True), (1.0, True), (1j, True), (np.float64(1), False), ("1", False)],
+    [(True, True), (1, True), (1.0, True), (1j, True), (np.float64(1), True), ("1", False)],
 )
 def test_which_scalars_are_weak(value, is_one):
     assert host_values.is_scalar(value) is is_one

@@ -63,10 +63,12 @@ def test_assignment(key, kind, backend):
 
 REFUSED = [  # dtype, key, value, error, message
     ("int32", 0, 1.5, DTypeError, "the value: 1.5 is not an integer, but the dtype is int32"),
-    ("int32", 0, np.float32(1), DTypeError, "float32 is not cast to int32 implicitly"),
-    ("uint8", 0, np.int64(1), DTypeError, "int64 is not cast to uint8 implicitly"),
+    ("int32", 0, np.float32(1), DTypeError, "1.0 is not an integer, but the dtype is int32"),
+    ("int32", 0, np.array(1.0), DTypeError, "float64 is not cast to int32 implicitly"),
+    ("uint8", 0, np.array(1), DTypeError, "int64 is not cast to uint8 implicitly"),
+    ("uint8", 0, np.int64(-1), ArgumentError, "-1 does not fit into uint8"),
     ("float32", 0, 1j, DTypeError, "1j is complex, but the dtype is float32"),
-    ("bool", 0, np.int32(1), DTypeError, "int32 is not cast to bool implicitly"),
+    ("bool", 0, np.array(1, np.int32), DTypeError, "int32 is not cast to bool implicitly"),
     ("int8", 0, 300, ArgumentError, "300 does not fit into int8"),
     ("float32", 0, "text", DTypeError, "is not cast to float32"),
     ("float32", 0, [1.0, 2.0], ShapeError, "value is float32[2], but must broadcast to [4]"),

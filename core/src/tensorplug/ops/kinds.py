@@ -6,11 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.host_values import is_scalar
 from tensorplug.errors import DTypeError
 from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+
+
+def operands(a: Any, b: Any, a_what: str, b_what: str) -> tuple[Tensor, Tensor]:
+    """Return two operands as tensors. A scalar gets the dtype that it has beside the other one."""
+    if is_scalar(b):
+        left = as_tensor(a, what=a_what)
+        return left, as_tensor(dt.as_number(b), dt.of_scalar(b, left.dtype), what=b_what)
+    right = as_tensor(b, what=b_what)
+    return as_tensor(
+        dt.as_number(a), dt.of_scalar(a, right.dtype) if is_scalar(a) else None, what=a_what
+    ), right
 
 
 def numbers(value: Any, what: str) -> Tensor:

@@ -14,6 +14,7 @@ from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.elementwise import multiply
+from tensorplug.ops.kinds import operands
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def kron(a: Any, b: Any, /) -> Tensor:
     Source: NumPy's kron.
 
     """
-    left, right = as_tensor(a, what="kron: a"), as_tensor(b, what="kron: b")
+    left, right = operands(a, b, "kron: a", "kron: b")
     rank = max(left.ndim, right.ndim)
     blocks = (1,) * (rank - left.ndim) + left.shape
     cells = (1,) * (rank - right.ndim) + right.shape

@@ -8,7 +8,6 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
-from tensorplug.dispatch.host_values import is_scalar
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
@@ -17,6 +16,7 @@ from tensorplug.ops.cumulative import cumsum, diff
 from tensorplug.ops.elementwise import astype, minimum
 from tensorplug.ops.indexing.coordinates import flatnonzero
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
+from tensorplug.ops.kinds import operands
 from tensorplug.ops.movement import concat, reshape, slice
 from tensorplug.ops.searching import searchsorted
 from tensorplug.ops.sorting import argsort, sort
@@ -248,22 +248,13 @@ def _test_membership(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
 
 def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
     """Return both in their common dtype, the second one flattened; scalars are weak."""
-    left = None if is_scalar(x1) else as_tensor(x1, what=f"{caller}: x1")
-    right = None if is_scalar(x2) else as_tensor(x2, what=f"{caller}: x2")
-    if left is None:
-        left = as_tensor(dt.as_number(x1), _beside(x1, right), what=f"{caller}: x1")
-    if right is None:
-        right = as_tensor(dt.as_number(x2), _beside(x2, left), what=f"{caller}: x2")
+    left, right = operands(x1, x2, f"{caller}: x1", f"{caller}: x2")
     try:
         common = dt.promote((left.dtype, right.dtype))
     except DTypeError as error:
         raise DTypeError(f"{caller}: {error}") from None
     left, right = (x if x.dtype is common else astype(x, common) for x in (left, right))
     return left, reshape(right, (right.size,))
-
-
-def _beside(value: dt.Scalar, other: Tensor | None) -> dt.DType:
-    return dt.of_scalar(value, None if other is None else other.dtype)
 
 
 def setdiff1d(x: Any, y: Any, /) -> SetDifference:

@@ -11,6 +11,7 @@ from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import kinds
 from tensorplug.ops.elementwise import astype, square
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.nn.layer_normalization import layer_norm
@@ -125,6 +126,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5
     number = attributes.number().canonical(epsilon, {})
     operands = [tensor.dtype]
     if scale is not None:
+        _, scale = kinds.operands(tensor, scale, f"{caller}: x", f"{caller}: scale")
         scale = _read_numbers(scale, f"{caller}: scale")
         _check_broadcast(scale, tensor.shape, f"{caller}: scale")
         operands.append(scale.dtype)
