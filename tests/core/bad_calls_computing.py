@@ -248,7 +248,7 @@ CASES = [  # id, call, error, what the message says
     ),
     (
         "clip integers by floats",
-        lambda: tp.clip(I, max=np.float32(1).reshape(())),
+        lambda: tp.clip(I, max=np.array(1, np.float32)),
         DTypeError,
         "clip: max must be an integer, like x, int32[3], got float32[]",
     ),
