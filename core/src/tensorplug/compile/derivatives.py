@@ -64,7 +64,7 @@ def run_recorded(
         derivative = _derivative(special, wanted, traced)
         remember(special.derivatives, wanted, floats, derivative, _LIMIT)
     inputs = [tensor._buffer for tensor in tensors]
-    if floats:
+    if derivative.floats.inputs:
         inputs += upload(special.device, derivative.floats, derivative.floats.evaluate(floats))
     buffers = run(derivative.forward, context, inputs)
     count = len(special.executable.program.wanted)
@@ -212,7 +212,11 @@ class _ProgramNode(FunctionNode):
     ) -> dict[int, Tensor]:
         """Record a call of the function itself, so that its gradients are on the tape, too."""
         special = self.special
-        if special.assigns or any(not hasattr(read.source, "_reading") for read in special.reads):
+        if (
+            special.assigns
+            or special.held
+            or any(not hasattr(read.source, "_reading") for read in special.reads)
+        ):
             raise GradientError(
                 "compile: a second derivative of a compiled function calls the function again, "
                 "which must therefore not assign to variables or draw from a generator. Compile "

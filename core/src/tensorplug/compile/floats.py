@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.errors import CompileError
@@ -29,6 +30,9 @@ __all__ = ["FloatInput", "Floats", "TracedFloat", "find", "fixed", "remember"]
 _NUMBERS: Final = (bool, int, float)  # not NumPy scalars, whose arithmetic gives NumPy scalars
 
 
+_HELD: Final = -1  # among the roots: not an argument, but held by a Python object
+
+
 class FloatInput:
     """An input of a program: the float ``number`` as a tensor of rank 0 of a dtype."""
 
@@ -42,6 +46,10 @@ class FloatInput:
     def type(self) -> TensorType:
         """The type of the tensor."""
         return TensorType(self.dtype, ())
+
+    def array(self, value: float) -> np.ndarray[Any, Any]:
+        """Return the tensor's data for a value of the number."""
+        return host_values.scalar(int(value) if self.dtype in dt.INTEGER else value, self.dtype)
 
 
 class Floats:
@@ -61,7 +69,7 @@ class Floats:
         self._inputs: dict[tuple[int, DType], FloatInput] = {}
         # What `evaluate` computes, after the given floats: a function and its operands, each a
         # number, or the position of one that is computed before.
-        self._operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
+        self.operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
         self.arguments: list[Any] = [
             value if static else TracedFloat(self, at, value, frozenset([at]))
             for at, value in enumerate(given)
@@ -91,6 +99,13 @@ class Floats:
                 "after tracing; return it from the function instead"
             )
 
+    def source(self, fetch: Callable[[], float]) -> TracedFloat:
+        """Return the result of ``fetch``, which every run of the program calls again."""
+        at = len(self.given) + len(self.operations)
+        value = fetch()
+        self.operations.append((fetch, ()))
+        return TracedFloat(self, at, value, frozenset([_HELD]))
+
     def combine(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Return ``function(*operands)``; at least one operand is a traced float.
 
@@ -111,9 +126,9 @@ class Floats:
         known = self._known.get(key)
         # -0.0 equals 0.0: only numbers other than 0 are told apart by their key.
         if known is None or not all(is_traced or operand for is_traced, operand in steps):
-            at = len(self.given) + len(self._operations)
+            at = len(self.given) + len(self.operations)
             roots = frozenset[int]().union(*(each._roots for each in traced))
-            self._operations.append((function, steps))
+            self.operations.append((function, steps))
             known = self._known[key] = TracedFloat(self, at, result, roots)
         return known
 
@@ -126,7 +141,7 @@ class Floats:
 
         """
         values = list(given)
-        for function, operands in self._operations:
+        for function, operands in self.operations:
             result = function(*(values[item] if traced else item for traced, item in operands))
             if result.__class__ is not float:
                 raise CompileError(
@@ -138,7 +153,7 @@ class Floats:
 
     def arrays(self, values: Sequence[float]) -> list[np.ndarray[Any, Any]]:
         """Return the inputs of the program, from the result of ``evaluate``."""
-        return [host_values.scalar(values[each.number.at], each.dtype) for each in self.inputs]
+        return [each.array(values[each.number.at]) for each in self.inputs]
 
 
 class HasFloats(Protocol):
@@ -242,6 +257,12 @@ class TracedFloat:
         """Return the value; from now on it belongs to the signature."""
         floats = self.floats
         floats.check_unfinished()
+        if _HELD in self._roots:
+            raise CompileError(
+                "compile: the function uses the learning rate or the number of steps of an "
+                "optimizer as a Python number, but they differ from call to call: compute with "
+                "ops such as where(...)"
+            )
         new = self._roots - floats.read.keys()
         if new:
             site = callsite.find()
@@ -254,6 +275,11 @@ class TracedFloat:
 
     def __format__(self, spec: str) -> str:
         return format(self._read(), spec) if spec else repr(self)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it depends on no argument, but on a number that a Python object holds."""
+        return self._roots == {_HELD}
 
     @property
     def real(self) -> TracedFloat:

@@ -196,6 +196,11 @@ class Specialized:
         self.reads = trace.reads
         self.assigns = [variable for variable, _ in assigned]
         self.result = result.without_tensors()
+        self.held = [
+            (cell, number.at if type(number) is TracedFloat else None, number)
+            for cell, number in trace.held.values()
+        ]
+        self.numeric = bool(floats.given or floats.operations)
         inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
         inputs += trace.numbers
         self.placements = [value.placement for value in wanted]
@@ -221,7 +226,7 @@ class Specialized:
         """Run the program; return the function's result."""
         buffers = [tensor._buffer for tensor in tensors]
         numbers: Sequence[float] = ()
-        if floats:
+        if self.numeric:
             numbers = self.floats.evaluate(floats)
             buffers += upload(self.device, self.floats, numbers)
         return self.leave(context, run(self.executable, context, buffers), numbers)
@@ -254,6 +259,8 @@ class Specialized:
             for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
                 variable.assign(tensor)
             del tensors[count:]
+        for cell, at, number in self.held:
+            cell.value = number if at is None else numbers[at]
         if context.scope is not None:
             for tensor in tensors:
                 context.scope.adopt(tensor)

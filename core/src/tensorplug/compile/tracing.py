@@ -8,7 +8,7 @@ kernel. Results that do not depend on the function's arguments are computed imme
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.floats import Floats, TracedFloat, fixed
@@ -179,6 +179,12 @@ class TracedDevice(Device):
         return placement.device is self or self.real.can_use(placement)
 
 
+class Held(Protocol):
+    """A number that a Python object holds, and that a traced function reads and assigns."""
+
+    value: float
+
+
 @dataclass(eq=False)
 class Trace:
     """The recorded calls and reads of one function on one device, in order."""
@@ -197,6 +203,8 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
         self._numbers: dict[FloatInput, Value] = {}
+        self._sources: dict[int, TracedFloat] = {}
+        self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
         self._expected: list[Read] | None = None
 
     def context(self, recording: Recording | None = None) -> Context:
@@ -277,7 +285,9 @@ class Trace:
         if type(value) is not TracedFloat or value.floats is not self.floats:
             return None
         wanted = dtype or dt.of_scalar(0.0, peer)
-        if wanted not in dt.INEXACT or self.real.home(wanted) is None:
+        if wanted not in dt.INEXACT and not (wanted in dt.INTEGER and value.is_held):
+            return None
+        if self.real.home(wanted) is None:
             return None
         input_ = self.floats.input(value, wanted)
         if input_ is None:
@@ -286,6 +296,24 @@ class Trace:
         if found is None:
             found = self._numbers[input_] = self.enter(input_.type)[0]
         return self._tensor(found)
+
+    def get(self, cell: Held) -> Any:
+        """Return the number in ``cell``, as the function left it; every run reads it again."""
+        assigned = self.held.get(id(cell))
+        if assigned is not None:
+            return assigned[1]
+        found = self._sources.get(id(cell))
+        if found is None:
+            found = self._sources[id(cell)] = self.floats.source(lambda: cell.value)
+        return found
+
+    def set(self, cell: Held, value: Any) -> None:
+        """Record a new number in ``cell``, which each run of the program puts there."""
+        self.held[id(cell)] = (cell, value)
+
+    def check(self, check: Callable[[], None]) -> None:
+        """Make each run call ``check``, which raises if the program does not fit any more."""
+        self.floats.source(lambda: check() or 0.0)
 
     @property
     def numbers(self) -> list[Value]:
