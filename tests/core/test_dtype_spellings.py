@@ -9,6 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug import fft, image, linalg, losses, nn, signal
+from tensorplug.array_api.dtype_queries import KINDS
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
 
@@ -36,7 +37,6 @@ NO_DTYPE = [
     "flaot32",
     ",",
     "{",
-    "numeric",
     list,
     tp.Tensor,
     np.floating,
@@ -60,6 +60,13 @@ def test_a_spelling_means_one_dtype(name, given):
 def test_what_is_no_dtype_of_a_tensor(given):
     with pytest.raises(DTypeError, match=r"^some op: unknown dtype .*; dtypes are bool, "):
         dt.of(given, "some op")
+
+
+@pytest.mark.parametrize("given", sorted(KINDS.keys() - {"bool"}))
+def test_a_kind_is_no_dtype(given):
+    assert not any(dtype == given for dtype in ALL)
+    with pytest.raises(DTypeError, match="unknown dtype"):
+        dt.of(given)
 
 
 @pytest.mark.parametrize("given", NO_DTYPE, ids=repr)

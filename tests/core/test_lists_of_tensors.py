@@ -157,3 +157,11 @@ def test_zeros_of_text_are_empty(make, shape):
 def test_numbers_are_not_text(call):
     with pytest.raises(DTypeError, match="string"):
         call()
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_text_stays_text(copy):
+    x = tp.asarray(["a", "bc"])
+    found = x.astype(tp.string, copy=copy)
+    assert (found is x) is not copy
+    assert (found.dtype, found.tolist()) == (tp.string, ["a", "bc"])

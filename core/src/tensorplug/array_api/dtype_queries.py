@@ -31,9 +31,9 @@ KINDS: Final = {
 class FloatInfo:
     """Limits of a floating dtype.
 
-    ``bits``: of one element, also of a complex one. ``eps``: the gap between 1 and the next
-    number. ``smallest_normal``: the smallest positive number of full precision. ``dtype``: of the
-    parts of a complex dtype, like the other limits.
+    All are those of the parts of a complex dtype. ``bits``: of one element. ``eps``: the gap
+    between 1 and the next number. ``smallest_normal``: the smallest positive number of full
+    precision.
     """
 
     bits: int
@@ -67,7 +67,7 @@ def finfo(type: Any, /) -> FloatInfo:
     part = dt.real_part(dtype)
     limits: Any = np.finfo(part.numpy)
     return FloatInfo(
-        bits=8 * dtype.itemsize,
+        bits=8 * part.itemsize,
         eps=float(limits.eps),
         max=float(limits.max),
         min=float(limits.min),

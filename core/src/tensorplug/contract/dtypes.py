@@ -52,6 +52,8 @@ class DType:
             return True
         if not isinstance(other, _SPELLING_TYPES):
             return False if other.__class__ is DType else NotImplemented
+        if other in KIND_NAMES:  # a question of scikit-learn: dtype == "numeric"
+            return False
         return _read(other, f"{self} == ...") is self
 
     # Not a function: dtypes are parts of the keys of plans. The spellings have hashes of their
@@ -141,6 +143,13 @@ _BY_SPELLING: Final[dict[Any, DType]] = {
     **_BY_NUMPY,
 }
 _SPELLING_TYPES: Final = (str, type, np.dtype)
+# The array API standard's names of kinds, but for "bool", which is a dtype.
+KIND_NAMES: Final = frozenset(
+    (
+        *("signed integer", "unsigned integer", "integral"),
+        *("real floating", "complex floating", "numeric"),
+    )
+)
 
 
 def of(value: object, what: str = "") -> DType:

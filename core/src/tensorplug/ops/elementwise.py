@@ -340,7 +340,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     become real.
 
     Args:
-        x: a tensor of numbers or booleans.
+        x: a tensor of numbers or booleans; strings can only stay strings.
         dtype: of the result.
         copy: False returns ``x`` itself if it already has the dtype and the device.
         device: of the result; by default that of ``x``.
@@ -350,8 +350,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 
     def converted() -> Tensor:
         tensor = x if copy else as_tensor(x, what="astype: x")
-        same = not copy and tensor.dtype is wanted
-        return tensor if same else dispatch(CAST, tensor, dtype=wanted)
+        if not copy and tensor.dtype is wanted:
+            return tensor
+        if wanted is dt.string and getattr(tensor, "dtype", None) is wanted:
+            return dispatch_unary(IDENTITY, tensor)  # Cast is of numbers
+        return dispatch(CAST, tensor, dtype=wanted)
 
     return converted() if device is None else run_on(device, converted)
 
