@@ -13,6 +13,7 @@ from tensorplug import ragged as ragged
 from tensorplug import random as random
 from tensorplug import signal as signal
 from tensorplug import sparse as sparse
+from tensorplug import special as special
 from tensorplug import strings as strings
 from tensorplug import testing as testing
 from tensorplug import train as train
@@ -68,6 +69,7 @@ from tensorplug.ops.arrangement import moveaxis as moveaxis
 from tensorplug.ops.arrangement import repeat as repeat
 from tensorplug.ops.arrangement import roll as roll
 from tensorplug.ops.arrangement import tile as tile
+from tensorplug.ops.bitcasting import bitcast as bitcast
 from tensorplug.ops.bitwise import bitwise_and as bitwise_and
 from tensorplug.ops.bitwise import bitwise_invert as bitwise_invert
 from tensorplug.ops.bitwise import bitwise_left_shift as bitwise_left_shift
@@ -85,6 +87,9 @@ from tensorplug.ops.broadcasting import ensure_shape as ensure_shape
 from tensorplug.ops.broadcasting import meshgrid as meshgrid
 from tensorplug.ops.classification import confusion_matrix as confusion_matrix
 from tensorplug.ops.classification import in_top_k as in_top_k
+from tensorplug.ops.closeness import allclose as allclose
+from tensorplug.ops.closeness import array_equal as array_equal
+from tensorplug.ops.closeness import isclose as isclose
 from tensorplug.ops.comparison import equal as equal
 from tensorplug.ops.comparison import greater as greater
 from tensorplug.ops.comparison import greater_equal as greater_equal
@@ -156,6 +161,7 @@ from tensorplug.ops.elementwise import squared_difference as squared_difference
 from tensorplug.ops.elementwise import subtract as subtract
 from tensorplug.ops.elementwise import tanh as tanh
 from tensorplug.ops.elementwise import where as where
+from tensorplug.ops.histograms import histogram as histogram
 from tensorplug.ops.indexing.coordinates import argwhere as argwhere
 from tensorplug.ops.indexing.coordinates import boolean_mask as boolean_mask
 from tensorplug.ops.indexing.coordinates import nonzero as nonzero
@@ -167,11 +173,20 @@ from tensorplug.ops.indexing.indexing import sparse_to_dense as sparse_to_dense
 from tensorplug.ops.indexing.indexing import take as take
 from tensorplug.ops.indexing.indexing import take_along_axis as take_along_axis
 from tensorplug.ops.indexing.indexing import tensor_scatter_update as tensor_scatter_update
+from tensorplug.ops.indexing.scattering import put_along_axis as put_along_axis
+from tensorplug.ops.indexing.scattering import tensor_scatter_reduce as tensor_scatter_reduce
 from tensorplug.ops.indexing.slicing import split as split
 from tensorplug.ops.indexing.slicing import strided_slice as strided_slice
 from tensorplug.ops.indexing.slicing import unstack as unstack
+from tensorplug.ops.integration import trapezoid as trapezoid
 from tensorplug.ops.interpolation import interp as interp
+from tensorplug.ops.joining import column_stack as column_stack
+from tensorplug.ops.joining import dstack as dstack
+from tensorplug.ops.joining import hstack as hstack
+from tensorplug.ops.joining import vstack as vstack
+from tensorplug.ops.linear_convolution import convolve as convolve
 from tensorplug.ops.matrix_products import dot as dot
+from tensorplug.ops.matrix_products import kron as kron
 from tensorplug.ops.matrix_products import matmul as matmul
 from tensorplug.ops.matrix_products import outer_product as outer_product
 from tensorplug.ops.matrix_products import tensordot as tensordot
@@ -180,18 +195,21 @@ from tensorplug.ops.missing_values import nan_to_num as nan_to_num
 from tensorplug.ops.missing_values import nanmax as nanmax
 from tensorplug.ops.missing_values import nanmean as nanmean
 from tensorplug.ops.missing_values import nanmin as nanmin
+from tensorplug.ops.missing_values import nanprod as nanprod
+from tensorplug.ops.missing_values import nanstd as nanstd
 from tensorplug.ops.missing_values import nansum as nansum
+from tensorplug.ops.missing_values import nanvar as nanvar
 from tensorplug.ops.movement import broadcast_to as broadcast_to
 from tensorplug.ops.movement import concat as concat
 from tensorplug.ops.movement import expand_dims as expand_dims
 from tensorplug.ops.movement import identity as identity
 from tensorplug.ops.movement import matrix_transpose as matrix_transpose
-from tensorplug.ops.movement import pad as pad
 from tensorplug.ops.movement import permute_dims as permute_dims
 from tensorplug.ops.movement import reshape as reshape
 from tensorplug.ops.movement import slice as slice
 from tensorplug.ops.movement import squeeze as squeeze
 from tensorplug.ops.movement import stack as stack
+from tensorplug.ops.padding import pad as pad
 from tensorplug.ops.powers import expm1 as expm1
 from tensorplug.ops.powers import hypot as hypot
 from tensorplug.ops.powers import log10 as log10
@@ -201,6 +219,10 @@ from tensorplug.ops.powers import logaddexp as logaddexp
 from tensorplug.ops.powers import reciprocal as reciprocal
 from tensorplug.ops.powers import rsqrt as rsqrt
 from tensorplug.ops.quantiles import median as median
+from tensorplug.ops.quantiles import nanmedian as nanmedian
+from tensorplug.ops.quantiles import nanpercentile as nanpercentile
+from tensorplug.ops.quantiles import nanquantile as nanquantile
+from tensorplug.ops.quantiles import percentile as percentile
 from tensorplug.ops.quantiles import quantile as quantile
 from tensorplug.ops.reduction import all as all
 from tensorplug.ops.reduction import any as any
@@ -224,6 +246,11 @@ from tensorplug.ops.rounding import trunc as trunc
 from tensorplug.ops.searching import lower_bound as lower_bound
 from tensorplug.ops.searching import searchsorted as searchsorted
 from tensorplug.ops.searching import upper_bound as upper_bound
+from tensorplug.ops.segments import segment_max as segment_max
+from tensorplug.ops.segments import segment_mean as segment_mean
+from tensorplug.ops.segments import segment_min as segment_min
+from tensorplug.ops.segments import segment_prod as segment_prod
+from tensorplug.ops.segments import segment_sum as segment_sum
 from tensorplug.ops.sets import isin as isin
 from tensorplug.ops.sets import setdiff1d as setdiff1d
 from tensorplug.ops.sets import unique as unique
@@ -231,9 +258,20 @@ from tensorplug.ops.sets import unique_all as unique_all
 from tensorplug.ops.sets import unique_counts as unique_counts
 from tensorplug.ops.sets import unique_inverse as unique_inverse
 from tensorplug.ops.sets import unique_values as unique_values
+from tensorplug.ops.shaping import atleast_1d as atleast_1d
+from tensorplug.ops.shaping import atleast_2d as atleast_2d
+from tensorplug.ops.shaping import atleast_3d as atleast_3d
+from tensorplug.ops.shaping import copy as copy
+from tensorplug.ops.shaping import diagonal as diagonal
+from tensorplug.ops.shaping import flatten as flatten
+from tensorplug.ops.shaping import ravel as ravel
+from tensorplug.ops.shaping import swapaxes as swapaxes
+from tensorplug.ops.sorting import argpartition as argpartition
 from tensorplug.ops.sorting import argsort as argsort
+from tensorplug.ops.sorting import partition as partition
 from tensorplug.ops.sorting import sort as sort
 from tensorplug.ops.sorting import topk as topk
+from tensorplug.ops.spacing import logspace as logspace
 from tensorplug.ops.statistics import log_sum_exp as log_sum_exp
 from tensorplug.ops.statistics import std as std
 from tensorplug.ops.statistics import var as var
@@ -293,12 +331,15 @@ __all__ = [
     "add",
     "add_n",
     "all",
+    "allclose",
     "any",
     "arange",
     "argmax",
     "argmin",
+    "argpartition",
     "argsort",
     "argwhere",
+    "array_equal",
     "asarray",
     "asin",
     "asinh",
@@ -306,9 +347,13 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "backends",
     "batch_to_space_nd",
     "bincount",
+    "bitcast",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -326,6 +371,7 @@ __all__ = [
     "checkpoint",
     "clip",
     "clip_by_value",
+    "column_stack",
     "compile",
     "complex",
     "complex128",
@@ -333,6 +379,8 @@ __all__ = [
     "concat",
     "confusion_matrix",
     "conj",
+    "convolve",
+    "copy",
     "copy_registered_kernels",
     "copysign",
     "corrcoef",
@@ -352,12 +400,14 @@ __all__ = [
     "describe_device",
     "devices",
     "diag",
+    "diagonal",
     "diff",
     "dispose",
     "dispose_variables",
     "div_no_nan",
     "divide",
     "dot",
+    "dstack",
     "e",
     "einops",
     "einsum",
@@ -375,6 +425,7 @@ __all__ = [
     "fft",
     "find_backend",
     "finfo",
+    "flatten",
     "flip",
     "float16",
     "float32",
@@ -391,6 +442,8 @@ __all__ = [
     "greater",
     "greater_equal",
     "hessian",
+    "histogram",
+    "hstack",
     "hypot",
     "identity",
     "iinfo",
@@ -403,6 +456,7 @@ __all__ = [
     "int64",
     "int8",
     "interp",
+    "isclose",
     "isdtype",
     "isfinite",
     "isin",
@@ -412,6 +466,7 @@ __all__ = [
     "jvp",
     "keep",
     "kernels_for",
+    "kron",
     "less",
     "less_equal",
     "linalg",
@@ -427,6 +482,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logspace",
     "losses",
     "lower_bound",
     "matmul",
@@ -447,8 +503,14 @@ __all__ = [
     "nan_to_num",
     "nanmax",
     "nanmean",
+    "nanmedian",
     "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
     "nansum",
+    "nanvar",
     "negative",
     "newaxis",
     "nextafter",
@@ -460,6 +522,8 @@ __all__ = [
     "ones_like",
     "outer_product",
     "pad",
+    "partition",
+    "percentile",
     "permute_dims",
     "pi",
     "plugin",
@@ -467,9 +531,11 @@ __all__ = [
     "pow",
     "prod",
     "profile",
+    "put_along_axis",
     "quantile",
     "ragged",
     "random",
+    "ravel",
     "real",
     "reciprocal",
     "register_backend",
@@ -488,6 +554,11 @@ __all__ = [
     "save",
     "scatter_nd",
     "searchsorted",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
     "set_backend",
     "setdiff1d",
     "sign",
@@ -501,6 +572,7 @@ __all__ = [
     "space_to_depth",
     "sparse",
     "sparse_to_dense",
+    "special",
     "split",
     "sqrt",
     "square",
@@ -514,11 +586,13 @@ __all__ = [
     "strings",
     "subtract",
     "sum",
+    "swapaxes",
     "synchronize",
     "take",
     "take_along_axis",
     "tan",
     "tanh",
+    "tensor_scatter_reduce",
     "tensor_scatter_update",
     "tensordot",
     "testing",
@@ -528,6 +602,7 @@ __all__ = [
     "topk",
     "trace_dispatch",
     "train",
+    "trapezoid",
     "tree_map",
     "tril",
     "trim_memory",
@@ -553,6 +628,7 @@ __all__ = [
     "variable_grads",
     "vecdot",
     "vjp",
+    "vstack",
     "where",
     "zeros",
     "zeros_like",

@@ -13,6 +13,7 @@ from tensorplug.ops.linalg.factorization import slogdet as slogdet
 from tensorplug.ops.linalg.factorization import solve as solve
 from tensorplug.ops.linalg.factorization import svd as svd
 from tensorplug.ops.linalg.factorization import svdvals as svdvals
+from tensorplug.ops.linalg.least_squares import lstsq as lstsq
 from tensorplug.ops.linalg.matrices import band_part as band_part
 from tensorplug.ops.linalg.matrices import cross as cross
 from tensorplug.ops.linalg.matrices import diagonal as diagonal
@@ -25,6 +26,7 @@ from tensorplug.ops.linalg.norms import euclidean_norm as euclidean_norm
 from tensorplug.ops.linalg.norms import matrix_norm as matrix_norm
 from tensorplug.ops.linalg.norms import norm as norm
 from tensorplug.ops.linalg.norms import vector_norm as vector_norm
+from tensorplug.ops.linalg.triangular import solve_triangular as solve_triangular
 from tensorplug.ops.matrix_products import matmul as matmul
 from tensorplug.ops.matrix_products import tensordot as tensordot
 from tensorplug.ops.matrix_products import vecdot as vecdot
@@ -43,6 +45,7 @@ __all__ = [
     "euclidean_norm",
     "gram_schmidt",
     "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -54,6 +57,7 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_triangular",
     "svd",
     "svdvals",
     "tensordot",

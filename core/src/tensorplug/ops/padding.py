@@ -27,12 +27,12 @@ Array = np.ndarray[Any, Any]
 def _reflect(places: Array, size: int) -> Array:
     period = max(2 * (size - 1), 1)
     within = places % period
-    return np.minimum(within, period - within) if size > 1 else within
+    return np.asarray(np.minimum(within, period - within) if size > 1 else within)
 
 
 def _mirror(places: Array, size: int) -> Array:
     within = places % (2 * size)
-    return np.minimum(within, 2 * size - 1 - within)
+    return np.asarray(np.minimum(within, 2 * size - 1 - within))
 
 
 # Map places outside an axis of some length to places on it.
