@@ -39,6 +39,12 @@ DRAWS = {
     "truncated_normal": random.truncated_normal,
     "bernoulli": lambda key, shape: random.bernoulli(key, 0.3, shape),
     "gamma": lambda key, shape: random.gamma(key, 0.7, shape),
+    "laplace": random.laplace,
+    "beta": lambda key, shape: random.beta(key, 0.5, 2.0, shape),
+    "poisson": lambda key, shape: random.poisson(key, 3.0, shape),
+    "many poisson": lambda key, shape: random.poisson(key, 300.0, shape),
+    "binomial": lambda key, shape: random.binomial(key, 50, 0.1, shape),
+    "many binomial": lambda key, shape: random.binomial(key, 500, 0.7, shape),
     "categorical": lambda key, shape: random.categorical(key, [0.0, 1.0, 2.0], shape=shape),
     "choice": lambda key, shape: random.choice(key, 9, shape),
 }
@@ -301,6 +307,7 @@ def test_draws_are_differentiable_in_their_parameters() -> None:
         lambda a, b: random.uniform(key(), (2, 3), low=a, high=b),
         lambda a, b: random.normal(key(), (2, 3), loc=a, scale=b),
         lambda a, b: random.gumbel(key(), (2, 3), loc=a, scale=b),
+        lambda a, b: random.laplace(key(), (2, 3), loc=a, scale=b),
         lambda a, b: random.exponential(key(), (2, 3), scale=a * b),
     ):
         check_grads(draw, [a, b], order=2)

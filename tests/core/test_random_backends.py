@@ -30,6 +30,8 @@ EXACT = {
     "choice": lambda key: random.choice(key, 50, (20,), replace=False),
     "normal64": lambda key: random.normal(key, SHAPE, "float64"),
     "exponential": lambda key: random.exponential(key, SHAPE, scale=3.0),
+    "laplace": lambda key: random.laplace(key, SHAPE, "float64", scale=3.0),
+    "few poisson": lambda key: random.poisson(key, 3.0, SHAPE),
 }
 NEAR = {  # by way of log, exp and erf, which are each backend's own
     # And a square root, which not every device rounds in float32 as IEEE 754 says; on those that
@@ -38,6 +40,14 @@ NEAR = {  # by way of log, exp and erf, which are each backend's own
     "gumbel": lambda key: random.gumbel(key, SHAPE),
     "truncated_normal": lambda key: random.truncated_normal(key, SHAPE, "float64"),
     "gamma": lambda key: random.gamma(key, 0.4, SHAPE),
+    "beta": lambda key: random.beta(key, 0.4, 0.7, SHAPE),
+    "dirichlet": lambda key: random.dirichlet(key, [0.5, 1.0, 3.0], (50,)),
+    "multivariate_normal": lambda key: random.multivariate_normal(
+        key, [1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], (50,)
+    ),
+    "many poisson": lambda key: random.poisson(key, 300.0, SHAPE),
+    "few binomial": lambda key: random.binomial(key, 50, 0.1, SHAPE),
+    "many binomial": lambda key: random.binomial(key, 5000, 0.3, SHAPE),
 }
 
 

@@ -24,11 +24,16 @@ FUNCTIONS = [
     name for name in random.__all__ if name not in ("Generator", "fold_in", "key", "split")
 ]
 GIVEN = {  # what a call needs besides its key
+    "beta": (2.0, 3.0),
+    "binomial": (40, 0.5),
     "categorical": ([0.0, 1.0],),
     "choice": (5,),
+    "dirichlet": ([1.0, 2.0],),
     "gamma": (2.0,),
     "integers": (100,),
+    "multivariate_normal": ([0.0, 1.0], [[2.0, 1.0], [1.0, 3.0]]),
     "permutation": (7,),
+    "poisson": (30.0,),
 }
 
 

@@ -110,6 +110,47 @@ def test_gamma_and_gradients() -> None:
         tp.grad(lambda a: tp.sum(random.gamma(key(), a, (3,))))(tp.asarray(2.0))
 
 
+def test_beta_and_dirichlet_are_constant_in_their_concentrations() -> None:
+    for draw in (
+        lambda a: random.beta(key(), a, 2.0, (3,)),
+        lambda a: random.dirichlet(key(), tp.stack([a, a])),
+    ):
+        with pytest.raises(NotConnectedError):
+            tp.grad(lambda a, draw=draw: tp.sum(draw(a)))(tp.asarray(2.0))
+
+
+def test_shapes_and_dtypes_of_vectors() -> None:
+    alpha = np.ones((4, 1, 3), np.float32)
+    assert random.dirichlet(key(), alpha).type == tp.TensorType(tp.float32, (4, 1, 3))
+    assert random.dirichlet(key(), alpha, (4, 2)).type == tp.TensorType(tp.float32, (4, 2, 3))
+    assert random.dirichlet(key(), [1, 2], dtype="float16").dtype is tp.float16
+    mean, cov = np.zeros((5, 2), np.float32), np.eye(2, dtype=np.float32)
+    found = random.multivariate_normal(key(), mean, cov)
+    assert found.type == tp.TensorType(tp.float32, (5, 2))
+    found = random.multivariate_normal(key(), [0, 0], np.stack([cov] * 3), (7, 3), "float16")
+    assert found.type == tp.TensorType(tp.float16, (7, 3, 2))
+
+
+def test_gradients_of_multivariate_normal() -> None:
+    mean, cov = np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
+
+    def draw(mean: tp.Tensor, cov: tp.Tensor) -> tp.Tensor:
+        return random.multivariate_normal(key(), mean, (cov + tp.matrix_transpose(cov)) / 2, (3,))
+
+    check_grads(draw, [mean, cov])
+
+
+def test_counts_where_there_is_no_distribution() -> None:
+    rate = tp.asarray([-1.0, nan, inf, 2.0**24, 0.0, 3.0])
+    found = random.poisson(key(), rate).tolist()
+    assert found[:5] == [-1, -1, -1, -1, 0]
+    assert found[5] >= 0
+    n = tp.asarray([-1, 5, 5, 5, 5, 0, 2**24])
+    p = tp.asarray([0.5, -0.1, nan, 1.0, 0.0, 0.5, 0.5])
+    assert random.binomial(key(), n, p).tolist() == [-1, -1, -1, 5, 0, 0, -1]
+    assert random.poisson(key(), 2.0**40, (2,), "int64").type == tp.TensorType(tp.int64, (2,))
+
+
 def test_bernoulli_of_tensors() -> None:
     p = tp.asarray([0.0, 1.0, 0.5])
     found = random.bernoulli(key(), p, (100, 3)).numpy()
@@ -192,6 +233,32 @@ def test_choice() -> None:
             lambda: random.truncated_normal(key(), (), "float64", -9.0, -8.0),
             ArgumentError,
             "float64 has too few",
+        ),
+        (lambda: random.beta(key(), 0.0, 1.0), ArgumentError, "beta: a must be positive and fin"),
+        (lambda: random.beta(key(), 1.0, nan), ArgumentError, "beta: b must be positive and fin"),
+        (lambda: random.poisson(key(), -1.0), ArgumentError, r"rate must be in \[0, 8388608\]"),
+        (lambda: random.poisson(key(), nan), ArgumentError, "rate must be in .*, got nan"),
+        (lambda: random.poisson(key(), 300.0, (), "int8"), ArgumentError, r"in \[0, 127\]"),
+        (lambda: random.poisson(key(), 1.0, (), "uint8"), DTypeError, "must be a signed integer"),
+        (lambda: random.poisson(key(), 1.0, (), "float32"), DTypeError, "must be a signed int"),
+        (lambda: random.binomial(key(), 2, 1.5), ArgumentError, r"p must be in \[0, 1\], got 1.5"),
+        (lambda: random.binomial(key(), -1, 0.5), ArgumentError, "binomial: n must be in"),
+        (
+            lambda: random.binomial(key(), 2.5, 0.5),
+            ArgumentError,
+            "binomial: n must be an integer",
+        ),
+        (lambda: random.dirichlet(key(), 1.0), ShapeError, "alpha must have at least rank 1"),
+        (lambda: random.dirichlet(key(), X + 1, (2,)), ShapeError, "dirichlet: shapes"),
+        (
+            lambda: random.multivariate_normal(key(), [0.0], np.eye(2)),
+            ShapeError,
+            r"cov must end with shape \[1, 1\], got float64\[2,2\]",
+        ),
+        (
+            lambda: random.multivariate_normal(key(), 0.0, np.eye(2)),
+            ShapeError,
+            "mean must have at least rank 1",
         ),
         (lambda: random.categorical(key(), 1.0), ShapeError, "must have at least rank 1"),
         (

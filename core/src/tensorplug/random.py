@@ -29,6 +29,7 @@ from tensorplug.contract import shapes
 from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.random.choosing import categorical, choice, permutation
+from tensorplug.ops.random.counts import binomial, poisson
 from tensorplug.ops.random.draws import exponential, integers, normal, uniform
 from tensorplug.ops.random.random import (
     SPLIT,
@@ -42,6 +43,7 @@ from tensorplug.ops.random.random import (
     split,
 )
 from tensorplug.ops.random.sampling import bernoulli, gamma, gumbel, truncated_normal
+from tensorplug.ops.random.simplex import beta, dirichlet, laplace, multivariate_normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,17 +54,23 @@ if TYPE_CHECKING:
 __all__ = [
     "Generator",
     "bernoulli",
+    "beta",
+    "binomial",
     "bits",
     "categorical",
     "choice",
+    "dirichlet",
     "exponential",
     "fold_in",
     "gamma",
     "gumbel",
     "integers",
     "key",
+    "laplace",
+    "multivariate_normal",
     "normal",
     "permutation",
+    "poisson",
     "split",
     "truncated_normal",
     "uniform",
@@ -200,6 +208,34 @@ class Generator:
     ) -> Tensor:
         """Return numbers of the gamma distribution; see ``tensorplug.random.gamma``."""
         return gamma(self.key(), concentration, shape, dtype, scale)
+
+    def laplace(
+        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    ) -> Tensor:
+        """Return numbers of the Laplace distribution; see ``tensorplug.random.laplace``."""
+        return laplace(self.key(), shape, dtype, loc, scale)
+
+    def beta(self, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+        """Return numbers of the beta distribution; see ``tensorplug.random.beta``."""
+        return beta(self.key(), a, b, shape, dtype)
+
+    def dirichlet(self, alpha: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+        """Return vectors of the Dirichlet distribution; see ``tensorplug.random.dirichlet``."""
+        return dirichlet(self.key(), alpha, shape, dtype)
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, shape: Any = None, dtype: Any = None
+    ) -> Tensor:
+        """Return normal vectors; see ``tensorplug.random.multivariate_normal``."""
+        return multivariate_normal(self.key(), mean, cov, shape, dtype)
+
+    def poisson(self, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+        """Return numbers of the Poisson distribution; see ``tensorplug.random.poisson``."""
+        return poisson(self.key(), rate, shape, dtype)
+
+    def binomial(self, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+        """Return numbers of the binomial distribution; see ``tensorplug.random.binomial``."""
+        return binomial(self.key(), n, p, shape, dtype)
 
     def integers(self, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
         """Return integers from [low, high); see ``tensorplug.random.integers``."""

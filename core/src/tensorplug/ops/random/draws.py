@@ -228,9 +228,9 @@ def parameters(
         ArgumentError, ShapeError, DTypeError: an argument is wrong.
 
     """
-    values = [_read_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
+    values = [read_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
     tensors = [value for value in values if not host_values.is_scalar(value)]
-    chosen = _choose_real_dtype(caller, dtype, tensors)
+    chosen = choose_real_dtype(caller, dtype, tensors)
     sizes = fit_shape(caller, shape, [tensor.shape for tensor in tensors])
     work = widen_dtype(chosen) if widen else chosen
     converted = (
@@ -244,7 +244,7 @@ def widen_dtype(dtype: DType) -> DType:
     return dt.float32 if dtype is dt.float16 else dtype
 
 
-def _read_parameter(value: Any, what: str) -> Any:
+def read_parameter(value: Any, what: str) -> Any:
     """Return a scalar as a Python number, anything else as a tensor of real numbers."""
     value = dt.as_number(value)
     if host_values.is_scalar(value):
@@ -257,7 +257,8 @@ def _read_parameter(value: Any, what: str) -> Any:
     return tensor
 
 
-def _choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
+def choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
+    """Return the dtype asked for, or that of the floating tensors, or the default."""
     if dtype is None:
         floating = [tensor.dtype for tensor in tensors if tensor.dtype in dt.FLOATING]
         return dt.promote(floating) if floating else dt.default_float

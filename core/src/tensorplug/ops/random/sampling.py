@@ -9,7 +9,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import comparison, elementwise, movement, reduction
+from tensorplug.ops import comparison, elementwise
 from tensorplug.ops.comparison import less
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
@@ -21,7 +21,8 @@ from tensorplug.ops.random.draws import (
     uniform,
     widen_dtype,
 )
-from tensorplug.ops.random.random import as_key, fold_in, split
+from tensorplug.ops.random.random import as_key, split
+from tensorplug.ops.random.rejection import first_accepted
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -235,23 +236,26 @@ def gamma(
 
 
 def _draw_standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
+    result, log_power = draw_gamma_parts(key, a, shape)
+    return where(less(a, 1.0), result * elementwise.exp(log_power), result)
+
+
+def draw_gamma_parts(key: Tensor, a: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """Return numbers of concentration ``a``, or ``a + 1`` where it is below 1, and a logarithm.
+
+    A number of concentration a + 1 times the a-th root of a uniform number has concentration a.
+    The logarithm is that of the root; it means nothing where ``a`` is at least 1. NaN stands
+    where ``a`` is not positive and finite.
+    """
     rounds, boost = split(key)
     small = less(a, 1.0)
     possible = comparison.logical_and(less(0.0, a), less(a, inf))
     d = where(small, a + 1.0, a) - 1.0 / 3.0
     c = 1.0 / elementwise.sqrt(d * 9.0)
-    result = where(possible, full(shape, 0.0, dtype=a.dtype), nan)
-    open_ = movement.broadcast_to(possible, shape)
-    number = 0
-    while bool(reduction.any(open_)):
-        candidates, accepted = _draw_candidates(fold_in(rounds, number), c, d, shape)
-        taken = comparison.logical_and(open_, accepted)
-        result = where(taken, candidates, result)
-        open_ = comparison.logical_and(open_, comparison.logical_not(accepted))
-        number += 1
-    # For a below 1: a number of concentration a + 1 times the a-th root of a uniform number.
-    power = elementwise.exp(-exponential(boost, shape, a.dtype) / a)
-    return where(small, result * power, result)
+    result = first_accepted(
+        rounds, possible, shape, nan, lambda key: _draw_candidates(key, c, d, shape), a.dtype
+    )
+    return result, -exponential(boost, shape, a.dtype) / a
 
 
 def _draw_candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:

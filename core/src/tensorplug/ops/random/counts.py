@@ -1,0 +1,332 @@
+"""Poisson and binomial draws. The functions live in ``tensorplug.random``.
+
+Means below ``_MANY`` are drawn by waiting times, which are exponential: exact, in time that grows
+with the mean. The others take W. Hörmann's transformed rejection: PTRS ("The transformed
+rejection method for generating Poisson random variables", Insurance: Mathematics and Economics
+12, 1993) and BTRS ("The generation of binomial random variates", Journal of Statistical
+Computation and Simulation 46, 1993). Logarithms of probabilities are C. Loader's ("Fast and
+accurate computation of binomial probabilities", 2000): the distance from the mean enters them
+exactly, so nothing cancels where the mean is large.
+"""
+
+from __future__ import annotations
+
+from math import log, pi
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops import elementwise
+from tensorplug.ops.creation import full
+from tensorplug.ops.cumulative import cumsum
+from tensorplug.ops.elementwise import astype, floor, maximum, minimum, where
+from tensorplug.ops.movement import broadcast_to, expand_dims
+from tensorplug.ops.powers import log1p
+from tensorplug.ops.random.draws import exponential, parameters, uniform
+from tensorplug.ops.random.random import as_key, fold_in, split
+from tensorplug.ops.random.rejection import first_accepted
+from tensorplug.ops.reduction import any as any_
+from tensorplug.ops.reduction import max as max_
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.ops.special.gamma_formulas import stirling_remainder
+from tensorplug.ops.special.gamma_functions import gammaln
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["binomial", "poisson"]
+
+_MANY: Final = 10.0
+_WAITS: Final = 16  # waiting times drawn at once
+_LARGEST: Final = {dt.float32: 2.0**23, dt.float64: 2.0**52}
+"""Up to which whole numbers and their halves are exact."""
+
+
+def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """Return whole numbers drawn from the Poisson distribution of mean ``rate``.
+
+    The host waits for the device after every round of candidates; up to five rounds are typical.
+
+    Args:
+        key: a key.
+        rate: a number, or a tensor that broadcasts to ``shape``: at least 0 and at most 2**23, or
+            2**52 where it is a float64 tensor or ``dtype`` is int64. The result is -1 where it is
+            not.
+        shape: of the result; by default that of ``rate``.
+        dtype: a signed integer one; by default int32.
+
+    Returns:
+        The numbers, as exact as the uniform and exponential ones they are made of. Backends may
+        differ in one of them where a logarithm decides and is rounded differently.
+
+    Raises:
+        ArgumentError: ``key`` is not a key, or ``rate`` is a number outside the bounds.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    """
+    checked = as_key(key, "poisson")
+    whole = _choose_signed_dtype("poisson", dtype)
+    sizes, work, (mean,) = _read("poisson", shape, whole, rate=rate)
+    with use_context(current_context().replace(recording=None)):
+        inside = (mean >= 0.0) & (mean <= _LARGEST[work])
+        mean = where(inside, mean, 0.0)
+        by_waiting, by_rejection = split(checked)
+        few = _count_waits(
+            by_waiting, mean < _MANY, sizes, where(mean < _MANY, mean, 0.0), lambda wait: wait
+        )
+        many = _draw_many(by_rejection, mean >= _MANY, sizes, _Poisson.of(maximum(mean, _MANY)))
+        drawn = where(mean < _MANY, few, many)
+        return astype(where(inside, drawn, -1.0), whole)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """Return how often an event of probability ``p`` happens in ``n`` trials.
+
+    The host waits for the device after every round of candidates; up to five rounds are typical.
+
+    Args:
+        key: a key.
+        n: a whole number, or a tensor of whole numbers that broadcasts to ``shape``: at least 0
+            and at most 2**23, or 2**52 where ``p`` is a float64 tensor or ``dtype`` is int64. The
+            result is -1 where it is not.
+        p: a number in [0, 1], or a tensor that broadcasts to ``shape``. The result is -1 where it
+            is outside.
+        shape: of the result; by default the broadcast shape of ``n`` and ``p``.
+        dtype: a signed integer one; by default int32.
+
+    Returns:
+        The numbers; for their accuracy see ``poisson``.
+
+    Raises:
+        ArgumentError: ``key`` is not a key, or ``n`` or ``p`` is a number outside its bounds.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    """
+    checked = as_key(key, "binomial")
+    whole = _choose_signed_dtype("binomial", dtype)
+    if host_values.is_scalar(p) and not 0 <= p <= 1:
+        raise ArgumentError(f"binomial: p must be in [0, 1], got {p!r}")
+    if host_values.is_scalar(n):
+        shapes.index(n, "binomial: n")
+    sizes, work, (trials, chance) = _read("binomial", shape, whole, n=n, p=p)
+    with use_context(current_context().replace(recording=None)):
+        inside = (trials >= 0.0) & (trials <= _LARGEST[work]) & (floor(trials) == trials)
+        inside = inside & (chance >= 0.0) & (chance <= 1.0)
+        trials, chance = where(inside, trials, 0.0), where(inside, chance, 0.0)
+        less_likely = minimum(chance, 1.0 - chance)
+        mean = trials * less_likely
+        by_waiting, by_rejection = split(checked)
+        drawn = where(
+            mean < _MANY,
+            _count_gaps(by_waiting, mean < _MANY, sizes, trials, less_likely),
+            _draw_many(by_rejection, mean >= _MANY, sizes, _Binomial.of(trials, less_likely)),
+        )
+        drawn = where(chance > 0.5, trials - drawn, drawn)
+        return astype(where(inside, drawn, -1.0), whole)
+
+
+def _choose_signed_dtype(caller: str, dtype: Any) -> DType:
+    chosen = dt.default_int if dtype is None else dt.of(dtype, caller)
+    if chosen not in dt.SIGNED:
+        raise DTypeError(f"{caller}: dtype must be a signed integer dtype, got {chosen}")
+    return chosen
+
+
+def _read(
+    caller: str, shape: Any, whole: DType, **named: Any
+) -> tuple[Shape, DType, tuple[Tensor, ...]]:
+    """Return the shape of a draw, the dtype in which it is computed, and the parameters in it."""
+    wide = dt.float64 if whole is dt.int64 else None
+    sizes, work, values = parameters(caller, shape, wide, widen=True, **named)
+    work = dt.float64 if work is dt.float64 else dt.float32
+    most = min(_LARGEST[work], float(np.iinfo(whole.numpy).max))
+    first, *_ = named
+    for name, value in zip(named, values, strict=True):
+        if host_values.is_scalar(value) and name == first and not 0 <= value <= most:
+            raise ArgumentError(f"{caller}: {name} must be in [0, {most:.0f}], got {value!r}")
+    return (
+        sizes,
+        work,
+        tuple(
+            full((), value, dtype=work) if host_values.is_scalar(value) else astype(value, work)
+            for value in values
+        ),
+    )
+
+
+# Few: waiting times ------------------------------------------------------------------------
+
+
+def _count_waits(
+    key: Tensor,
+    wanted: Tensor,
+    shape: Shape,
+    until: Tensor,
+    wait: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Return how many waiting times, one after the other, end before or at ``until``.
+
+    ``wait`` makes them of exponential numbers. Where not ``wanted``, ``until`` is to be below 0
+    or so small that few fit.
+    """
+    count = full(shape, 0.0, dtype=until.dtype)
+    now = count
+    limit = expand_dims(broadcast_to(until, shape), axis=-1)
+    open_ = broadcast_to(wanted, shape)
+    number = 0
+    while bool(any_(open_)):
+        drawn = exponential(fold_in(key, number), (*shape, _WAITS), until.dtype)
+        times = expand_dims(now, axis=-1) + cumsum(wait(drawn), axis=-1)
+        count = count + where(open_, sum_(astype(times <= limit, until.dtype), axis=-1), 0.0)
+        now = max_(times, axis=-1)
+        open_ = open_ & (now <= until)
+        number += 1
+    return count
+
+
+def _count_gaps(key: Tensor, wanted: Tensor, shape: Shape, n: Tensor, p: Tensor) -> Tensor:
+    """Return the number of events in ``n`` trials by the gaps between them, which are geometric.
+
+    (L. Devroye, Non-Uniform Random Variate Generation, 1986, section X.4.3.)
+    """
+    possible = wanted & (p > 0.0)
+    rate = expand_dims(broadcast_to(-log1p(-where(possible, p, 0.5)), shape), axis=-1)
+    until = where(possible, n, 0.0)
+    return _count_waits(key, possible, shape, until, lambda wait: floor(wait / rate) + 1.0)
+
+
+# Many: transformed rejection ---------------------------------------------------------------
+
+
+class _Poisson(NamedTuple):
+    """The hat and the density of PTRS."""
+
+    mean: Tensor
+    a: Tensor
+    b: Tensor
+    log_scale: Tensor  # of the hat, beside its shape
+    squeeze: Tensor  # candidates below are accepted at once
+    whole: Tensor  # of the centre
+    rest: Tensor
+
+    @classmethod
+    def of(cls, mean: Tensor) -> _Poisson:
+        b = 0.931 + 2.53 * elementwise.sqrt(mean)
+        a = -0.059 + 0.02483 * b
+        whole = floor(mean)
+        log_scale = elementwise.log(1.1239 + 1.1328 / (b - 3.4))
+        return cls(mean, a, b, log_scale, 0.9277 - 3.6224 / (b - 2.0), whole, mean - whole + 0.43)
+
+    def holds(self, k: Tensor) -> Tensor:
+        return k >= 0.0
+
+    def log_density(self, k: Tensor) -> Tensor:
+        return _log_poisson(k, self.mean, 0.0)
+
+
+class _Binomial(NamedTuple):
+    """The hat and the density of BTRS, relative to that of the mode."""
+
+    trials: Tensor
+    mean: Tensor
+    error: Tensor  # of the mean: what rounding lost
+    others: Tensor  # the mean number of trials in which nothing happens
+    log_mode: Tensor
+    a: Tensor
+    b: Tensor
+    log_scale: Tensor
+    squeeze: Tensor
+    whole: Tensor
+    rest: Tensor
+
+    @classmethod
+    def of(cls, n: Tensor, p: Tensor) -> _Binomial:
+        many = n * p >= _MANY
+        n, p = where(many, n, 4.0 * _MANY), where(many, p, 0.5)
+        mean = n * p
+        high, low = _split(n)
+        first, second = _split(p)
+        error = ((high * first - mean) + high * second + low * first) + low * second
+        spread = elementwise.sqrt(mean * (1.0 - p))
+        b = 1.15 + 2.53 * spread
+        a = -0.0873 + 0.0248 * b + 0.01 * p
+        whole = floor(mean)
+        found = cls(
+            *(n, mean, error, n - mean, mean),
+            *(a, b, elementwise.log((2.83 + 5.1 / b) * spread), 0.92 - 4.2 / b),
+            *(whole, mean - whole + (0.5 + error)),
+        )
+        mode = floor(mean + (p + error))
+        return found._replace(log_mode=found._log_mass(mode))
+
+    def holds(self, k: Tensor) -> Tensor:
+        return (k >= 0.0) & (k <= self.trials)
+
+    def log_density(self, k: Tensor) -> Tensor:
+        return self._log_mass(minimum(k, self.trials)) - self.log_mode
+
+    def _log_mass(self, k: Tensor) -> Tensor:
+        """Return the logarithm of the probability of k, up to a constant."""
+        happen = _log_poisson(k, self.mean, self.error)
+        return happen + _log_poisson(self.trials - k, self.others, -self.error)
+
+
+def _split(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``x`` as a sum of two numbers of half its bits (Veltkamp)."""
+    big = x * (4097.0 if x.dtype is dt.float32 else 134217729.0)
+    high = big - (big - x)
+    return high, x - high
+
+
+def _draw_many(key: Tensor, wanted: Tensor, shape: Shape, hat: _Poisson | _Binomial) -> Tensor:
+    dtype = hat.mean.dtype
+
+    def draw(key: Tensor) -> tuple[Tensor, Tensor]:
+        one, two = split(key)
+        u = uniform(one, shape, dtype) - 0.5
+        minus_log_v = exponential(two, shape, dtype)
+        us = maximum(0.5 - elementwise.abs(u), 2.0**-25)
+        k = hat.whole + floor((2.0 * hat.a / us + hat.b) * u + hat.rest)
+        at_once = (us >= 0.07) & (minus_log_v >= -elementwise.log(hat.squeeze))
+        inside = hat.holds(k)
+        scale = hat.log_scale - elementwise.log(hat.a / (us * us) + hat.b)
+        exactly = scale - minus_log_v <= hat.log_density(maximum(k, 0.0))
+        return k, inside & (at_once | exactly)
+
+    return first_accepted(key, wanted, shape, 0.0, draw, dtype)
+
+
+_SMALL: Final = 8.0
+
+
+def _log_poisson(k: Tensor, mean: Tensor, error: Any) -> Tensor:
+    """Return the logarithm of the Poisson probability of k >= 0; the mean is ``mean + error``.
+
+    For large k it is Stirling's formula less Loader's deviance ``k ln(k / mean) + mean - k``.
+    """
+    small = k < _SMALL
+    few = minimum(k, _SMALL)
+    near = few * elementwise.log(mean) - mean - gammaln(few + 1.0)
+    many = maximum(k, _SMALL)
+    off = (many - mean) - error
+    v = off / (many + mean)
+    bounded = minimum(maximum(v, -0.1), 0.1)
+    square = bounded * bounded
+    series = square * (2.0 / 3.0 + square * (2.0 / 5.0 + square * (2.0 / 7.0 + square * _REST)))
+    close = off * bounded + many * bounded * series
+    apart = many * elementwise.log(many / mean) - off
+    deviance = where(elementwise.abs(v) < 0.1, close, apart)
+    half_log = 0.5 * elementwise.log(many) + 0.5 * log(2.0 * pi)
+    return where(small, near, -half_log - stirling_remainder(many) - deviance)
+
+
+_REST: Final = 2.0 / 9.0

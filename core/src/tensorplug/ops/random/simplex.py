@@ -1,0 +1,182 @@
+"""Beta, Dirichlet, Laplace and multivariate normal draws, composed of other draws and ops.
+
+The functions live in ``tensorplug.random``.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops import elementwise, movement
+from tensorplug.ops.comparison import less
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.linalg.factorization import cholesky
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.nn.activation import sigmoid, softmax
+from tensorplug.ops.random.draws import (
+    choose_real_dtype,
+    exponential,
+    fit_shape,
+    normal,
+    parameters,
+    read_parameter,
+    shift_and_scale,
+    widen_dtype,
+)
+from tensorplug.ops.random.random import as_key, split
+from tensorplug.ops.random.sampling import draw_gamma_parts
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["beta", "dirichlet", "laplace", "multivariate_normal"]
+
+
+def laplace(
+    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+) -> Tensor:
+    """Return numbers drawn from the Laplace distribution of mean ``loc``.
+
+    They are ``loc + scale * (x - y)``, x and y exponential. Arguments and errors are as for
+    ``normal``; the result is differentiable in ``loc`` and ``scale``.
+    """
+    checked = as_key(key, "laplace")
+    sizes, chosen, (place, width) = parameters("laplace", shape, dtype, loc=loc, scale=scale)
+    above, below = split(checked)
+    x = exponential(above, sizes, chosen) - exponential(below, sizes, chosen)
+    return shift_and_scale(x, place, width)
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """Return numbers in [0, 1] drawn from the beta distribution of mean ``a / (a + b)``.
+
+    They are x / (x + y), x and y of the gamma distribution, by way of logarithms, so that small
+    ``a`` and ``b`` give no 0 / 0.
+
+    Args:
+        key: a key.
+        a: a positive number, or a tensor that broadcasts to ``shape``. The result is NaN where it
+            is not positive and finite.
+        b: likewise.
+        shape: of the result; by default the broadcast shape of ``a`` and ``b``.
+        dtype: a floating one; by default that of ``a`` and ``b`` if they are floating tensors,
+            else float32. float16 is computed in float32.
+
+    Returns:
+        The numbers, constant with respect to ``a`` and ``b``, as ``gamma``'s are.
+
+    Raises:
+        ArgumentError: ``key`` is not a key, or ``a`` or ``b`` is a number that is not positive.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    """
+    checked = as_key(key, "beta")
+    sizes, chosen, (first, second) = parameters("beta", shape, dtype, widen=True, a=a, b=b)
+    work = widen_dtype(chosen)
+    one, two = split(checked)
+    with use_context(current_context().replace(recording=None)):
+        x, y = (
+            _draw_log_gamma(part, _concentration(f"beta: {name}", value, work), sizes)
+            for part, name, value in ((one, "a", first), (two, "b", second))
+        )
+        return astype(sigmoid(x - y), chosen)
+
+
+def _concentration(what: str, value: Any, dtype: DType) -> Tensor:
+    if not host_values.is_scalar(value):
+        tensor: Tensor = value
+        return tensor
+    if not 0 < value < inf:
+        raise ArgumentError(f"{what} must be positive and finite, got {value!r}")
+    return full((), value, dtype=dtype)
+
+
+def _draw_log_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
+    """Return logarithms of numbers of the gamma distribution: those near 0 do not vanish."""
+    number, log_power = draw_gamma_parts(key, a, shape)
+    log_number = elementwise.log(number)
+    return where(less(a, 1.0), log_number + log_power, log_number)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """Return vectors drawn from the Dirichlet distribution: positive, of sum 1, mean like alpha.
+
+    Args:
+        key: a key.
+        alpha: concentrations along the last axis, positive. A vector is NaN where one of its
+            concentrations is not positive and finite.
+        shape: of the result without its last axis; that of ``alpha`` must broadcast to it, and is
+            the default.
+        dtype: a floating one; by default that of ``alpha`` if it is a floating tensor, else
+            float32. float16 is computed in float32.
+
+    Returns:
+        A tensor of shape ``[*shape, n]``, constant with respect to ``alpha``, as ``gamma`` is.
+
+    Raises:
+        ArgumentError: ``key`` is not a key.
+        ShapeError: ``alpha`` has rank 0, or does not broadcast.
+        DTypeError: ``alpha`` does not hold real numbers.
+
+    """
+    checked = as_key(key, "dirichlet")
+    _, chosen, (a,) = parameters("dirichlet", None, dtype, widen=True, alpha=alpha)
+    if host_values.is_scalar(a) or not a.ndim:
+        raise ShapeError("dirichlet: alpha must have at least rank 1, got a number")
+    sizes = fit_shape("dirichlet", shape, [a.shape[:-1]])
+    with use_context(current_context().replace(recording=None)):
+        drawn = _draw_log_gamma(checked, a, (*sizes, a.shape[-1]))
+        return astype(softmax(drawn), chosen)
+
+
+def multivariate_normal(
+    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None
+) -> Tensor:
+    """Return vectors drawn from the normal distribution of several variables.
+
+    They are ``mean + L z``: L is the Cholesky factor of ``cov``, z of the standard normal
+    distribution.
+
+    Args:
+        key: a key.
+        mean: a tensor of shape ``[..., n]``.
+        cov: symmetric, positive definite matrices, ``[..., n, n]``. What ``linalg.cholesky`` does
+            with others, it does here.
+        shape: of the result without its last axis; those of ``mean`` and ``cov`` must broadcast to
+            it, and are the default.
+        dtype: a floating one; by default that of ``mean`` and ``cov`` if they are floating
+            tensors, else float32. float16 is computed in float32.
+
+    Returns:
+        A tensor of shape ``[*shape, n]``, differentiable in ``mean`` and ``cov``.
+
+    Raises:
+        ArgumentError: ``key`` is not a key.
+        ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    """
+    caller = "multivariate_normal"
+    checked = as_key(key, caller)
+    center, spread = (
+        read_parameter(value, f"{caller}: {name}")
+        for name, value in (("mean", mean), ("cov", cov))
+    )
+    for name, value, rank in (("mean", center, 1), ("cov", spread, 2)):
+        if host_values.is_scalar(value) or value.ndim < rank:
+            raise ShapeError(f"{caller}: {name} must have at least rank {rank}")
+    chosen = choose_real_dtype(caller, dtype, [center, spread])
+    size = center.shape[-1]
+    if spread.shape[-2:] != (size, size):
+        raise ShapeError(f"{caller}: cov must end with shape [{size}, {size}], got {spread.type}")
+    sizes = fit_shape(caller, shape, [center.shape[:-1], spread.shape[:-2]])
+    work = widen_dtype(chosen)
+    z = movement.expand_dims(normal(checked, (*sizes, size), work), axis=-1)
+    moved = movement.squeeze(matmul(cholesky(astype(spread, work)), z), axis=-1)
+    return astype(astype(center, work) + moved, chosen)
