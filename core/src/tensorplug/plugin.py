@@ -14,6 +14,7 @@ rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``
 dtypes               ``dtypes``, ``DType``
 running ops          ``dispatch``, ``as_tensor``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``
+memory               ``live_objects``: to list what uses it
 algorithms           what several backends compute in the same way, such as ``philox``
 ===================  =============================================================================
 """
@@ -64,6 +65,7 @@ from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_mul
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
+from tensorplug.memory.live_objects import live_objects
 from tensorplug.ops import contraction_order, error_function
 from tensorplug.ops.arrangement import match_ranks
 from tensorplug.ops.blocks import (
@@ -168,6 +170,7 @@ __all__ = [
     "host_functions",
     "inference",
     "key_halves",
+    "live_objects",
     "match_ranks",
     "nearest_pixels",
     "normal_formulas",

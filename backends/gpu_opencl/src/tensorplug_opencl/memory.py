@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from tensorplug.plugin import BackendMemoryError, SettingsError, TensorType
+from tensorplug.plugin import BackendMemoryError, SettingsError, TensorType, live_objects
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
 
@@ -124,7 +124,7 @@ class Memory:
         )
 
     def find_largest(self) -> list[str]:
-        """Return the types that use most memory, the largest first; searches the heap."""
+        """Return the types that use most memory, the largest first."""
         kinds = Counter(self._find_types())
         sizes = sorted(kinds, key=lambda kind: kind.nbytes * kinds[kind], reverse=True)
         return [
@@ -137,11 +137,10 @@ class Memory:
     def _find_types(self) -> Iterator[TensorType]:
         """Return for each piece of memory the type of its largest view."""
         found: dict[int, DeviceBuffer] = {}
-        for candidate in gc.get_objects():
-            if type(candidate) is not DeviceBuffer or getattr(candidate, "shape", None) is None:
-                continue  # not a buffer, or one under construction
-            memory = candidate.memory
-            if memory is None or memory.context != self._queue.context:
+        for candidate in live_objects(DeviceBuffer):
+            memory = getattr(candidate, "memory", None)
+            complete = getattr(candidate, "shape", None) is not None
+            if memory is None or not complete or memory.context != self._queue.context:
                 continue
             before = found.get(id(memory))
             if before is None or before.type.nbytes < candidate.type.nbytes:

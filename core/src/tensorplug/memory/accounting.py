@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.tape import CallNode
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.memory.live_objects import live_objects
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -70,19 +70,17 @@ def memory() -> Memory:
     """Return the memory in use, by device name; its attributes are totals.
 
     It visits all live objects of the interpreter (except those frozen by ``gc.freeze``), which
-    takes milliseconds. Tensors that other threads create or free meanwhile may or may not be
-    counted. Tensors of removed backends are on ``"host"``.
+    takes milliseconds; no other thread runs meanwhile. Tensors that other threads create or free
+    before or after may or may not be counted. Tensors of removed backends are on ``"host"``.
     """
     engine: Any = engine_of(current_context())
     counts = {
         id(device): _Count(device) for device in (*engine.devices.listed(), engine.devices.host)
     }
-    for found in gc.get_objects():
-        kind = type(found)
-        if kind is Tensor:  # also that of a variable
-            _count_tensor(counts, found)
-        elif kind is CallNode:
-            _count_saved(counts, found)
+    for tensor in live_objects(Tensor):  # also those of variables
+        _count_tensor(counts, tensor)
+    for node in live_objects(CallNode):
+        _count_saved(counts, node)
     return Memory(
         (count.device.name, count.summed())
         for count in counts.values()

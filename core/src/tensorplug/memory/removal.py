@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import notices
 from tensorplug.engine.devices import split_name
 from tensorplug.errors import BackendWarning
+from tensorplug.memory.live_objects import live_objects
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
@@ -63,16 +63,14 @@ class _Move:
 
     def move_all(self) -> None:
         """Move all live tensors and saved values, except those that cannot be read."""
-        for found in gc.get_objects():
-            kind = type(found)
-            if kind is Tensor:  # also that of a variable
-                placement = getattr(found, "_placement", None)  # absent in a new tensor
-                if placement is not None and placement.device is self._source:
-                    moved = self._move(found._buffer, placement)
-                    if moved is not None:
-                        found._buffer, found._placement = moved
-            elif kind is CallNode:
-                found.replace_saved(self._move_saved)
+        for tensor in live_objects(Tensor):  # also those of variables
+            placement = getattr(tensor, "_placement", None)  # absent in a new tensor
+            if placement is not None and placement.device is self._source:
+                moved = self._move(tensor._buffer, placement)
+                if moved is not None:
+                    tensor._buffer, tensor._placement = moved
+        for node in live_objects(CallNode):
+            node.replace_saved(self._move_saved)
 
     def report(self) -> None:
         """Warn of buffers that could not be read back."""

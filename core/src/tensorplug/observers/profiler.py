@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
+from tensorplug.memory.live_objects import live_objects
 from tensorplug.observers import callsite, profile_tables, profile_views
 from tensorplug.observers.allocations import Allocations
 from tensorplug.observers.observation import Observation, observe
@@ -258,10 +258,8 @@ def _tensors(inputs: Sequence[Any]) -> Iterator[Tensor]:
 
 def _count_holders(memory: Allocations) -> int:
     """Return the number of live tensors with counted memory; visits all objects."""
-    count = 0
-    for found in gc.get_objects():
-        if type(found) is not Tensor:  # also that of a variable
-            continue
-        complete = getattr(found, "_placement", None) is not None  # absent in a new tensor
-        count += complete and memory.holds(found)
-    return count
+    return sum(
+        memory.holds(tensor)
+        for tensor in live_objects(Tensor)  # also those of variables
+        if getattr(tensor, "_placement", None) is not None  # absent in a new tensor
+    )
