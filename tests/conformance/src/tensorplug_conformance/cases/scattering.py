@@ -99,6 +99,8 @@ def scatter_reduce_points(corpus: Corpus) -> Iterator[Case]:
             yield Case(f"{said}, rows", inputs, how)
             inputs = (corpus.ordinary((2, 2)), cells, corpus.ordinary((3,)))
             yield Case(f"{said}, cells", inputs, how)
+            inputs = (corpus.ordinary((3, 1, 2)), places, corpus.ordinary((4, 1, 2)))
+            yield Case(f"{said}, blocks", inputs, how)
             flat = (corpus.ordinary((3,)), places[:, 0].copy(), corpus.ordinary((4,)))
             yield Case(f"{said}, places of rank 1", flat, how)
             nothing = (corpus.ordinary((3, 2)), places[:0], corpus.ordinary((0, 2)))
