@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 import warnings
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug import fft, image, linalg, losses, nn, signal
 from tensorplug.errors import ArgumentError, DTypeError, TensorplugError
+
+from .public_functions import FUNCTIONS
 
 pytestmark = pytest.mark.usefixtures("cpu")
 
@@ -43,14 +43,6 @@ TENSORS = {
     "uint16": [1, 2, 4],
     "bool": [True, False, True],
     "complex64": [1.0, 2.0, 4.0],
-}
-MODULES = [tp, nn, losses, fft, image, linalg, signal]
-FUNCTIONS = {
-    f"{module.__name__}.{name}": getattr(module, name)
-    for module in MODULES
-    for name in module.__all__
-    if inspect.isfunction(getattr(module, name))
-    and getattr(module, name).__module__.startswith("tensorplug.ops.")
 }
 T, N, MASK = "tensor", "number", "mask"
 PATTERNS = ((T, N), (N, T), (T, T, N), (T, N, T), (T, N, N), (MASK, T, N), (MASK, N, T))
@@ -110,12 +102,12 @@ def test_the_functions_include_the_usual_ones():
         if answer(function, [tp.asarray([0.5, 1.0]), 0.25])
     }
     usual = ("add", "pow", "maximum", "less", "atan2", "full_like", "isin", "searchsorted")
-    assert {f"tensorplug.{name}" for name in usual} <= answered
+    assert set(usual) <= answered
 
 
 @pytest.mark.parametrize("name", APART)
 def test_beside_no_tensor_it_keeps_its_dtype(name):
-    function = FUNCTIONS[f"tensorplug.{name}"]
+    function = FUNCTIONS[name]
     x, scalar = tp.asarray([True, False]), np.float64(0.5)
     result = function(x, scalar, scalar) if name == "where" else function(scalar, np.float32(1))
     first = result[0] if isinstance(result, tuple | list) else result
@@ -188,6 +180,35 @@ def test_item_assignment():
     with pytest.raises(ArgumentError, match=r"300 does not fit into int8"):
         n[0] = np.int64(300)
     assert n.tolist() == [-5, 2, 3]
+
+
+def test_variables():
+    v = tp.Variable([1.0, 2.0])
+    v += np.float64(1)
+    v[0] = np.int64(7)
+    number = tp.Variable(1, dtype="int8")
+    number.assign(np.int64(5))
+    assert (v.dtype, v.tolist()) == (tp.float32, [7, 3])
+    assert (number.dtype, number.item()) == (tp.int8, 5)
+    with pytest.raises(ArgumentError, match="300"):
+        number.assign(np.int64(300))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_parameters_of_draws(kind):
+    key = tp.random.key(0)
+    found = tp.random.normal(key, (3,), loc=kind(2), scale=kind(0.5))
+    expected = tp.random.normal(key, (3,), loc=2.0, scale=0.5)
+    assert (found.dtype, found.tolist()) == (tp.float32, expected.tolist())
+
+
+def test_options_that_are_numbers():
+    x = tp.asarray([1.0, 2.0, 6.0])
+    assert tp.var(x, correction=np.int64(1)).item() == tp.var(x, correction=1).item() == 7
+    assert tp.linalg.vector_norm(x, ord=np.float32(1)).item() == 9
+    assert tp.full_like(x, np.float64(0.5)).dtype == tp.float32
+    weighted = tp.losses.absolute_difference(x, x + 1, np.float64(0.5))
+    assert (weighted.dtype, weighted.item()) == (tp.float32, 0.5)
 
 
 def test_an_integer_that_does_not_fit():
