@@ -80,7 +80,8 @@ def xlog1py(x: Any, y: Any, /) -> Tensor:
 
 def _x_times(function: Any, x: Tensor, y: Tensor, pole: float) -> Tensor:
     ordinary = ((y > pole) & (y < inf)) | isnan(y)
-    return x * function(where((x == 0.0) & ~ordinary, pole + 1.0, y))
+    result: Tensor = x * function(where((x == 0.0) & ~ordinary, pole + 1.0, y))
+    return result
 
 
 def entr(x: Any, /) -> Tensor:

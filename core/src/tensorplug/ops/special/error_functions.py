@@ -116,4 +116,4 @@ def _log_ndtr(x: Tensor) -> Tensor:
     low = where(tail, x, -1.0)  # a formula that is not chosen gets what gives no NaN
     high = where(tail, 0.0, x)
     far = log(0.5 * erfcx(low * -_ROOT_HALF)) - 0.5 * (low * low)
-    return where(tail, far, log1p(-0.5 * erfc(high * _ROOT_HALF)))
+    return where(tail, far, log1p(-_ndtr(-high)))

@@ -176,14 +176,15 @@ def _plain_points(places: dict[str, tuple[float, ...]]) -> Callable[[Corpus], It
     return lambda corpus: (Case(name, (corpus.of(at),)) for name, at in places.items())
 
 
-for spec, low, high, places in (
+_FURTHER: Final[tuple[tuple[KernelSpec, float, float, dict[str, tuple[float, ...]]], ...]] = (
     (specs.ERFC, -2.0, 2.0, {"tail": (3.0, 4.0, 5.0)}),
     (specs.ERFCX, -1.0, 3.0, {"tail": (7.0, 9.0), "far": (12.0, 20.0)}),
     (specs.BESSEL_I0E, 0.25, 4.0, {"far": (18.0, 20.0), "below 0": (-2.0, -0.25)}),
     (specs.BESSEL_I1E, 0.25, 4.0, {"far": (18.0, 20.0), "below 0": (-2.0, -0.25)}),
     (specs.BESSEL_J0, -4.0, 4.0, {"zero": (2.40625,), "near 0": (0.0, 0.001), "far": (7.5, 20.0)}),
     (specs.BESSEL_J1, -4.0, 4.0, {"zero": (3.875,), "near 0": (0.0, 0.001), "far": (7.5, 20.0)}),
-):
+)
+for spec, low, high, places in _FURTHER:
     cases.gradients(spec, "x")(_points(low, high, _plain_points(places)))
 
 
@@ -191,6 +192,7 @@ for spec, low, high, places in (
 def polygamma_points(corpus: Corpus) -> Iterator[Case]:
     for case in patterns.near(0.75, 6.0)(corpus):
         yield Case(case.id, case.inputs, {"n": 1})
+    yield Case("by differences", (corpus.of([1.5, 2.0, 4.0]),), {"n": 2})
     for n in (1, 2):
 
         def slope(x: Array, n: int = n) -> Array:

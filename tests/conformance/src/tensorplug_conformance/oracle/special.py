@@ -123,7 +123,7 @@ def _digamma(x: Array) -> Array:
     return np.where(_is_pole(x) & (x < 0) | (x == -np.inf), np.nan, value)
 
 
-_ROOT_SERIES: Final = [(-1) ** (k + 1) * _zeta(k + 1, sum(_ROOT)) for k in range(1, 25)]
+_ROOT_SERIES: Final = [(-1) ** (k + 1) * _zeta(k + 1, _ROOT[0] + _ROOT[1]) for k in range(1, 25)]
 _ROOT_SERIES.insert(0, np.longdouble(0))
 
 
