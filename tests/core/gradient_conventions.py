@@ -64,6 +64,7 @@ CONVENTIONS: dict[str, str] = {
     "SquaredDifference": "0 for equals",
     "Tanh": "0 at both infinities",
     "Svd": "between the vectors of equal values nothing flows",
+    "TensorScatterReduce": "equals share it; products of the others, also beside zeros",
     "TensorScatterUpdate": "the last of several at one place gets it",
     "TopK": "equals in the order of their indices",
     "Transform": "on a pixel the slope to the next one, or to the fill value",

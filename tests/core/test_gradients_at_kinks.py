@@ -332,6 +332,20 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
     # The sum of the last output, which is of vectors; of equal values any turned ones would do.
     ("SelfAdjointEigV2", {"input": np.eye(2)}, {}, "input", np.zeros((2, 2))),
     ("Svd", {"input": np.eye(2)}, {}, "input", np.zeros((2, 2))),
+    *(
+        (
+            "TensorScatterReduce",
+            {"tensor": np.ones(1), "indices": np.zeros((4, 1), int), "updates": updates},
+            {"reduction": reduction},
+            "updates",
+            wanted,
+        )
+        for reduction, updates, wanted in (
+            ("max", np.array([0.0, 1, -1, 1]), [0, 1 / 3, 0, 1 / 3]),
+            ("multiply", np.array([2.0, 0, 3, 4]), [0, 24, 0, 0]),
+            ("multiply", np.array([2.0, 0, 0, 4]), [0, 0, 0, 0]),
+        )
+    ),
     (
         "TensorScatterUpdate",
         {"tensor": np.zeros(3), "indices": np.array([[1], [1]]), "updates": np.ones(2)},
