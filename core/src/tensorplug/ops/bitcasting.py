@@ -44,8 +44,9 @@ BITCAST = KernelSpec(
 def bitcast(x: Any, dtype: Any, /) -> Tensor:
     """Return the bits of the elements of ``x``, read as another dtype; the values change.
 
-    Bytes are in the order of the device, which is little-endian on all devices in use. It stops
-    the gradient.
+    Bytes are in the order of the device, which is little-endian on all devices in use. The
+    gradient passes between complex numbers and their parts, and to the same dtype; between other
+    dtypes it is 0.
 
     Args:
         x: numbers. For a wider dtype, the elements along the last axis are the parts of one.

@@ -50,3 +50,15 @@ def bitcast(corpus: Corpus) -> Iterator[Case]:
     for wrong_name in ("bool", "string"):
         inputs = (corpus.ordinary((2,)),)
         yield Case(f"to {wrong_name}", inputs, {"dtype": wrong_name}, expected=DTypeError)
+
+
+@cases.gradients(specs.BITCAST, "input")
+def bitcast_points(corpus: Corpus) -> Iterator[Case]:
+    """To the same dtype, and between complex numbers and their parts."""
+    own = corpus.dtype
+    part = dt.real_part(own)
+    for target in (dtype for dtype in dt.INEXACT if dt.real_part(dtype) is part):
+        tail = (2,) if target.itemsize > own.itemsize else ()
+        for shape in ((), (3,), (2, 1, 3), (0, 2)):
+            inputs = (corpus.ordinary((*shape, *tail)),)
+            yield Case(f"{len(shape)} axes to {target.name}", inputs, {"dtype": target.name})

@@ -29,7 +29,12 @@ _FORMATS = {
 
 
 def bitcast(input: Array, *, dtype: str) -> Array:
-    """Pack all elements, then unpack as many of the other dtype as their bytes hold."""
+    """Pack all elements, then unpack as many of the other dtype as their bytes hold.
+
+    Wide numbers, of which derivatives are taken, only change between parts and pairs.
+    """
+    if input.dtype.char in "gG":  # also where they are no wider than float64
+        return _regroup(input, np.dtype(dtype).kind == "c")
     packed = b"".join(_pack(element, input.dtype.name) for element in input.ravel().tolist())
     target = np.dtype(dtype)
     form = _FORMATS[target.name]
@@ -41,6 +46,15 @@ def bitcast(input: Array, *, dtype: str) -> Array:
     elif new > old:
         shape = shape[:-1]
     return np.array(numbers, target).reshape(shape)
+
+
+def _regroup(x: Array, pairs: bool) -> Array:
+    """Return wide numbers as complex ones (``pairs``) or as real ones."""
+    if (x.dtype.kind == "c") == pairs:
+        return x
+    if pairs:
+        return np.asarray(x[..., 0] + 1j * x[..., 1])
+    return np.stack([x.real, x.imag], axis=-1)
 
 
 def _pack(element: Any, name: str) -> bytes:
