@@ -1,0 +1,59 @@
+"""Training: optimizers, learning-rate schedules, clipping of gradients.
+
+Functions such as ``adam`` return optimizers as pure functions on trees of tensors; classes such
+as ``Adam`` apply the same formulas to variables and hold the state. Both work in compiled
+functions. A schedule can be passed wherever a learning rate is expected.
+"""
+
+from __future__ import annotations
+
+from tensorplug.train.clipping import clip_by_global_norm, clip_by_norm, global_norm
+from tensorplug.train.optimizers import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    Momentum,
+    Optimizer,
+    RMSProp,
+)
+from tensorplug.train.rules import adadelta, adagrad, adam, adamax, momentum, rmsprop, sgd
+from tensorplug.train.schedules import (
+    constant,
+    cosine_decay,
+    exponential_decay,
+    piecewise_constant,
+    polynomial_decay,
+    warmup,
+)
+from tensorplug.train.transformations import GradientTransformation, apply_updates
+
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "GradientTransformation",
+    "Momentum",
+    "Optimizer",
+    "RMSProp",
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamax",
+    "apply_updates",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "constant",
+    "cosine_decay",
+    "exponential_decay",
+    "global_norm",
+    "momentum",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "sgd",
+    "warmup",
+]

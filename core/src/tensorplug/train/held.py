@@ -1,0 +1,53 @@
+"""What an optimizer holds between steps; compiled functions read and assign it at each call."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.context import Context, current_context, use_context
+from tensorplug.tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["HeldNumber", "Slot", "outside_tracing"]
+
+
+class HeldNumber:
+    """A number that may change between calls of a compiled function."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def get(self) -> Any:
+        """Return the number; in tracing, one that stands for it."""
+        trace = current_context().trace
+        return self.value if trace is None else trace.get(self)
+
+    def set(self, value: Any) -> None:
+        """Replace the number; in tracing, let each run of the program do so."""
+        trace = current_context().trace
+        if trace is None:
+            self.value = value
+        else:
+            trace.set(self, value)
+
+
+class Slot(Variable):
+    """A variable that no list of variables contains, as a part of an optimizer's state."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Tensor, name: str) -> None:
+        self._begin(value, False)  # noqa: FBT003  # not trainable
+        self._name = name
+
+
+def outside_tracing() -> AbstractContextManager[Any]:
+    """Return a context in which ops run at once, though a function may be being traced."""
+    context = current_context()
+    trace = context.trace
+    return nullcontext() if trace is None else use_context(Context(context.engine, trace.real))

@@ -1,0 +1,172 @@
+"""The formulas of the optimizers, with the defaults of TensorFlow.js.
+
+``w`` is a parameter, ``g`` its gradient, ``lr`` the learning rate. The values left of ``=`` are
+the state, which is 0 before the first step unless a function says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.ops import elementwise as ops
+from tensorplug.ops.accumulation import multiply_add
+from tensorplug.train.transformations import GradientTransformation
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.train.transformations import LearningRate, Numbers, Slots
+
+__all__ = ["adadelta", "adagrad", "adam", "adamax", "momentum", "rmsprop", "sgd"]
+
+EPSILON: Final = 1e-7
+
+
+def sgd(learning_rate: LearningRate = 0.01) -> GradientTransformation:
+    """Return gradient descent: ``w -= lr * g``.
+
+    Here and below, ``learning_rate`` is a number, a tensor of rank 0, or a schedule: a function
+    of the number of steps taken before (int32 of rank 0) that returns one of these.
+    """
+
+    def formula(g: Tensor, _: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        return g, numbers.rate(g.dtype)
+
+    return GradientTransformation("sgd", {}, formula, learning_rate)
+
+
+def momentum(
+    learning_rate: LearningRate = 0.01, momentum: float = 0.9, *, nesterov: bool = False
+) -> GradientTransformation:
+    """Return gradient descent with momentum: ``v = momentum * v + g``, then ``w -= lr * v``.
+
+    With ``nesterov`` ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``. (Sutskever
+    et al., "On the importance of initialization and momentum in deep learning", 2013.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        v = slots["velocity"] = multiply_add(slots["velocity"], momentum, g)
+        return multiply_add(v, momentum, g) if nesterov else v, numbers.rate(g.dtype)
+
+    return GradientTransformation("momentum", {"velocity": 0.0}, formula, learning_rate)
+
+
+def adagrad(
+    learning_rate: LearningRate = 0.01, initial_accumulator_value: float = 0.1
+) -> GradientTransformation:
+    """Return Adagrad: ``s = s + g**2``, then ``w -= lr * g / sqrt(s + 1e-7)``.
+
+    s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
+    "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = slots["squares"] + ops.square(g)
+        return g / ops.sqrt(s + EPSILON), numbers.rate(g.dtype)
+
+    slots = {"squares": initial_accumulator_value}
+    return GradientTransformation("adagrad", slots, formula, learning_rate)
+
+
+def adadelta(
+    learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float = EPSILON
+) -> GradientTransformation:
+    """Return Adadelta: steps in the units of ``w``, from running means of squares.
+
+    ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
+    ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. s and u are the slots ``"squares"`` and
+    ``"updates"``. (Zeiler, "ADADELTA: an adaptive learning rate method", 2012.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = _mean(slots["squares"], ops.square(g), rho)
+        u = slots["updates"]
+        d = ops.sqrt(u + epsilon) / ops.sqrt(s + epsilon) * g
+        slots["updates"] = _mean(u, ops.square(d), rho)
+        return d, numbers.rate(g.dtype)
+
+    slots = {"squares": 0.0, "updates": 0.0}
+    return GradientTransformation("adadelta", slots, formula, learning_rate)
+
+
+def adam(
+    learning_rate: LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = EPSILON,
+) -> GradientTransformation:
+    """Return Adam: steps of about ``lr``, from running means of gradients and of their squares.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``s = beta2 * s + (1 - beta2) * g**2``; at step t
+    ``w -= lr * (m / (1 - beta1**t)) / (sqrt(s / (1 - beta2**t)) + epsilon)``. m and s are the
+    slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
+    optimization", 2015.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        m = slots["means"] = _mean(slots["means"], g, beta1)
+        s = slots["squares"] = _mean(slots["squares"], ops.square(g), beta2)
+        scale = ops.sqrt(s / numbers.correction(beta2, g.dtype)) + epsilon
+        return m / scale, numbers.rate(g.dtype) / numbers.correction(beta1, g.dtype)
+
+    slots = {"means": 0.0, "squares": 0.0}
+    return GradientTransformation("adam", slots, formula, learning_rate)
+
+
+def adamax(
+    learning_rate: LearningRate = 0.002,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = EPSILON,
+    decay: float = 0.0,
+) -> GradientTransformation:
+    """Return Adam with the largest recent gradient instead of the mean square.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
+    ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
+    slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        m = slots["means"] = _mean(slots["means"], g, beta1)
+        n = slots["norms"] = ops.maximum(slots["norms"] * beta2, ops.abs(g))
+        rate = numbers.rate(g.dtype)
+        if decay:
+            rate = rate / (1.0 + decay * (numbers.t(g.dtype) - 1))
+        return m / (n + epsilon), rate / numbers.correction(beta1, g.dtype)
+
+    return GradientTransformation("adamax", {"means": 0.0, "norms": 0.0}, formula, learning_rate)
+
+
+def rmsprop(
+    learning_rate: LearningRate = 0.01,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    epsilon: float = EPSILON,
+    *,
+    centered: bool = False,
+) -> GradientTransformation:
+    """Return RMSProp: a step divided by the root of the running mean of squares.
+
+    ``s = decay * s + (1 - decay) * g**2``; ``v = momentum * v + lr * g / sqrt(s + epsilon)``;
+    ``w -= v``. ``centered`` subtracts the square of the running mean of g from s in the root. The
+    slots are ``"squares"``, ``"means"`` and ``"velocity"``. (Hinton, lecture 6 of "Neural networks
+    for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
+    2013.)
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = _mean(slots["squares"], ops.square(g), decay)
+        if centered:
+            mean = slots["means"] = _mean(slots["means"], g, decay)
+            s = ops.maximum(s - ops.square(mean), 0.0)  # rounding may make it negative
+        change = g / ops.sqrt(s + epsilon) * numbers.rate(g.dtype)
+        v = slots["velocity"] = multiply_add(slots["velocity"], momentum, change)
+        return v, 1.0
+
+    slots = {"squares": 0.0, "means": 0.0, "velocity": 0.0}
+    return GradientTransformation("rmsprop", slots, formula, learning_rate)
+
+
+def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
+    """Return the running mean, with weight ``keep`` for the old value."""
+    return multiply_add(old, keep, new * (1.0 - keep))

@@ -1,0 +1,208 @@
+"""Schedules: learning rates as functions of the number of steps taken before.
+
+A schedule takes this number, a tensor or a Python number, and returns a float32 tensor of rank 0.
+It consists of ops, so that it works in compiled functions. Any function like this is a schedule.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError
+from tensorplug.ops import elementwise as ops
+from tensorplug.ops.elementwise import astype, where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.dispatch.tensor import Tensor
+
+    Schedule: TypeAlias = Callable[[Any], Tensor]
+
+__all__ = [
+    "constant",
+    "cosine_decay",
+    "exponential_decay",
+    "piecewise_constant",
+    "polynomial_decay",
+    "warmup",
+]
+
+
+def constant(value: float) -> Schedule:
+    """Return the schedule that is always ``value``.
+
+    Example:
+        >>> float(constant(0.5)(7))
+        0.5
+
+    """
+    _check_numbers("constant", value=value)
+    return lambda step: _float(step) * 0.0 + value
+
+
+def exponential_decay(
+    initial: float, decay_steps: float, decay_rate: float, *, staircase: bool = False
+) -> Schedule:
+    """Return ``initial * decay_rate ** (step / decay_steps)``.
+
+    ``staircase``: the exponent is rounded down, so that the rate changes every ``decay_steps``.
+    (As ``tf.keras.optimizers.schedules.ExponentialDecay``.)
+
+    Raises:
+        ArgumentError: an argument is not a number, or ``decay_steps`` or ``decay_rate`` is not
+            positive.
+
+    Example:
+        >>> halving = exponential_decay(0.5, 10, 0.5)
+        >>> [float(halving(step)) for step in (0, 10, 20)]
+        [0.5, 0.25, 0.125]
+
+    """
+    _check_numbers("exponential_decay", initial=initial)
+    _check_positive("exponential_decay", decay_steps=decay_steps, decay_rate=decay_rate)
+
+    def schedule(step: Any) -> Tensor:
+        turns = _float(step) / decay_steps
+        turns = ops.floor(turns) if staircase else turns
+        return ops.exp(turns * math.log(decay_rate)) * initial
+
+    return schedule
+
+
+def cosine_decay(initial: float, decay_steps: float, final: float = 0.0) -> Schedule:
+    """Return half a cosine wave from ``initial`` to ``final``, which stays there.
+
+    ``final + (initial - final) * (1 + cos(pi * min(step / decay_steps, 1))) / 2``. (Loshchilov
+    and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, without restarts.)
+
+    Raises:
+        ArgumentError: an argument is not a number, or ``decay_steps`` is not positive.
+
+    Example:
+        >>> [round(float(cosine_decay(1.0, 100)(step)), 6) for step in (0, 50, 100, 200)]
+        [1.0, 0.5, 0.0, 0.0]
+
+    """
+    _check_numbers("cosine_decay", initial=initial, final=final)
+    _check_positive("cosine_decay", decay_steps=decay_steps)
+
+    def schedule(step: Any) -> Tensor:
+        share = ops.minimum(_float(step) / decay_steps, 1.0)
+        # 1 + cos(a) = 2 cos(a / 2)**2, which has no cancellation near the end.
+        return ops.square(ops.cos(share * (math.pi / 2))) * (initial - final) + final
+
+    return schedule
+
+
+def polynomial_decay(
+    initial: float, decay_steps: float, final: float = 0.0, power: float = 1.0
+) -> Schedule:
+    """Return ``final + (initial - final) * (1 - min(step / decay_steps, 1)) ** power``.
+
+    With the default ``power`` the decay is linear.
+
+    Raises:
+        ArgumentError: an argument is not a number, or ``decay_steps`` or ``power`` is not
+            positive.
+
+    Example:
+        >>> [float(polynomial_decay(1.0, 4)(step)) for step in (0, 1, 4, 5)]
+        [1.0, 0.75, 0.0, 0.0]
+
+    """
+    _check_numbers("polynomial_decay", initial=initial, final=final)
+    _check_positive("polynomial_decay", decay_steps=decay_steps, power=power)
+
+    def schedule(step: Any) -> Tensor:
+        rest = 1.0 - ops.minimum(_float(step) / decay_steps, 1.0)
+        return ops.pow(rest, power) * (initial - final) + final
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> Schedule:
+    """Return ``values[k]``, where k is the number of ``boundaries`` that are at most ``step``.
+
+    Raises:
+        ArgumentError: there is not one value more than boundaries, or these do not increase.
+
+    Example:
+        >>> steps = piecewise_constant([100, 200], [0.5, 0.25, 0.125])
+        >>> [float(steps(step)) for step in (0, 99, 100, 200)]
+        [0.5, 0.5, 0.25, 0.125]
+
+    """
+    if len(values) != len(boundaries) + 1:
+        raise ArgumentError(
+            "piecewise_constant: there must be one value more than boundaries, got "
+            f"{len(values)} values and {len(boundaries)} boundaries"
+        )
+    for name, numbers in (("boundaries", boundaries), ("values", values)):
+        for number in numbers:
+            _check_numbers("piecewise_constant", **{name: number})
+    if any(later <= earlier for earlier, later in pairwise(boundaries)):
+        raise ArgumentError(f"piecewise_constant: boundaries must increase, got {boundaries!r}")
+
+    def schedule(step: Any) -> Tensor:
+        step = _float(step)
+        rate = step * 0.0 + values[0]
+        for boundary, value in zip(boundaries, values[1:], strict=True):
+            rate = where(step >= boundary, value, rate)
+        return rate
+
+    return schedule
+
+
+def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Schedule:
+    """Return a line from ``initial`` to the start of ``schedule``, which then begins.
+
+    At step t it is ``initial + (schedule(0) - initial) * t / steps`` before ``steps``, and then
+    ``schedule(t - steps)``. (Goyal et al., "Accurate, large minibatch SGD", 2017.)
+
+    Args:
+        schedule: a schedule, or a number for a constant rate.
+        steps: of the line.
+        initial: the rate at step 0.
+
+    Raises:
+        ArgumentError: ``steps`` is not positive, or ``initial`` is not a number.
+
+    Example:
+        >>> rate = warmup(cosine_decay(1.0, 100), 4)
+        >>> [float(rate(step)) for step in (0, 1, 4, 104)]
+        [0.0, 0.25, 1.0, 0.0]
+
+    """
+    _check_numbers("warmup", initial=initial)
+    _check_positive("warmup", steps=steps)
+    later = schedule if callable(schedule) else constant(schedule)
+
+    def warming(step: Any) -> Tensor:
+        step = _float(step)
+        rest = ops.maximum(step - steps, 0.0)
+        line = (later(step * 0.0) - initial) * (step / steps) + initial
+        return where(step < steps, line, later(rest))
+
+    return warming
+
+
+def _float(step: Any) -> Tensor:
+    return astype(as_tensor(step, what="schedule: step"), dt.float32, copy=False)
+
+
+def _check_numbers(who: str, **numbers: object) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ArgumentError(f"{who}: {name} must be a number, got {value!r}")
+
+
+def _check_positive(who: str, **numbers: Any) -> None:
+    _check_numbers(who, **numbers)
+    for name, value in numbers.items():
+        if not 0 < value < math.inf:
+            raise ArgumentError(f"{who}: {name} must be positive and finite, got {value!r}")

@@ -1,0 +1,323 @@
+"""Optimizers as pure functions on trees of tensors: ``init``, ``update`` and ``step``.
+
+``rules`` has their formulas; the classes of ``optimizers`` apply them to variables. A complex
+parameter is updated like two real ones, its real and imaginary parts, as in PyTorch: squares and
+magnitudes are those of each part.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops import complexes, creation
+from tensorplug.ops import elementwise as ops
+from tensorplug.ops.accumulation import multiply_add
+from tensorplug.ops.movement import stack
+from tensorplug.ops.powers import expm1
+from tensorplug.tensors import tree
+from tensorplug.tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.contract.dtypes import DType
+
+    LearningRate: TypeAlias = float | Tensor | Callable[[Tensor], float | Tensor]
+    Slots: TypeAlias = dict[str, Tensor]  # the state of one parameter
+    Formula: TypeAlias = Callable[[Tensor, Slots, "Numbers"], tuple[Tensor, Any]]
+
+__all__ = ["STEP", "GradientTransformation", "Numbers", "apply_updates", "check_rate", "move"]
+
+STEP: Final = "step"
+"""The name of the number of steps in a state."""
+
+
+class Numbers:
+    """What the formulas of one step share: the learning rate and the number of the step.
+
+    ``taken``: how many steps came before, a tensor of rank 0 or a Python number.
+    """
+
+    def __init__(self, taken: Any, learning_rate: LearningRate) -> None:
+        self._t = taken + 1
+        self._rate: Any = learning_rate
+        if callable(learning_rate):
+            whole = int(taken) if type(taken) is float else taken  # not in tracing
+            self._rate = learning_rate(as_tensor(whole, dt.int32))
+            check_rate(self._rate, "the schedule must return")
+        self._known: dict[Any, Any] = {}
+
+    def rate(self, dtype: DType) -> Any:
+        """Return the learning rate for parameters of ``dtype``."""
+        return _as(self._rate, dtype)
+
+    def t(self, dtype: DType) -> Any:
+        """Return the number of this step, from 1."""
+        return _as(self._t, dtype)
+
+    def correction(self, beta: float, dtype: DType) -> Any:
+        """Return ``1 - beta**t``, which corrects the bias of a running mean.
+
+        For a tensor it is ``-expm1(t * log(beta))``, which is accurate in float32, too.
+        """
+        if not isinstance(self._t, Tensor):
+            return 1.0 - beta**self._t
+        key = (beta, dtype)
+        if key not in self._known:
+            wide = dtype if dtype is dt.float64 else dt.float32
+            t = ops.astype(self._t, wide)
+            exact = -expm1(t * math.log(beta)) if beta else creation.ones_like(t)
+            self._known[key] = _as(exact, dtype)
+        return self._known[key]
+
+
+def _as(number: Any, dtype: DType) -> Any:
+    """Return a tensor of rank 0 in ``dtype``; a Python number unchanged."""
+    return ops.astype(number, dtype, copy=False) if isinstance(number, Tensor) else number
+
+
+class _Leaf(NamedTuple):
+    """One parameter, or its gradient: where it is in the tree, and its value."""
+
+    where: str
+    value: Tensor
+
+
+class GradientTransformation:
+    """An optimizer as pure functions, in the manner of Optax (Hessel et al. 2020).
+
+    Nothing is changed in place, so steps can be parts of compiled functions, and states can be
+    saved and compared. Made by ``sgd``, ``adam`` and the others.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> optimizer = tp.train.sgd(0.5)
+        >>> params = {"w": tp.asarray([1.0, -2.0])}
+        >>> state = optimizer.init(params)
+        >>> gradients = tp.grad(lambda params: tp.sum(tp.square(params["w"])))(params)
+        >>> updates, state = optimizer.update(gradients, state, params)
+        >>> apply_updates(params, updates)["w"].tolist()
+        [0.0, 0.0]
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        slots: Mapping[str, float],
+        formula: Formula,
+        learning_rate: LearningRate,
+    ) -> None:
+        check_rate(learning_rate, f"{name}: learning_rate must be", "or a function of the step")
+        self._name = name
+        self._slots = slots
+        self._formula = formula
+        self._learning_rate = learning_rate
+
+    def __repr__(self) -> str:
+        return f"{self._name}({self._learning_rate!r})"
+
+    @property
+    def slots(self) -> Sequence[str]:
+        """The names of the trees in the state, besides ``"step"``."""
+        return list(self._slots)
+
+    def init(self, params: Any) -> dict[str, Any]:
+        """Return the state before the first step.
+
+        Args:
+            params: a tree of tensors (or variables) of floating or complex dtypes.
+
+        Returns:
+            ``{"step": 0}``, an int32 tensor, and for each slot a tree like ``params``. For a
+            complex leaf of shape s it is real of shape (*s, 2).
+
+        Raises:
+            ArgumentError: a leaf is not a tensor.
+            DTypeError: a leaf is of integers, booleans or text.
+
+        """
+        leaves = self._leaves("params", params)
+        build = tree.flatten(params)[1]
+        state: dict[str, Any] = {STEP: creation.zeros((), dtype=dt.int32)}
+        for slot in self._slots:
+            state[slot] = build([self.start(leaf.value)[slot] for leaf in leaves])
+        return state
+
+    def start(self, parameter: Tensor) -> Slots:
+        """Return the state of one parameter before the first step, by slot."""
+        parts = _split(parameter)
+        return {slot: creation.full_like(parts, start) for slot, start in self._slots.items()}
+
+    def update(
+        self, gradients: Any, state: Mapping[str, Any], params: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return what to add to the parameters, and the new state.
+
+        Args:
+            gradients: a tree like the parameters, such as ``grad`` returns.
+            state: what ``init`` or the last ``update`` returned.
+            params: not needed by these optimizers; for Optax's signature.
+
+        Returns:
+            ``(updates, state)``; ``apply_updates(params, updates)`` takes the step.
+
+        Raises:
+            ArgumentError: the trees differ in structure, a leaf is not a tensor, or the state
+                belongs to another optimizer.
+            ShapeError, DTypeError: a leaf of the state does not fit the gradient.
+
+        """
+        del params
+        build = tree.flatten(gradients)[1]
+        found = self._directions(gradients, state)
+        moves = [_join(direction * -factor, leaf.dtype) for leaf, direction, factor in found.moves]
+        return build(moves), found.state
+
+    def step(
+        self, gradients: Any, state: Mapping[str, Any], params: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the new parameters and the new state.
+
+        The same as ``update`` and ``apply_updates``, in fewer passes over memory.
+
+        Args and errors: see ``update``; ``params`` is the tree of parameters.
+        """
+        leaves = self._leaves("params", params)
+        ordered = _matched(self._name, "gradients", params, gradients)
+        for leaf, gradient in zip(leaves, ordered, strict=True):
+            self._check_like("gradients", leaf, gradient, leaf.value.dtype, leaf.value.shape)
+        build = tree.flatten(params)[1]
+        found = self._directions(build(ordered), state)
+        moved = [
+            move(leaf.value, direction, factor)
+            for leaf, (_, direction, factor) in zip(leaves, found.moves, strict=True)
+        ]
+        return build(moved), found.state
+
+    def direction(self, gradient: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        """Return the direction of a step and its factor, as ``move`` takes them; set ``slots``."""
+        return self._formula(_split(gradient), slots, numbers)
+
+    def numbers(self, taken: Any) -> Numbers:
+        """Return what all parameters share in the step after ``taken`` steps."""
+        return Numbers(taken, self._learning_rate)
+
+    def _directions(self, gradients: Any, state: Mapping[str, Any]) -> _Directions:
+        if not hasattr(state, "keys") or set(state) != {STEP, *self._slots}:
+            got = sorted(state) if hasattr(state, "keys") else repr(state)
+            expected = [STEP, *self._slots]
+            raise ArgumentError(f"{self._name}: the state must have {expected}, got {got}")
+        leaves = self._leaves("gradients", gradients)
+        build = tree.flatten(gradients)[1]
+        kept = {
+            slot: _matched(self._name, f"state[{slot!r}]", gradients, state[slot])
+            for slot in self._slots
+        }
+        for slot, values in kept.items():
+            for leaf, value in zip(leaves, values, strict=True):
+                dtype = dt.real_part(leaf.value.dtype)
+                shape = leaf.value.shape + ((2,) if leaf.value.dtype in dt.COMPLEX else ())
+                self._check_like(f"state[{slot!r}]", leaf, value, dtype, shape)
+        numbers = self.numbers(state[STEP])
+        moves = []
+        after: dict[str, list[Tensor]] = {slot: [] for slot in self._slots}
+        for at, leaf in enumerate(leaves):
+            slots = {slot: values[at] for slot, values in kept.items()}
+            moves.append((leaf.value, *self.direction(leaf.value, slots, numbers)))
+            for slot, values in after.items():
+                values.append(slots[slot])
+        trees = {slot: build(values) for slot, values in after.items()}
+        return _Directions(moves, {STEP: state[STEP] + 1, **trees})
+
+    def _leaves(self, what: str, given: Any) -> list[_Leaf]:
+        found = []
+        for where, leaf in zip(tree.paths(given), tree.flatten(given)[0], strict=True):
+            value = leaf.read() if isinstance(leaf, Variable) else leaf
+            if not isinstance(value, Tensor):
+                raise ArgumentError(
+                    f"{self._name}: {what}{where} must be a tensor, got {leaf!r:.60}"
+                )
+            if value.dtype not in dt.INEXACT:
+                raise DTypeError(
+                    f"{self._name}: {what}{where} is {value.type}, but must be of floating or "
+                    "complex numbers"
+                )
+            found.append(_Leaf(where, value))
+        return found
+
+    def _check_like(
+        self, what: str, leaf: _Leaf, value: Any, dtype: DType, shape: tuple[int, ...]
+    ) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(
+                f"{self._name}: {what}{leaf.where} must be a tensor, got {value!r:.60}"
+            )
+        if value.dtype is not dtype or value.shape != shape:
+            kind = DTypeError if value.dtype is not dtype else ShapeError
+            raise kind(
+                f"{self._name}: {what}{leaf.where} is {value.type}, which does not fit "
+                f"{leaf.value.type}"
+            )
+
+
+class _Directions(NamedTuple):
+    """For each gradient itself, the direction of its step and the factor; the new state."""
+
+    moves: list[tuple[Tensor, Tensor, Any]]
+    state: dict[str, Any]
+
+
+def apply_updates(params: Any, updates: Any) -> Any:
+    """Return a tree with the sums of matching leaves: the parameters after a step.
+
+    Raises:
+        ArgumentError: the trees differ in structure.
+
+    """
+    return tree.tree_map(ops.add, params, updates)
+
+
+def move(parameter: Tensor, direction: Tensor, factor: Any) -> Tensor:
+    """Return ``parameter - factor * direction``; of complex numbers both have their parts."""
+    if parameter.dtype in dt.COMPLEX:
+        return _join(multiply_add(direction, -factor, _split(parameter)), parameter.dtype)
+    return multiply_add(direction, -factor, parameter)
+
+
+def _split(x: Tensor) -> Tensor:
+    """Return a complex tensor's parts stacked in a last axis; any other tensor unchanged."""
+    if x.dtype not in dt.COMPLEX:
+        return x
+    return stack([complexes.real(x), complexes.imag(x)], axis=-1)
+
+
+def _join(x: Tensor, dtype: DType) -> Tensor:
+    return complexes.complex(x[..., 0], x[..., 1]) if dtype in dt.COMPLEX else x
+
+
+def _matched(name: str, what: str, like: Any, other: Any) -> list[Any]:
+    def message(where: str, mine: str, theirs: str) -> str:
+        return f"{name}: {what}{where} is {theirs}, but {mine} is needed"
+
+    return tree.matched(like, other, message)
+
+
+def check_rate(rate: Any, what: str, also: str = "") -> None:
+    """Refuse what is no learning rate.
+
+    Raises:
+        ArgumentError: it is not a number, a tensor of rank 0 or, with ``also``, a function.
+
+    """
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if is_number or (isinstance(rate, Tensor) and rate.shape == ()) or (also and callable(rate)):
+        return
+    got = rate.type if isinstance(rate, Tensor) else repr(rate)
+    allowed = f"{what} a number or a tensor of rank 0"
+    raise ArgumentError(f"{allowed} {also}, got {got}" if also else f"{allowed}, got {got}")
