@@ -8,7 +8,7 @@ others have their first two zeros as factors up to 5; above, they are Hankel's e
 
 from __future__ import annotations
 
-from math import inf, pi, sqrt
+import math
 from typing import Any, Final
 
 from tensorplug.ops.special.evaluation import Coefficients, Ratio, polynomial, ratio
@@ -302,5 +302,5 @@ def _without_zeros(size: Any, zeros: tuple[tuple[float, float], ...]) -> Any:
 
 
 def _joined(xp: Any, size: Any, near: Any, wave: Any) -> Any:
-    far = xp.where(size == inf, 0.0, wave / xp.sqrt(size)) * sqrt(1.0 / pi)
+    far = xp.where(size == math.inf, 0.0, wave / xp.sqrt(size)) * math.sqrt(1.0 / math.pi)
     return xp.where(size < 5.0, near, far)

@@ -8,8 +8,7 @@ function of ``1 / x**2``. Negative arguments are reflected (DLMF 5.5.3, 5.5.4, 5
 
 from __future__ import annotations
 
-from math import exp, factorial, inf, log, nan, pi
-from math import lgamma as log_gamma
+import math
 from typing import Any, Final
 
 from tensorplug.ops.special.evaluation import distance_to_whole, polynomial, ratio
@@ -128,7 +127,7 @@ _DIGAMMA_FAR: Final = (
 )
 # The positive root of digamma less 1: what float32 holds of it, and the rest.
 _ROOT: Final = (0.4616321325302124, 1.2438149938918909e-08)
-_STIRLING: Final = 0.5 * log(2.0 * pi) - 0.5
+_STIRLING: Final = 0.5 * math.log(2.0 * math.pi) - 0.5
 # Those of 2, 4, ..., 16.
 BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
@@ -147,9 +146,9 @@ def lgamma(xp: Any, x: Any) -> Any:
     far = (y - 0.5) * (log_y - 1.0) + _STIRLING + stirling_remainder(y)
     right = xp.where(y < 1.5, first, xp.where(y < 3.0, second, far))
     off = xp.abs(distance_to_whole(xp, size))
-    reflected = -xp.log(size * (xp.sin(off * pi) * (1.0 / pi))) - right
-    pole = (off == 0.0) | (size == inf)
-    return xp.where(mirrored, xp.where(pole, inf, reflected), right)
+    reflected = -xp.log(size * (xp.sin(off * math.pi) * (1.0 / math.pi))) - right
+    pole = (off == 0.0) | (size == math.inf)
+    return xp.where(mirrored, xp.where(pole, math.inf, reflected), right)
 
 
 def stirling_remainder(x: Any) -> Any:
@@ -173,18 +172,18 @@ def digamma(xp: Any, x: Any) -> Any:
 
 def _pi_cotangent(xp: Any, size: Any) -> Any:
     """Return ``pi * cot(pi * size)``, and NaN at the poles, where its sign changes."""
-    angle = distance_to_whole(xp, size) * pi
-    return xp.where(angle == 0.0, nan, pi * xp.cos(angle) / xp.sin(angle))
+    angle = distance_to_whole(xp, size) * math.pi
+    return xp.where(angle == 0.0, math.nan, math.pi * xp.cos(angle) / xp.sin(angle))
 
 
 def polygamma(xp: Any, x: Any, n: int) -> Any:
     """Return derivative number ``n`` of ``digamma``, n >= 1."""
     mirrored = x < 0.0
     total = _sum_powers(xp.where(mirrored, 1.0 - x, x), n)
-    angle = distance_to_whole(xp, -x) * pi
+    angle = distance_to_whole(xp, -x) * math.pi
     cotangent = -xp.cos(angle) / xp.sin(angle)
-    bent = polynomial(_cotangent_derivative(n), cotangent) * (-pi) ** (n + 1)
-    pole = inf if n % 2 else nan  # for even n the sides differ in sign
+    bent = polynomial(_cotangent_derivative(n), cotangent) * (-math.pi) ** (n + 1)
+    pole = math.inf if n % 2 else math.nan  # for even n the sides differ in sign
     left = xp.where(angle == 0.0, pole, bent - total)
     return xp.where(mirrored, left, total if n % 2 else -total)
 
@@ -208,14 +207,14 @@ def _sum_powers(y: Any, n: int) -> Any:
 
     DLMF 25.11.28. Each term is a power of ``scale / y``, so that n! does not overflow.
     """
-    scale = exp(log_gamma(n + 1.0) / (n + 1))
+    scale = math.exp(math.lgamma(n + 1.0) / (n + 1))
     count = 9 + n
     a = y + float(count)
     rest = [1.0 / n]
     rising = 1.0
     for j, bernoulli in enumerate(BERNOULLI, 1):
         rising *= n + 2 * j - 1
-        rest.append(bernoulli * rising / factorial(2 * j))
+        rest.append(bernoulli * rising / math.factorial(2 * j))
         rising *= n + 2 * j
     inverse = 1.0 / a
     total = _power(scale * inverse, n) * scale

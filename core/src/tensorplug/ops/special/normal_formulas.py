@@ -10,7 +10,7 @@ accurate to 1e-15.
 
 from __future__ import annotations
 
-from math import inf, sqrt
+import math
 from typing import Any, Final
 
 from tensorplug.ops import error_function
@@ -159,7 +159,7 @@ def erfinv(xp: Any, x: Any) -> Any:
     q = x * 0.5
     tail = _quantile(xp, 0.5 - xp.abs(q))
     far = xp.where(q < 0.0, -tail, tail)
-    return xp.where(xp.abs(q) <= _CENTRAL_REACH, _central(q), far) * sqrt(0.5)
+    return xp.where(xp.abs(q) <= _CENTRAL_REACH, _central(q), far) * math.sqrt(0.5)
 
 
 def _central(q: Any) -> Any:
@@ -170,4 +170,4 @@ def _quantile(xp: Any, p: Any) -> Any:
     """Return -ndtri(p) for p below 0.075; infinity at 0."""
     root = xp.sqrt(-xp.log(p))
     found = xp.where(root < 5.0, ratio(_NDTRI_TAIL, root - 1.6), ratio(_NDTRI_FAR, root - 5.0))
-    return xp.where(p == 0.0, inf, found)
+    return xp.where(p == 0.0, math.inf, found)
