@@ -231,14 +231,16 @@ class Devices:
             if backend_name not in self._registered:  # else another device has registered them
                 for owner, table in opened.kernels:
                     pairs = [(backend_name, entry) for entry in table]
-                    handles.append(self.registry.add(owner, kernels=pairs))
+                    self.registry.add(owner, kernels=pairs, into=handles)
             device = Device(name, backend_name, opened.backend, opened.owner, self.host)
             kernel_setup.update(device, self.registry.state)
+            self._registered.setdefault(backend_name, handles)
         except BaseException:
             _undo(handles)
+            if self._registered.get(backend_name) is handles:
+                del self._registered[backend_name]
             opened.backend.close()
             raise
-        self._registered.setdefault(backend_name, handles)
         return device
 
     def find_open(self, name: str) -> list[Device]:
@@ -290,7 +292,8 @@ class Devices:
     def unregister(self, backend_name: str) -> None:
         """Remove the kernels that opening a backend has registered."""
         with self._lock:
-            _undo(self._registered.pop(backend_name, []))
+            _undo(self._registered.get(backend_name, ()))
+            self._registered.pop(backend_name, None)
 
     def listed(self) -> list[Device]:
         """Return the open devices."""

@@ -78,9 +78,9 @@ class Handle:
 
     def remove(self) -> None:
         """Remove the entries; overridden ones apply again. Calling it again does nothing."""
-        additions, self._additions = self._additions, []
-        if additions:
-            self._registry.discard(additions)
+        if self._additions:
+            self._registry.discard(self._additions)
+            self._additions = []  # not before: an interrupt may prevent the removal
 
     def __enter__(self) -> Self:
         return self
@@ -144,10 +144,12 @@ class Registry:
         gradients: Iterable[GradientEntry] = (),
         decompositions: Iterable[DecompositionEntry] = (),
         override: bool = False,
+        into: list[Handle] | None = None,
     ) -> Handle:
         """Register all entries or none; ``kernels`` are (backend name, entry) pairs.
 
-        Entries of the running program take precedence over those a plugin registers later.
+        Entries of the running program take precedence over those a plugin registers later. The
+        handle is appended to ``into`` first, so that no interrupt can separate it from them.
 
         Raises:
             RegistrationError: one is registered already and ``override`` is False, or another
@@ -164,7 +166,10 @@ class Registry:
         additions += [
             ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
         ]
+        handle = Handle(self, additions)
         with self._lock:
+            if into is not None:
+                into.append(handle)
             stacks = self._copies()
             for which, key, owned in additions:
                 old = stacks[which].get(key, ())
@@ -175,7 +180,7 @@ class Registry:
                 else:
                     stacks[which][key] = (*old, owned)
             self._commit(stacks)
-        return Handle(self, additions)
+        return handle
 
     def discard(self, additions: Iterable[Addition]) -> None:
         """Remove single entries from any place in their stacks."""

@@ -32,7 +32,16 @@ class _Piece:
     def __init__(self, size: int, number: int) -> None:
         self.size = size
         self.number = number
-        self.holders: dict[int, ref[Any]] = {}
+        self.holders: dict[int, _Holder] = {}
+
+
+class _Holder(ref[Any]):
+    """A weak reference to a buffer or tensor, with the key of its memory and its identity."""
+
+    __slots__ = ("identity", "key")
+
+    key: Key
+    identity: int
 
 
 class Allocations:
@@ -47,9 +56,10 @@ class Allocations:
         self._pieces: dict[Key, _Piece] = {}
         self._numbers = itertools.count(1)
         self._last = 0
-        # Filled when a buffer is freed, in any thread; emptied under the lock.
-        self._dead: deque[tuple[Key, int]] = deque()
-        self._watched: dict[int, tuple[Key, ref[Tensor]]] = {}  # tensors instead of buffers
+        # Filled when a buffer is freed, in any thread, by C code, which no interrupt disturbs;
+        # emptied under the lock.
+        self._dead: deque[_Holder] = deque()
+        self._watched: dict[int, _Holder] = {}  # tensors instead of buffers
         self._lock = Lock()
 
     @property
@@ -99,31 +109,30 @@ class Allocations:
 
     def _hold(self, key: Key, piece: _Piece, tensor: Tensor, buffer: Any) -> None:
         # An identity is reused only after its old buffer was removed.
-        dead = self._dead
         if id(buffer) in piece.holders or id(tensor) in piece.holders:
             return
+        held: Any = buffer
         try:
-            holder = id(buffer)
-            piece.holders[holder] = ref(buffer, lambda _: dead.append((key, holder)))
+            holder = _Holder(buffer, self._dead.append)
         except TypeError:
-            other = id(tensor)
-            watched = ref(tensor, lambda _: dead.append((key, other)))
-            piece.holders[other] = watched
-            self._watched[other] = (key, watched)
+            held, holder = tensor, _Holder(tensor, self._dead.append)
+            self._watched[id(tensor)] = holder
+        holder.key, holder.identity = key, id(held)
+        piece.holders[id(held)] = holder
 
     def _remove_dead(self) -> None:
         """Remove freed buffers, before their memory is counted for others."""
-        for holder, (key, reference) in list(self._watched.items()):
-            tensor = reference()
+        for holder in list(self._watched.values()):
+            tensor = holder()
             if tensor is not None and tensor.is_disposed:
-                self._dead.append((key, holder))
+                self._dead.append(holder)
         while self._dead:
-            key, holder = self._dead.popleft()
-            self._watched.pop(holder, None)
-            piece = self._pieces.get(key)
-            if piece is None or piece.holders.pop(holder, None) is None or piece.holders:
+            holder = self._dead.popleft()
+            self._watched.pop(holder.identity, None)
+            piece = self._pieces.get(holder.key)
+            if piece is None or piece.holders.pop(holder.identity, None) is None or piece.holders:
                 continue
-            del self._pieces[key]
+            del self._pieces[holder.key]
             self._bytes -= piece.size
 
 

@@ -8,7 +8,6 @@ was freed wrongly.
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch.locks import Lock
@@ -16,7 +15,7 @@ from tensorplug.engine import notices
 from tensorplug.errors import LeakError, UncheckedWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
@@ -63,12 +62,18 @@ class LeakCheck:
         if backend is None:
             self._warn_unchecked(plan.device)
             return run()
-        with _alone, _no_collection():
-            self._counting[id(plan.device)] = plan.device
-            memory = _InputMemory(backend, plan, inputs)
-            before = backend.live_buffers()
-            outputs = run()
-            grown = backend.live_buffers() - before
+        with _alone:
+            collecting = gc.isenabled()
+            try:
+                gc.disable()
+                self._counting[id(plan.device)] = plan.device
+                memory = _InputMemory(backend, plan, inputs)
+                before = backend.live_buffers()
+                outputs = run()
+                grown = backend.live_buffers() - before
+            finally:
+                if collecting:
+                    gc.enable()
         plan.verify(outputs)  # the next lines need valid buffers
         memory.check()
         leaked = grown + memory.freed - memory.count_new(outputs)
@@ -129,18 +134,6 @@ class _InputMemory:
         buffers = (output._buffer for output in outputs if self._backend.counts(output._buffer))
         keys = {self._backend.allocation(buffer)[0] for buffer in buffers}
         return len(keys - self._memory.keys())
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Turn the garbage collector off inside; the caller holds ``_alone``."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _message(plan: Plan, leaked: int, harmed: Sequence[str]) -> str:

@@ -38,8 +38,8 @@ def build_engine(settings: Settings | None = None) -> Engine:
     """
     if _building.get():
         raise RegistrationError("it runs an op while it is imported; a plugin must not")
-    token = _building.set(True)
     try:
+        _building.set(True)
         with garbage_collection.paused():
             selection = Selection.read(settings)
             selection.warn_of_unknown()
@@ -47,7 +47,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
             source = PluginSource(selection, registry)
             source.load_extensions()
     finally:
-        _building.reset(token)
+        _building.set(False)
     chosen = selection.settings
     return Engine(
         source,

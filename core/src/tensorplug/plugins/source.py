@@ -108,8 +108,8 @@ class PluginSource:
                     f"{candidate} uses the backend while it is being opened; a plugin must not "
                     "run ops when it is imported or creates its backend"
                 )
-            self._opening.add(name)
             try:
+                self._opening.add(name)
                 with garbage_collection.paused():
                     return self._open(candidate, device)
             except TensorplugError as error:
