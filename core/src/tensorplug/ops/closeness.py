@@ -22,7 +22,7 @@ _UNSIGNED = {dtype.itemsize: dtype for dtype in dt.UNSIGNED}
 
 
 def isclose(
-    a: Any, b: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
+    a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
 ) -> Tensor:
     """Return whether ``|a - b| <= atol + rtol * |b|`` elementwise, with broadcasting.
 
@@ -55,7 +55,7 @@ def isclose(
 
 
 def allclose(
-    a: Any, b: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
+    a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
 ) -> Tensor:
     """Return whether all elements are close: ``all(isclose(a, b))``, a boolean of rank 0.
 

@@ -30,7 +30,7 @@ class LstsqResult(NamedTuple):
     s: Tensor
 
 
-def lstsq(a: Any, b: Any, /, *, rcond: float | None = None) -> LstsqResult:
+def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     """Return the x of least norm that minimizes the norm of ``a @ x - b``.
 
     The solution is ``pinv(a) @ b``, with one step of iterative refinement. Its gradients with
