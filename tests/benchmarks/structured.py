@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,6 +204,10 @@ def _gathered() -> Iterator[Row]:
         "fi",
     )
     yield Row("ScatterNd", _added, scattered, lambda n: {"shape": (n // 16, 16)})
+    updated = lambda n, d: [_rows(n, d)[0], *scattered(n, d)]  # noqa: E731
+    for reduction, fold in (("max", np.maximum), ("multiply", np.multiply)):
+        found = partial(_folded, fold)
+        yield row("TensorScatterReduce", found, updated, "f", reduction, reduction=reduction)
     yield row("TensorScatterUpdate", _replaced, lambda n, d: [_rows(n, d)[0], *scattered(n, d)])
     yield Row(
         "SparseToDense",
@@ -231,6 +236,12 @@ def _gathered() -> Iterator[Row]:
 def _added(at: Array, x: Array) -> Array:
     result = np.zeros_like(x)
     np.add.at(result, at[:, 0], x)
+    return result
+
+
+def _folded(fold: np.ufunc, x: Array, at: Array, updates: Array) -> Array:
+    result = x.copy()
+    fold.at(result, at[:, 0], updates)
     return result
 
 

@@ -11,6 +11,7 @@ from tensorplug.dispatch.context import use_context
 from tensorplug.errors import SettingsError
 from tensorplug.ops import creation
 from tensorplug.ops.indexing import indexing
+from tensorplug.ops.indexing import scattering as combining
 from tensorplug_opencl.kernels import indexing as gathering
 from tensorplug_opencl.kernels import replacing, scattering
 
@@ -159,3 +160,28 @@ def test_the_way_to_add_depends_on_the_device(backend):
     assert kept("float64") is None  # double additions in any order are not exact enough
     backend.dtypes -= {dt.float64}
     assert kept("float32") is None
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduction", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "uint32", "int64", "uint64", "float32"])
+def test_extremes(call, near, dtype, reduction, include_self):
+    """Of unsigned integers too, whose keys a compiler has mixed up; -5 and 9 are dropped."""
+    rng = np.random.default_rng(5)
+    limits = (0, 1) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    tensor, updates = rng.integers(0, 100, (4, 3)), rng.integers(0, 100, (200, 3))
+    tensor, updates = tensor.astype(dtype), updates.astype(dtype)
+    updates[7], updates[11] = limits
+    indices = rng.integers(-4, 3, (200, 1))  # negative ones count from the end
+    indices[::9] = [[-5], [9]][rng.integers(2)]
+    indices[7] = 0
+    fold = np.maximum if reduction == "max" else np.minimum
+    places = np.where(indices < 0, indices + 4, indices)[:, 0]
+    expected = tensor.copy()
+    for row in range(4):
+        found = updates[places == row]
+        if len(found):
+            own = [tensor[row : row + 1]] if include_self else []
+            expected[row] = fold.reduce(np.concatenate([*own, found]))
+    how = {"reduction": reduction, "include_self": include_self}
+    near(call(combining.TENSOR_SCATTER_REDUCE, tensor, indices, updates, **how), expected, dtype)
