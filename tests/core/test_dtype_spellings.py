@@ -11,6 +11,13 @@ import tensorplug as tp
 from tensorplug.array_api.dtype_queries import KINDS
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
+from tensorplug.plugin import (
+    DecompositionTable,
+    GradientTable,
+    KernelTable,
+    TensorType,
+    specs,
+)
 
 from .public_functions import with_parameter
 
@@ -165,3 +172,23 @@ def test_attributes_variables_draws_and_explanations(name, given):
         if dtype in dt.FLOATING:
             key = tp.random.key(0)
             assert tp.random.normal(key, (2,), given).dtype is dtype
+
+
+@pytest.mark.parametrize("given", ["float32", float, np.float32, "<f4"], ids=repr)
+def test_the_dtypes_of_registrations_and_types(given):
+    wanted = frozenset({tp.float32})
+    kernels, rules, decomposed = KernelTable(), GradientTable(), DecompositionTable()
+    kernels.register(specs.ADD, dtypes=[given])(lambda a, b: a + b)
+    rules.wrt(specs.ADD, "a", dtypes=[given])(lambda dy: dy)
+    decomposed.of(specs.ADD, dtypes=[given])(lambda a, b: a + b)
+    for table in (kernels, rules, decomposed):
+        (entry,) = table
+        assert entry.dtypes == wanted
+    with tp.use_backend("cpu"):
+        told, known = (tp.explain("Neg", [TensorType(one, (2,))]) for one in (given, tp.float32))
+    assert (told.how, told.reason) == (known.how, known.reason)
+
+
+def test_a_registration_for_no_dtype():
+    with pytest.raises(DTypeError, match=r"^kernel 'Add': unknown dtype 'flaot32'"):
+        KernelTable().register(specs.ADD, dtypes=["flaot32"])(lambda a, b: a + b)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract import signatures
 from tensorplug.errors import RegistrationError
 
@@ -107,12 +108,13 @@ def kernel_entry(
     Raises:
         RegistrationError: when its parameters are not what a kernel of ``spec`` may ask for, or
             ``setup`` or ``teardown`` does not take the backend alone.
+        DTypeError: one of ``dtypes`` is no dtype.
 
     """
     allowed = (*spec.attributes, *KERNEL_EXTRAS)
     role = f"kernel {spec.name!r}"
     asks = signatures.check_split(function, role, spec.input_names, allowed)
-    native = None if dtypes is None else frozenset(dtypes)
+    native = _read_dtypes(dtypes, role)
     for what, item in (("setup", setup), ("teardown", teardown)):
         if item is not None:
             signatures.check_split(item, f"{what} of {role}", ("backend",), ())
@@ -169,7 +171,7 @@ def gradient_entry(
         "attributes",
     )
     asks = signatures.check_names(rule, role, allowed)
-    served = None if dtypes is None else frozenset(dtypes)
+    served = _read_dtypes(dtypes, role)
     return GradientEntry(spec, wrt, rule, asks, override, served)
 
 
@@ -190,8 +192,12 @@ def decomposition_entry(
     role = f"decomposition of {spec.name!r}"
     allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
-    served = None if dtypes is None else frozenset(dtypes)
+    served = _read_dtypes(dtypes, role)
     return DecompositionEntry(spec, function, asks, served, override, on_host)
+
+
+def _read_dtypes(dtypes: Iterable[Any] | None, role: str) -> frozenset[DType] | None:
+    return None if dtypes is None else frozenset(dt.of(dtype, role) for dtype in dtypes)
 
 
 def _twice(what: str, old: Callable[..., Any] | None, new: Callable[..., Any] | None) -> str:

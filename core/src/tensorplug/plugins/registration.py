@@ -262,6 +262,8 @@ def explain(
 
 
 def _type(value: Any) -> Any:
-    if value is None or isinstance(value, TensorType):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, TensorType):
+        return TensorType(dt.of(value.dtype, "explain"), value.shape)
     return as_tensor(value, what="explain: an input").type
