@@ -9,8 +9,8 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, CompileError, DTypeError, ShapeError
-from tensorplug.testing import isolated_engine
 from tensorplug.tensors import tree
+from tensorplug.testing import isolated_engine
 
 from . import test_train as formulas
 
@@ -24,12 +24,12 @@ def _own_engine():
 
 
 MAKE = {
-    formulas.sgd: lambda rate: train.sgd(rate),
+    formulas.sgd: train.sgd,
     formulas.momentum: lambda rate: train.momentum(rate, 0.9),
     formulas.nesterov: lambda rate: train.momentum(rate, 0.9, nesterov=True),
-    formulas.adagrad: lambda rate: train.adagrad(rate),
-    formulas.adadelta: lambda rate: train.adadelta(rate),
-    formulas.adam: lambda rate: train.adam(rate),
+    formulas.adagrad: train.adagrad,
+    formulas.adadelta: train.adadelta,
+    formulas.adam: train.adam,
     formulas.adamax: lambda rate: train.adamax(rate, decay=0.1),
     formulas.rmsprop: lambda rate: train.rmsprop(rate, momentum=0.5),
     formulas.centered: lambda rate: train.rmsprop(rate, momentum=0.5, centered=True),
@@ -55,7 +55,10 @@ def _close(actual, expected, formula, dtype):
 def test_steps(formula, dtype, rate, compiled):
     optimizer = MAKE[formula](RATES[rate]())
     start = np.array([1.0, -2.0, 0.5])
-    params = {"w": tp.asarray(start, dtype=dtype), "rest": [tp.asarray(start[:1] * 0, dtype=dtype)]}
+    params = {
+        "w": tp.asarray(start, dtype=dtype),
+        "rest": [tp.asarray(start[:1] * 0, dtype=dtype)],
+    }
     wrap = tp.compile if compiled else lambda f: f
     update, step = wrap(optimizer.update), wrap(optimizer.step)
     state = again = optimizer.init(params)
@@ -127,8 +130,7 @@ REFUSALS = {
     "text as a rate": (
         lambda: train.sgd("fast"),
         ArgumentError,
-        "sgd: learning_rate must be a number or a tensor of rank 0 or a function of the step, got "
-        "'fast'",
+        "sgd: learning_rate must be a number or a tensor of rank 0 or a function .*, got 'fast'",
     ),
     "rates in a list": (
         lambda: train.SGD([0.1]),
@@ -193,7 +195,7 @@ def test_refusals_name_the_place(name):
 # Schedules ------------------------------------------------------------------------------
 
 SCHEDULES = {
-    "constant": (lambda: train.constant(0.3), lambda t: 0.3),
+    "constant": (lambda: train.constant(0.3), lambda _: 0.3),
     "exponential": (
         lambda: train.exponential_decay(0.5, 7, 0.8),
         lambda t: 0.5 * 0.8 ** (t / 7),
@@ -295,7 +297,9 @@ def test_clipping(dtype, limit):
     for leaf, size in zip(tree.flatten(own)[0], (5.0, 12.0, 0.0), strict=True):
         assert str(leaf.dtype) == dtype
         found = np.linalg.norm(leaf.numpy().astype(np.complex128))
-        np.testing.assert_allclose(found, min(size, limit), rtol=2e-3 if dtype == "float16" else 1e-6)
+        np.testing.assert_allclose(
+            found, min(size, limit), rtol=2e-3 if dtype == "float16" else 1e-6
+        )
 
 
 def _arrays(given):
@@ -326,7 +330,10 @@ def _loss(params, x, y):
 
 def test_a_compiled_loop_with_everything():
     rng = np.random.default_rng(0)
-    x, y = tp.asarray(rng.normal(size=(8, 3)), dtype="float32"), tp.asarray(rng.random(8), dtype="float32")
+    x, y = (
+        tp.asarray(rng.normal(size=(8, 3)), dtype="float32"),
+        tp.asarray(rng.random(8), dtype="float32"),
+    )
     schedule = train.warmup(train.cosine_decay(0.3, 40), 5)
     optimizer = train.adam(schedule)
     traces = []

@@ -313,7 +313,12 @@ class Trace:
 
     def check(self, check: Callable[[], None]) -> None:
         """Make each run call ``check``, which raises if the program does not fit any more."""
-        self.floats.source(lambda: check() or 0.0)
+
+        def checked() -> float:
+            check()
+            return 0.0
+
+        self.floats.source(checked)
 
     @property
     def numbers(self) -> list[Value]:

@@ -64,7 +64,7 @@ class Optimizer(ABC):
     def iterations(self) -> int:
         """The number of steps taken. In a compiled function, it is a float that is traced."""
         taken = self._iterations.get()
-        return int(taken) if current_context().trace is None else taken  # type: ignore[no-any-return]
+        return int(taken) if current_context().trace is None else taken
 
     @iterations.setter
     def iterations(self, value: int) -> None:
@@ -117,7 +117,9 @@ class Optimizer(ABC):
             if gradient is None:
                 continue
             g = _check_gradient(variable, gradient)
-            held = self._states.get(variable.name) or self._begin(variable, transformation)
+            held = self._states.get(variable.name)
+            if held is None:
+                held = self._begin(variable, transformation)
             slots = {name: slot.read() for name, slot in held.items()}
             direction, factor = transformation.direction(g, slots, numbers)
             steps.append((variable, move(variable.read(), direction, factor), held, slots))

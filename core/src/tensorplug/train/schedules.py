@@ -150,7 +150,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
 
     def schedule(step: Any) -> Tensor:
         step = _float(step)
-        rate = step * 0.0 + values[0]
+        rate: Tensor = step * 0.0 + values[0]
         for boundary, value in zip(boundaries, values[1:], strict=True):
             rate = where(step >= boundary, value, rate)
         return rate
