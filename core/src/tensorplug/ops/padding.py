@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.arrangement import MIRROR_PAD
+from tensorplug.ops.arrangement import MIRROR_PAD, Pairs
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import PAD_V2
 
@@ -80,11 +80,8 @@ def pad(
 
     """
     if mode == "constant":
-        if not _is_short(paddings):
-            return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
-        tensor = as_tensor(x, what="pad: x")
-        pairs = _read_pairs(paddings, tensor)
-        return dispatch(PAD_V2, tensor, paddings=pairs, constant_value=constant_value)
+        pairs = _read_pairs(paddings, x) if _is_short(paddings) else paddings
+        return dispatch(PAD_V2, x, paddings=pairs, constant_value=constant_value)
     if mode not in list(_MODES):  # it may be unhashable
         raise ArgumentError(f"pad: mode must be one of {_ALLOWED}, got {mode!r}")
     if constant_value is not None:
@@ -114,21 +111,22 @@ def _is_short(paddings: Any) -> bool:
     """Return whether one int or one pair stands for all axes."""
     if not isinstance(paddings, list | tuple):
         return True
-    return len(paddings) == 2 and not any(isinstance(part, list | tuple) for part in paddings)
+    return len(paddings) == 2 and not isinstance(paddings[0], list | tuple)
 
 
-def _read_pairs(paddings: Any, x: Tensor) -> tuple[tuple[int, int], ...]:
+def _read_pairs(paddings: Any, x: Any) -> Pairs:
+    tensor = as_tensor(x, what="pad: x")
     given = paddings
     if _is_short(paddings):
         ends = shapes.as_ints(paddings, "pad: paddings")
-        given = [ends * (2 // len(ends))] * x.ndim
+        given = [ends * (2 // len(ends))] * tensor.ndim
     try:
-        return shapes.pairs(given, x.ndim)
+        return shapes.pairs(given, tensor.ndim)
     except ArgumentError as error:
         raise type(error)(f"pad: paddings {error}") from None
 
 
-def _fits(pairs: tuple[tuple[int, int], ...], shape: shapes.Shape, mode: str) -> bool:
+def _fits(pairs: Pairs, shape: shapes.Shape, mode: str) -> bool:
     """Return whether each padding is at most one whole mirror image of its axis."""
     omitted = 1 if mode == "reflect" else 0
     return all(max(pair) <= size - omitted for pair, size in zip(pairs, shape, strict=True))
