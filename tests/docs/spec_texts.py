@@ -59,6 +59,7 @@ MEANINGS: dict[str, str] = {
     "iou_threshold": "boxes that overlap a better one by this much are left out",
     "k": "diagonal: 0 is the main one, positive ones lie above it",
     "keep_dims": "whether reduced axes stay, with size 1",
+    "kth": "positions that must hold the elements that sorting puts there",
     "leakyrelu_alpha": "factor of negative elements where `activation` is 'leakyrelu'",
     "left_pad": "text before the first element of a row",
     "lower": "whether the lower triangle of the matrices is read, not the upper one",

@@ -27,6 +27,11 @@ def arg_sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
     return _sort(x, axis, descending=descending)[1]
 
 
+@decompositions.of(ops.ARG_PARTITION)
+def arg_partition(x: Tensor, *, axis: int) -> Tensor:
+    return ops.argsort(x, axis=axis, stable=False)
+
+
 def _sort(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
     """Return the sorted elements and their indices.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 gradients.stop(ops.ARG_SORT, because="gives indices")
+gradients.stop(ops.ARG_PARTITION, because="gives indices")
 
 
 @gradients.wrt(ops.TOP_K, "x")

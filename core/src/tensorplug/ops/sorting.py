@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
-from tensorplug.errors import OutOfRangeError, ShapeError
+from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
+    from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
@@ -57,6 +59,33 @@ ARG_SORT = KernelSpec(
     ("x",),
     inference.same_shape(dt.default_int),
     attributes=_SORTING,
+    accepts=_ORDERED,
+)
+
+
+def _read_positions(value: Any, known: InputTypes) -> tuple[int, ...]:
+    length: int = known["x"].shape[known["axis"]]
+    positions = shapes.as_ints(value, "kth")
+    for position in positions:
+        if not -length <= position < length:
+            raise OutOfRangeError(
+                f"position {position} is out of range for axis {known['axis']} of length {length}"
+            )
+    if not positions:
+        raise ArgumentError("must name at least one position, got none")
+    return tuple(sorted({position % length for position in positions}))
+
+
+ARG_PARTITION = KernelSpec(
+    "ArgPartition",
+    ("x",),
+    inference.same_shape(dt.default_int),
+    attributes={
+        "axis": attributes.axis("x", -1),
+        "kth": Attribute(
+            _read_positions, form="sorted tuple of distinct ints in [0, length of axis)"
+        ),
+    },
     accepts=_ORDERED,
 )
 
@@ -110,26 +139,27 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
 def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
     """Return the elements along ``axis``, with those at ``kth`` where sorting puts them.
 
-    No element before one of these positions is larger, and none after it is smaller. (All are
-    sorted, which satisfies this for every position.)
+    No element before one of these positions is larger, and none after it is smaller. Otherwise
+    the order is arbitrary, and may differ between devices.
 
     Args:
-        x: real numbers or booleans, of rank 1 or more.
+        x: real numbers or booleans, of rank 1 or more. NaN counts as largest.
         kth: a position, or several; negative ones count from the end.
         axis: the axis to order along; None orders the elements in row-major order.
 
     Raises:
         ShapeError: rank 0, or an axis or a position out of range.
+        ArgumentError: there is no position.
 
     Example::
 
         tp.partition([3, 1, 2], 0)[0]  # 1
 
-    Source: NumPy's partition.
+    Source: NumPy's partition; the kernel ArgPartition is tensorplug's own.
 
     """
-    tensor, at = _read_partition(x, kth, axis, "partition")
-    return dispatch(SORT, tensor, axis=at, stable=False)
+    tensor, at = _choose_axis(x, axis, "partition")
+    return take_along_axis(tensor, dispatch(ARG_PARTITION, tensor, kth=kth, axis=at), axis=at)
 
 
 def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
@@ -137,23 +167,15 @@ def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
 
     Arguments and errors are the same. Source: NumPy's argpartition.
     """
-    tensor, at = _read_partition(x, kth, axis, "argpartition")
-    return dispatch(ARG_SORT, tensor, axis=at, stable=False)
+    tensor, at = _choose_axis(x, axis, "argpartition")
+    return dispatch(ARG_PARTITION, tensor, kth=kth, axis=at)
 
 
-def _read_partition(x: Any, kth: Any, axis: int | None, caller: str) -> tuple[Tensor, int]:
-    """Return the tensor to sort, and its axis."""
+def _choose_axis(x: Any, axis: int | None, caller: str) -> tuple[Tensor, int]:
+    """Return the tensor to order, flat if ``axis`` is None, and its axis."""
     tensor = as_tensor(x, what=f"{caller}: x")
     if axis is None:
-        tensor = reshape(tensor, (tensor.size,))
-    elif not tensor.ndim:
+        return reshape(tensor, (tensor.size,)), 0
+    if not tensor.ndim:
         raise ShapeError(f"{caller}: x must have at least rank 1, got {tensor.type}")
-    at = shapes.normalize_axis(-1 if axis is None else axis, tensor.ndim, f"{caller}: axis")
-    length = tensor.shape[at]
-    for position in shapes.as_ints(kth, f"{caller}: kth"):
-        if not -length <= position < length:
-            raise OutOfRangeError(
-                f"{caller} of {tensor.type}: kth {position} is out of range for axis {at} of "
-                f"length {length}"
-            )
-    return tensor, at
+    return tensor, shapes.normalize_axis(axis, tensor.ndim, f"{caller}: axis")

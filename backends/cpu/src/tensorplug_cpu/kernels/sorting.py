@@ -85,3 +85,13 @@ def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Cal
         return order.astype(np.int32, copy=False).swapaxes(axis, -1)
 
     return without_warnings(run)
+
+
+@kernels.prepare(specs.ARG_PARTITION)
+def arg_partition(x: TensorType, *, axis: int, kth: tuple[int, ...]) -> Call:
+    """Order no more than is asked for."""
+
+    def run(x: Array) -> Array:
+        return np.argpartition(x, kth, axis).astype(np.int32, copy=False)
+
+    return without_warnings(run)

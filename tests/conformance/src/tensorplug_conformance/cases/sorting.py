@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sorting as oracle
@@ -95,6 +95,36 @@ def sort(corpus: Corpus) -> Iterator[Case]:
 def arg_sort(corpus: Corpus) -> Iterator[Case]:
     """Equals in the order of their indices, either way."""
     yield from _sorting(corpus)
+
+
+@cases.of(specs.ARG_PARTITION, oracle=oracle.arg_partition)
+def arg_partition(corpus: Corpus) -> Iterator[Case]:
+    """One position and several, any axis, ties; the order of the others is free."""
+    for name, shape, attributes in (
+        ("first", (7,), {"kth": 0}),
+        ("last", (7,), {"kth": -1}),
+        ("middle", (3, 9), {"kth": 4}),
+        ("several", (2, 30), {"kth": (3, -1, 17, 3)}),
+        ("first axis", (9, 3), {"kth": 2, "axis": 0}),
+        ("middle axis", (2, 5, 3), {"kth": [1, 3], "axis": -2}),
+        ("one", (3, 1), {"kth": 0}),
+        ("empty rows", (0, 3), {"kth": 1}),
+        ("rank 6", (1, 2, 1, 3, 1, 2), {"kth": 1, "axis": 3}),
+        ("rows", (70, 67), {"kth": (5, 60)}),
+        ("large", (LARGE,), {"kth": (0, 1000, LARGE - 2)}),
+    ):
+        yield Case(name, (corpus.ordinary(shape),), attributes)
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (corpus.ordinary((3, 5)),), {"kth": 2}, layout=layout)
+    yield Case("ties", (corpus.of([[1, 3, 3, 1, 3], [2, 2, 2, 2, 2]]),), {"kth": (1, 2)})
+    yield Case("edges", (np.tile(corpus.edges(), 2),), {"kth": len(corpus.edges())})
+    if corpus.floating:
+        yield Case("NaN", (_spotted(corpus, (2, 1999)),), {"kth": (7, 1000, 1990)})
+    yield Case("rank 0", (corpus.ordinary(()),), {"kth": 0}, expected=ShapeError)
+    for name, kth in (("too far", 3), ("too far back", -4)):
+        yield Case(name, (corpus.ordinary((2, 3)),), {"kth": kth}, expected=ShapeError)
+    yield Case("empty axis", (corpus.ordinary((2, 0)),), {"kth": 0}, expected=ShapeError)
+    yield Case("no position", (corpus.ordinary((2, 3)),), {"kth": ()}, expected=ArgumentError)
 
 
 @cases.gradients(specs.TOP_K, "x")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.case import Bounded, Relation
+
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
@@ -55,3 +57,44 @@ def sorted_indices(row: list[Any]) -> list[int]:
     gone = set(missing)
     there = [at for at in range(len(row)) if at not in gone]
     return missing + sorted(there, key=lambda at: row[at], reverse=True)
+
+
+def arg_partition(x: Array, *, kth: Any, axis: int = -1) -> Relation:
+    """A permutation; nothing larger stands before a position, and nothing smaller after it."""
+    ranks = np.moveaxis(_rank(np.moveaxis(x, axis, -1)), -1, axis)
+    length = x.shape[axis]
+    positions = [position % length for position in np.ravel(kth).tolist()]
+
+    def check(indices: Array) -> Any:
+        numbers = np.arange(length).reshape(
+            [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)]
+        )
+        every = np.broadcast_to(numbers, x.shape)
+        yield _exact("a permutation", np.sort(indices, axis), every)
+        placed = np.moveaxis(np.take_along_axis(ranks, indices.astype(np.int64), axis), axis, -1)
+        for k in positions:
+            pivot = placed[..., k : k + 1]
+            yield _exact(f"larger before {k}", placed[..., :k] > pivot, np.zeros((), bool))
+            yield _exact(f"smaller after {k}", placed[..., k:] < pivot, np.zeros((), bool))
+
+    return Relation(check)
+
+
+def _exact(name: str, value: Array, expected: Array) -> tuple[str, Array, Bounded]:
+    wanted = np.broadcast_to(expected, value.shape).astype(np.int64)
+    return name, value.astype(np.int64), Bounded(wanted, np.zeros(value.shape))
+
+
+def _rank(rows: Array) -> Array:
+    """Return the place of each element among the different ones of its row; NaN comes last."""
+    ranks = np.empty(rows.shape, np.int64)
+    for at in np.ndindex(rows.shape[:-1]):
+        row = rows[at].tolist()
+        rank, last = -1, None
+        for index in _ascending(row):
+            value = row[index]
+            if last is None or (value != last and not (value != value and last != last)):  # noqa: PLR0124  # NaN
+                rank += 1
+            ranks[(*at, index)] = rank
+            last = value
+    return ranks
