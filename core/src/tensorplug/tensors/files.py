@@ -1,6 +1,6 @@
-"""Named tensors in files of the safetensors format. Nothing is pickled or unpickled.
+"""Trees of tensors in files of the safetensors format. Nothing is pickled or unpickled.
 
-A file maps names to tensors. The keys of nested dicts are joined by dots.
+A file maps names to tensors; ``file_trees`` says what the names of a tree's leaves are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
     DTypeError,
@@ -25,13 +26,11 @@ from tensorplug.errors import (
     PackageNotInstalledError,
     TensorplugError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tensorplug.dispatch.tensor import Tensor
+from tensorplug.tensors import file_trees
 
 __all__ = ["load", "save"]
+
+T = TypeVar("T")
 
 _CODES: Final = {  # the format's names of dtypes
     "BOOL": dt.bool_,
@@ -48,40 +47,50 @@ _CODES: Final = {  # the format's names of dtypes
     "F64": dt.float64,
     "C64": dt.complex64,
 }
-_RESERVED: Final = "__metadata__"
 
 
 # Saving ---------------------------------------------------------------------------------
 
 
 def save(
-    tensors: Mapping[str, Any],
+    tensors: Any,
     path: str | os.PathLike[str],
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write named tensors to a file in the safetensors format.
+    """Write a tree of tensors and numbers to a file in the safetensors format.
 
     The file replaces an old one only when it is complete.
 
     Args:
-        tensors: tensors, or anything ``asarray`` accepts, by name. Nested dicts are joined:
-            ``{"a": {"b": x}}`` is saved as ``"a.b"``. Gradients are not recorded.
+        tensors: a dict of tensors, or of anything ``asarray`` accepts, by name; or any tree of
+            them: nested dicts, lists, tuples, named tuples, dataclasses. Keys, positions and
+            fields are joined: ``{"a": [x, {"b": y}]}`` is saved as ``"a.0"`` and ``"a.1.b"``. A
+            list without tensors is one tensor. Gradients are not recorded.
         path: of the file. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
+            There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any.
 
     Raises:
         DTypeError: a tensor is complex128 or string, which the format does not support.
-        ArgumentError: names or metadata are not text; a nested dict is empty or one of its names
-            contains a dot, so that loading could not restore it; ``path`` is not a regular file.
+        ArgumentError: names or metadata are not text; a part of the tree is empty or has a name
+            with a dot, so that loading could not restore it; ``path`` is not a regular file.
         DisposedError: a tensor was disposed.
         PackageNotInstalledError: ``safetensors`` is not installed.
         OSError: the file cannot be written.
 
+    Example:
+        >>> import tensorplug as tp
+        >>> params = {"layers": [tp.ones((2,)), tp.zeros((3,))], "rate": 0.1}
+        >>> tp.save(params, "model.safetensors")
+        >>> tp.load("model.safetensors", nested=True)["rate"]
+        0.1
+
     """
     package = _package("save")
-    arrays = {name: _dense(name, value) for name, value in _flat(tensors)}
-    text = _checked(metadata)
+    record = file_trees.Record({}, {})
+    arrays = {name: _dense(name, value) for name, value in file_trees.flat(tensors, record)}
+    text = _with_record(_checked(metadata), record)
     target = Path(os.path.realpath(path))  # keeps a symbolic link
     if target.exists() and not (target.is_file() or target.is_dir()):
         raise ArgumentError(f"save: {target} is not a regular file")
@@ -102,49 +111,11 @@ def save(
         raise
 
 
-def _flat(tensors: object) -> Iterator[tuple[str, Any]]:
-    """Yield names and values, in order."""
-    if not isinstance(tensors, Mapping):
-        raise ArgumentError(
-            f"save: tensors must be a dict of tensors by name, got {type(tensors).__name__}"
-        )
-    nested = any(isinstance(value, Mapping) for value in tensors.values())
-    yield from _joined("", tensors, nested=nested)
-
-
-def _joined(outer: str, tensors: Mapping[Any, Any], *, nested: bool) -> Iterator[tuple[str, Any]]:
-    for name, value in tensors.items():
-        where = f"save: name {name!r}" + (f" in {outer!r}" if outer else "")
-        if not isinstance(name, str) or not name or name == _RESERVED or not _encodes(name):
-            raise ArgumentError(
-                f"{where}: a name must be text that is not empty and not {_RESERVED!r}"
-            )
-        if nested and "." in name:
-            raise ArgumentError(
-                f"{where}: the names of nested dicts must not contain dots, which join them; "
-                "rename it, or flatten the dict yourself"
-            )
-        full = f"{outer}.{name}" if outer else name
-        if not isinstance(value, Mapping):
-            yield full, value
-        elif value:
-            yield from _joined(full, value, nested=nested)
-        else:
-            raise ArgumentError(f"{where}: an empty dict cannot be saved; omit it")
-
-
-def _encodes(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
-
-
 def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
     """Return the elements in row-major order, which the format requires."""
     try:
-        array = host_values.as_array(value)
+        # Conversion to an array would refuse a tensor for which a gradient is recorded.
+        array = value.numpy() if isinstance(value, Tensor) else host_values.as_array(value)
     except TensorplugError as error:
         raise type(error)(f"save: {name!r}: {error}") from None
     except Exception as error:
@@ -168,9 +139,18 @@ def _checked(metadata: object) -> dict[str, str] | None:
         )
     texts = dict(metadata)
     for text in (*texts.keys(), *texts.values()):
-        if not isinstance(text, str) or not _encodes(text):
+        if not isinstance(text, str) or not file_trees.encodes(text):
             raise ArgumentError(f"save: metadata must be text by name, but contains {text!r}")
     return texts
+
+
+def _with_record(
+    metadata: dict[str, str] | None, record: file_trees.Record
+) -> dict[str, str] | None:
+    if metadata is not None and file_trees.RECORD in metadata:
+        raise ArgumentError(f"save: the metadata {file_trees.RECORD!r} is written by save itself")
+    text = record.text()
+    return metadata if text is None else {**(metadata or {}), file_trees.RECORD: text}
 
 
 # Loading --------------------------------------------------------------------------------
@@ -191,28 +171,37 @@ def load(
     names: Iterable[str] | None = None,
     device: str | None = None,
     nested: Literal[True],
-) -> dict[str, Any]: ...
+) -> Any: ...
+@overload
+def load(path: str | os.PathLike[str], *, device: str | None = None, like: T) -> T: ...
 def load(
     path: str | os.PathLike[str],
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
     nested: bool = False,
-) -> dict[str, Any]:
+    like: Any = None,
+) -> Any:
     """Return the tensors of a file in the safetensors format, by name.
 
     Args:
         path: of the file.
         names: of the tensors to read, in this order; all by default.
         device: of the tensors, such as ``"opencl"``; the active one by default.
-        nested: split the names at dots into nested dicts, the inverse of ``save``.
+        nested: split the names at dots into nested dicts, the inverse of ``save``. Lists, tuples
+            and Python numbers that ``save`` wrote are lists, tuples and numbers again; named
+            tuples and dataclasses become dicts.
+        like: a tree with the structure and types of the one that was saved; the result is such a
+            tree, with the same named tuples and dataclasses.
 
     Raises:
         FileFormatError: the file is truncated, corrupt, or of another format.
         DTypeError: tensorplug or the device does not support the dtype of a tensor (bfloat16, the
             float8 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
-            also a prefix of another one.
+            also a prefix of another one; with ``like``, the names are not those of its leaves.
+        ShapeError: with ``like``, a tensor has another shape than the one in ``like``; another
+            dtype is a DTypeError.
         PackageNotInstalledError: ``safetensors`` is not installed.
         OSError: the file cannot be read. ``device`` may also raise the errors of ``use_backend``.
 
@@ -223,9 +212,13 @@ def load(
     convert = engine_of(context).convert
     try:
         with package.safe_open(path, framework="numpy") as file:
-            wanted = _wanted(path, list(file.keys()), names)
+            found = list(file.keys())
+            if like is not None:
+                names = _names_of(path, like, found, names, nested=nested)
+            wanted = _wanted(path, found, names)
+            record = file_trees.Record.of((file.metadata() or {}).get(file_trees.RECORD))
             if nested:
-                _check_nesting(wanted)
+                file_trees.check_nesting(wanted)
             for name in wanted:
                 _check_dtype(name, file.get_slice(name).get_dtype())
             loaded = {
@@ -236,7 +229,26 @@ def load(
             }
     except (package.SafetensorError, _UnreadableError) as error:
         raise FileFormatError(f"load: {path} is not a valid safetensors file: {error}") from error
-    return _split(loaded) if nested else loaded
+    if like is not None:
+        return file_trees.like(like, loaded, record, path)
+    return file_trees.nested(loaded, record) if nested else loaded
+
+
+def _names_of(
+    path: object, like: Any, found: list[str], names: Iterable[str] | None, *, nested: bool
+) -> list[str]:
+    """Return the names of the leaves of ``like``, which must be those in the file."""
+    if nested or names is not None:
+        raise ArgumentError("load: with like, neither names nor nested can be passed")
+    wanted = file_trees.names_of(like)
+    extra = sorted(set(found) - set(wanted))
+    if extra:
+        raise ArgumentError(
+            f"load: {path} has {extra[0]!r}"
+            + (f" and {len(extra) - 1} more" if len(extra) > 1 else "")
+            + ", which like does not have"
+        )
+    return wanted
 
 
 class _UnreadableError(Exception):
@@ -268,34 +280,12 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
     return wanted
 
 
-def _check_nesting(names: Iterable[str]) -> None:
-    known = set(names)
-    for name in known:
-        for end, character in enumerate(name):
-            if character == "." and name[:end] in known:
-                raise ArgumentError(
-                    f"load: nested dicts cannot contain both {name[:end]!r} and {name!r}; load "
-                    "without nested=True"
-                )
-
-
 def _check_dtype(name: str, code: str) -> None:
     if code not in _CODES:
         raise DTypeError(
             f"load: {name!r} is {code}, which is not supported; supported are "
             f"{', '.join(_CODES)}. Convert it, or omit it with names=[...]"
         )
-
-
-def _split(flat: Mapping[str, Tensor]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for name, tensor in flat.items():
-        *outer, last = name.split(".")
-        level = tree
-        for part in outer:
-            level = level.setdefault(part, {})
-        level[last] = tensor
-    return tree
 
 
 def _package(who: str) -> Any:

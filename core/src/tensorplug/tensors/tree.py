@@ -17,7 +17,16 @@ from tensorplug.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["fixed", "flatten", "leaves", "matched", "opened", "paths", "tree_map"]
+__all__ = [
+    "fixed",
+    "flatten",
+    "leaves",
+    "matched",
+    "opened",
+    "paths",
+    "tree_map",
+    "with_children",
+]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -109,6 +118,13 @@ def matched(
 def opened(tree: Any) -> dict[Any, Any] | None:
     """Return the children of ``tree`` by key, position or field; None for a leaf."""
     return _parts(tree)
+
+
+def with_children(tree: Any, children: list[Any]) -> Any:
+    """Return a tree like ``tree`` with other children, in the order of ``opened``."""
+    level = _open(tree)
+    assert level is not None, "a leaf has no children"
+    return level.build(children)
 
 
 def fixed(tree: Any) -> list[Any]:

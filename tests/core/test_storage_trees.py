@@ -1,0 +1,240 @@
+"""tp.save and tp.load of trees: lists, tuples, named tuples, dataclasses, Python numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from tensorplug.tensors import tree
+
+safetensors = pytest.importorskip("safetensors", reason="safetensors is not installed")
+pytest.importorskip("safetensors.numpy")
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@dataclass
+class Layer:
+    w: Any
+    rate: float
+    name: str = field(default="", metadata={"static": True})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tree.safetensors"
+
+
+def _tree():
+    w = tp.asarray([[1.0, 2.0]])
+    return {
+        "layers": [Layer(w, 0.1, "a"), Layer(w * 2, 1e-300, "b")],
+        "pair": Pair(tp.asarray(3), (tp.asarray(True), w[0])),
+        "counts": {"step": 7, "big": 2**40, "done": False, "rate": 0.1, "top": float("inf")},
+        "numbers": [1, 2],
+    }
+
+
+NAMES = {
+    "layers.0.w": "float32[1,2]",
+    "layers.0.rate": "float32[]",
+    "layers.1.w": "float32[1,2]",
+    "layers.1.rate": "float32[]",
+    "pair.left": "int32[]",
+    "pair.right.0": "bool[]",
+    "pair.right.1": "float32[2]",
+    "counts.step": "int32[]",
+    "counts.big": "int64[]",
+    "counts.done": "bool[]",
+    "counts.rate": "float32[]",
+    "counts.top": "float32[]",
+    "numbers": "int32[2]",
+}
+
+
+def _ordered(given):
+    """Return a tree with the keys of dicts in order, as a file has them."""
+    if isinstance(given, dict):
+        return {key: _ordered(given[key]) for key in sorted(given)}
+    if isinstance(given, list):
+        return [_ordered(child) for child in given]
+    return given
+
+
+def _same(actual, expected):
+    actual, expected = _ordered(actual), _ordered(expected)
+    assert tree.paths(actual) == tree.paths(expected)
+    for ours, theirs in zip(tree.flatten(actual)[0], tree.flatten(expected)[0], strict=True):
+        assert type(ours) is type(theirs)
+        if isinstance(theirs, tp.Tensor):
+            assert ours.type == theirs.type
+            np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+        else:
+            assert repr(ours) == repr(theirs)
+
+
+def test_names_that_others_read(path):
+    tp.save(_tree(), path, metadata={"author": "me"})
+    found = safetensors.numpy.load_file(path)
+    assert {name: str(x.type) for name, x in tp.load(path).items()} == NAMES
+    assert set(found) == set(NAMES)
+    np.testing.assert_array_equal(found["layers.1.w"], [[2, 4]])
+    with safetensors.safe_open(path, framework="numpy") as file:
+        assert file.metadata()["author"] == "me"
+
+
+def test_a_tree_like_the_saved_one(path):
+    given = _tree()
+    tp.save(given, path)
+    like = tp.tree_map(
+        lambda leaf: tp.zeros_like(leaf) if isinstance(leaf, tp.Tensor) else leaf, given
+    )
+    like["numbers"] = tp.zeros((2,), dtype=tp.int32)
+    loaded = tp.load(path, like=like)
+    _same(loaded, {**given, "numbers": tp.asarray([1, 2])})
+    assert loaded["layers"][1].name == "b"
+    assert isinstance(loaded["pair"], Pair)
+
+
+def test_a_tree_without_an_example(path):
+    given = _tree()
+    tp.save(given, path)
+    _same(
+        tp.load(path, nested=True),
+        {
+            "layers": [{"w": layer.w, "rate": layer.rate} for layer in given["layers"]],
+            "pair": given["pair"]._asdict(),
+            "counts": given["counts"],
+            "numbers": tp.asarray([1, 2]),
+        },
+    )
+    part = tp.load(path, nested=True, names=["pair.right.1"])
+    _same(part, {"pair": {"right": {"1": tp.asarray([1.0, 2.0])}}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda x: [x, x * 2],
+        lambda x: (x, {"a": x}),
+        lambda x: {"a": x},
+        lambda x: {"a": ((x,), [x, [x]])},
+        lambda x: {"a": x, "n": -0.0},
+        lambda x: [x * at for at in range(12)],  # "10" comes before "2" in the file
+    ],
+)
+def test_lists_and_tuples_return(path, given):
+    given = given(tp.asarray([1.0, 2.0]))
+    tp.save(given, path)
+    _same(tp.load(path, nested=True), given)
+
+
+def test_numbers_among_tensors(path):
+    x = tp.asarray([1.0, 2.0])
+    tp.save({"list": [x, 3, 2.5, [1, 2]]}, path)
+    _same(tp.load(path, nested=True), {"list": [x, 3, 2.5, tp.asarray([1, 2])]})
+
+
+def test_optimizers_resume(path):
+    """Both kinds of state: of the functions, and of the classes."""
+    optimizer = tp.train.adam(0.1)
+    params = {"w": tp.asarray([1.0, -2.0]), "b": (tp.asarray(0.5),)}
+    gradients = tp.tree_map(lambda x: x * 0.3 + 1.0, params)
+    state = optimizer.init(params)
+    params, state = optimizer.step(gradients, state, params)
+    tp.save({"params": params, "state": state}, path)
+    example = {"params": gradients, "state": optimizer.init(gradients)}
+    again = tp.load(path, like=example)
+    _same(again, {"params": params, "state": state})
+    _same(
+        optimizer.step(gradients, again["state"], again["params"]),
+        optimizer.step(gradients, state, params),
+    )
+    w = tp.Variable([1.0], name="w")
+    first, second = tp.train.Adam(0.1), tp.train.Adam(0.1)
+    first.apply_gradients({"w": [1.0]})
+    tp.save(first.weights(), path)
+    second.set_weights(tp.load(path, nested=True))
+    assert second.iterations == 1
+    _same(second.weights(), first.weights())
+    assert w.shape == (1,)
+
+
+REFUSED = {
+    "another shape": (
+        lambda x: {"a": [x], "n": 3},
+        {"like": lambda x: {"a": [x[:1]], "n": 0}},
+        ShapeError,
+        r"load: 'a\.0' is float32\[2\] in .*, but float32\[1\] in like",
+    ),
+    "another dtype": (
+        lambda x: {"a": [x]},
+        {"like": lambda x: {"a": [x.astype("int32")]}},
+        DTypeError,
+        r"load: 'a\.0' is float32\[2\] in .*, but int32\[2\] in like",
+    ),
+    "too few": (
+        lambda x: {"a": [x, x, x]},
+        {"like": lambda x: {"a": [x]}},
+        ArgumentError,
+        r"has 'a\.1' and 1 more, which like does not have",
+    ),
+    "too many": (
+        lambda x: {"a": [x]},
+        {"like": lambda x: {"a": [x], "b": x}},
+        ArgumentError,
+        "has no 'b'; it has 'a.0'",
+    ),
+    "nested, too": (
+        lambda x: {"a": x},
+        {"like": lambda x: {"a": x}, "nested": lambda _: True},
+        ArgumentError,
+        "with like, neither names nor nested can be passed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_the_example_is_refused(path, name):
+    given, options, error, message = REFUSED[name]
+    x = tp.asarray([1.0, 2.0])
+    tp.save(given(x), path)
+    with pytest.raises(error, match=message):
+        tp.load(path, **{key: make(x) for key, make in options.items()})
+
+
+DAMAGED = ["", "[]", "{}", '{"containers": {"a": "set"}, "numbers": {}}', "[" * 100_000]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda text: text[:40])
+def test_a_damaged_record_is_refused(path, text):
+    given = {"a": np.ones(2, np.float32)}
+    safetensors.numpy.save_file(given, path, metadata={"tensorplug.tree": text})
+    with pytest.raises(FileFormatError, match=r"'tensorplug\.tree' is damaged"):
+        tp.load(path, nested=True)
+
+
+def test_the_record_is_not_for_users(path):
+    with pytest.raises(ArgumentError, match=r"'tensorplug\.tree' is written by save"):
+        tp.save({"a": tp.ones(2)}, path, metadata={"tensorplug.tree": "{}"})
+
+
+def test_parts_that_cannot_return_are_refused(path):
+    x = tp.ones(2)
+    for given, message in (
+        ({"a": [x, {}]}, r"name '1' in 'a': an empty dict cannot be saved"),
+        ({"a": [x, {"b.c": x}]}, r"name 'b\.c' in 'a\.1': the names of nested dicts must not"),
+        ([1, 2], "must be a dict of tensors by name, got list"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            tp.save(given, path)
