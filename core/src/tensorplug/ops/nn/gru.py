@@ -1,0 +1,139 @@
+"""Gated recurrent units over sequences. They live in ``tensorplug.nn``.
+
+The kernel does all steps. In each, with the state h before it and the thirds
+
+    xr, xz, xn = gates            ar, az, an = h R + bias
+
+r is sigmoid(xr + ar), z is sigmoid(xz + az), n is tanh(xn + r an), and h becomes (1 - z) n + z h,
+unless the mask leaves the step out: then h stays as it is. Its inputs but the mask are one list,
+so that one gradient rule serves them all and calls the gradient kernel once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.elementwise import add
+from tensorplug.ops.nn import sequences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["gru"]
+
+_OPERANDS = ("gates", "recurrent", "bias", "h")
+
+
+def _infer_gru(operands: list[TensorType], mask: TensorType | None) -> TensorType:
+    sizes = sequences.check_operands(operands, _OPERANDS, 3, mask)
+    return TensorType(operands[0].dtype, sizes)
+
+
+def _infer_gru_grad(
+    operands: list[TensorType], mask: TensorType | None
+) -> tuple[TensorType, TensorType, TensorType]:
+    sequences.check_operands(operands, ("dhidden", *_OPERANDS, "hidden"), 3, mask)
+    return operands[1], operands[1], operands[4]
+
+
+_ACCEPTS = {"operands": dt.FLOATING, "mask": dt.BOOL}
+
+GRU = KernelSpec(
+    "GRU",
+    ("operands[]", "mask?"),
+    _infer_gru,
+    outputs=("hidden",),
+    accepts=_ACCEPTS,
+    promote=("operands",),
+)
+GRU_GRAD = KernelSpec(  # with respect to gates, to h R + bias, and to h; hidden is GRU's output
+    "GRUGrad",
+    ("operands[]", "mask?"),
+    _infer_gru_grad,
+    outputs=("dgates", "dproducts", "dh"),
+    accepts=_ACCEPTS,
+    promote=("operands",),
+)
+
+
+def gru(
+    x: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any = None,
+    recurrent_bias: Any = None,
+    *,
+    initial_state: Any = None,
+    lengths: Any = None,
+    mask: Any = None,
+    direction: str = "forward",
+) -> tuple[Tensor, Tensor]:
+    """Return the outputs of a layer of gated recurrent units for sequences, and its last state.
+
+    In each step, with the thirds ``xr, xz, xn`` of ``x_t @ kernel + bias`` and ``ar, az, an`` of
+    ``h @ recurrent_kernel + recurrent_bias`` (reset gate, update gate, new state, in this order,
+    as in PyTorch)::
+
+        r, z = sigmoid(xr + ar), sigmoid(xz + az)
+        n = tanh(xn + r * an)
+        h = (1 - z) * n + z * h
+
+    and h is the output. The reset gate acts behind the product (Keras's ``reset_after=True``).
+
+    Args:
+        x: [batch, time, features].
+        kernel: [features, 3 * units].
+        recurrent_kernel: [units, 3 * units].
+        bias: [3 * units], or None for 0.
+        recurrent_bias: likewise.
+        initial_state: the state before the first step, [batch, units]; None for 0.
+        lengths: as for ``lstm``.
+        mask: as for ``lstm``.
+        direction: as for ``lstm``, also for the shapes of "bidirectional".
+
+    Returns:
+        The outputs, [batch, time, units], or [batch, time, 2 * units] if bidirectional; and the
+        last state, [batch, units], or [2, batch, units].
+
+    All floating arguments are differentiable. They are promoted to a common dtype.
+
+    Raises: as ``lstm``.
+
+    Example::
+
+        x, units = tp.ones((2, 7, 3)), 5
+        kernel, recurrent = tp.ones((3, 3 * units)), tp.ones((units, 3 * units))
+        y, h = tp.nn.gru(x, kernel, recurrent, direction="reverse")
+
+    Source: "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014), v1.
+
+    """
+    call = sequences.read(
+        "gru",
+        x,
+        {
+            "kernel": kernel,
+            "recurrent_kernel": recurrent_kernel,
+            "bias": bias,
+            "recurrent_bias": recurrent_bias,
+        },
+        3,
+        {"initial_state": initial_state},
+        lengths=lengths,
+        mask=mask,
+        direction=direction,
+    )
+    outputs, (h,) = sequences.run(call, _recur)
+    return outputs, h
+
+
+def _recur(
+    gates: Tensor, weights: Sequence[Tensor], states: Sequence[Tensor], mask: Tensor | None
+) -> list[Tensor]:
+    recurrent, bias, recurrent_bias = weights
+    return [dispatch(GRU, [add(gates, bias), recurrent, recurrent_bias, *states], mask)]

@@ -1,0 +1,144 @@
+"""Long short-term memory over sequences. It lives in ``tensorplug.nn``.
+
+The kernel does all steps. In each, with the state (h, c) before it,
+
+    i, f, g, o = quarters of gates + h R
+    c = sigmoid(f) c + sigmoid(i) tanh(g)
+    h = sigmoid(o) tanh(c)
+
+unless the mask leaves the step out: then the state stays as it is. Its inputs but the mask are one
+list, so that one gradient rule serves them all and calls the gradient kernel once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch_multiple
+from tensorplug.ops.elementwise import add
+from tensorplug.ops.nn import sequences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["lstm"]
+
+_OPERANDS = ("gates", "recurrent", "h", "c")
+_STATES = ("hidden", "cell")
+
+
+def _infer_lstm(
+    operands: list[TensorType], mask: TensorType | None
+) -> tuple[TensorType, TensorType]:
+    state = TensorType(operands[0].dtype, sequences.check_operands(operands, _OPERANDS, 4, mask))
+    return state, state
+
+
+def _infer_lstm_grad(
+    operands: list[TensorType], mask: TensorType | None
+) -> tuple[TensorType, TensorType, TensorType]:
+    names = ("dhidden", "dcell", *_OPERANDS, *_STATES)
+    sequences.check_operands(operands, names, 4, mask)
+    return operands[2], operands[4], operands[5]
+
+
+_ACCEPTS = {"operands": dt.FLOATING, "mask": dt.BOOL}
+
+LSTM = KernelSpec(
+    "LSTM",
+    ("operands[]", "mask?"),
+    _infer_lstm,
+    outputs=_STATES,
+    accepts=_ACCEPTS,
+    promote=("operands",),
+)
+LSTM_GRAD = KernelSpec(  # with respect to gates, h and c; the states are LSTM's outputs
+    "LSTMGrad",
+    ("operands[]", "mask?"),
+    _infer_lstm_grad,
+    outputs=("dgates", "dh", "dc"),
+    accepts=_ACCEPTS,
+    promote=("operands",),
+)
+
+
+def lstm(
+    x: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any = None,
+    *,
+    initial_state: Any = None,
+    lengths: Any = None,
+    mask: Any = None,
+    direction: str = "forward",
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Return the outputs of a long short-term memory layer for sequences, and its last state.
+
+    In each step, with ``i, f, g, o`` the four quarters of ``x_t @ kernel + h @ recurrent_kernel +
+    bias`` (input gate, forget gate, cell, output gate, in this order, as in PyTorch and Keras)::
+
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        h = sigmoid(o) * tanh(c)
+
+    and h is the output.
+
+    Args:
+        x: [batch, time, features].
+        kernel: [features, 4 * units].
+        recurrent_kernel: [units, 4 * units].
+        bias: [4 * units], or None for 0. PyTorch's two biases are added up.
+        initial_state: the state (h, c) before the first step, each [batch, units]; None for 0.
+        lengths: integers [batch], the numbers of steps at the start of each sequence that count.
+            The others are padding: they put out 0 and leave the state as it is.
+        mask: bool [batch, time] instead of lengths, False for padding anywhere.
+        direction: "forward"; "reverse", from the last step to the first; or "bidirectional",
+            both. Each output stays in the place of its step.
+
+    With "bidirectional" the weights and states have another axis in front, of length 2: forward,
+    reverse; and the outputs of both are side by side. Further layers take the outputs as their x.
+
+    Returns:
+        The outputs, [batch, time, units], or [batch, time, 2 * units] if bidirectional; and the
+        last state (h, c), each [batch, units], or [2, batch, units].
+
+    All floating arguments are differentiable. They are promoted to a common dtype.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: an argument is not floating, lengths are not integers, or the mask is not
+            boolean.
+        ArgumentError: the direction is unknown, or lengths and mask are both given.
+
+    Example::
+
+        x, units = tp.ones((2, 7, 3)), 5
+        kernel, recurrent = tp.ones((3, 4 * units)), tp.ones((units, 4 * units))
+        y, (h, c) = tp.nn.lstm(x, kernel, recurrent, lengths=[7, 4])
+
+    Source: "Learning to forget: continual prediction with LSTM" (Gers et al., 2000).
+
+    """
+    call = sequences.read(
+        "lstm",
+        x,
+        {"kernel": kernel, "recurrent_kernel": recurrent_kernel, "bias": bias},
+        4,
+        sequences.split_state("lstm", initial_state, ("h", "c")),
+        lengths=lengths,
+        mask=mask,
+        direction=direction,
+    )
+    outputs, (h, c) = sequences.run(call, _recur)
+    return outputs, (h, c)
+
+
+def _recur(
+    gates: Tensor, weights: Sequence[Tensor], states: Sequence[Tensor], mask: Tensor | None
+) -> list[Tensor]:
+    recurrent, bias = weights
+    return dispatch_multiple(LSTM, [add(gates, bias), recurrent, *states], mask)
