@@ -41,6 +41,7 @@ def _sided(height: int = 2) -> Any:
 def _moved() -> Iterator[Row]:
     vector, square = of("signed"), matrix()
     yield Row("Reshape", lambda x: x.reshape(2, -1), vector, _sided(), "fi")
+    yield row("Bitcast", lambda x: x.view(np.int32), vector, dtype="int32")
     yield row("ExpandDims", lambda x: x[None], vector)
     yield row("Transpose", np.transpose, square)
     yield Row(
@@ -164,6 +165,7 @@ def _ordered() -> Iterator[Row]:
     square = matrix()
     yield row("Sort", np.sort, square, "fi")
     yield row("ArgSort", lambda x: np.argsort(x, kind="stable"), square, "fi")
+    yield row("ArgPartition", lambda x: np.argpartition(x, 5), square, "fi", kth=5)
     yield row("TopK", _largest, square, "fi", k=5)
     yield row("Unique", lambda x: np.unique(x, return_inverse=True), of("signed"), "i")
     for name, where in (("SearchSorted", "left"), ("LowerBound", "left"), ("UpperBound", "right")):
@@ -294,6 +296,11 @@ def _factors() -> Iterator[Row]:
     yield row("Cholesky", linalg.cholesky, _solvable)
     yield row("MatrixInverse", linalg.inv, _solvable)
     yield row("MatrixSolve", linalg.solve, lambda n, d: _solvable(n, d) * 2)
+    yield row(
+        "MatrixTriangularSolve",
+        lambda a, b: linalg.solve(np.tril(a), b),
+        lambda n, d: _solvable(n, d) * 2,
+    )
     yield row("MatrixDeterminant", linalg.det, _solvable)
     yield row("LogMatrixDeterminant", linalg.slogdet, _solvable)
     yield row("Qr", linalg.qr, _solvable)
