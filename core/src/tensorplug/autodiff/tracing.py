@@ -267,8 +267,8 @@ def match_tree(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
     result = []
     for value, like, place in zip(leaves, flatten(tree)[0], paths(tree), strict=True):
         name = what + place
-        value = dt.as_number(value)  # numbers get the dtype of `like`, arrays keep theirs
-        tensor = as_tensor(value, None if hasattr(value, "dtype") else like.dtype, what=name)
+        given = dt.as_number(value)  # numbers get the dtype of `like`, arrays keep theirs
+        tensor = as_tensor(given, None if hasattr(given, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")
         result.append(alias(tensor))
