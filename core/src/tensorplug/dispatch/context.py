@@ -193,18 +193,18 @@ def current_context() -> Context:
 class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``
     """Make a context current inside a ``with`` block, in this thread or task only."""
 
-    __slots__ = ("_context", "_exit", "_token")
+    __slots__ = ("_before", "_context", "_exit")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._exit: Watch | None = None
 
     def __enter__(self) -> Context:
-        before = innermost()
+        before = self._before = innermost()
         try:
-            self._token: Token[Context] = _context.set(self._context)
+            token = _context.set(self._context)
             if self._exit is not None:
-                self._exit.restore = partial(_context.reset, self._token)
+                self._exit.restore = partial(_context.reset, token)
         except BaseException:
             _context.set(before)
             self._exit = None
@@ -213,7 +213,7 @@ class use_context:  # noqa: N801  # used as a function: ``with use_context(conte
 
     @Exit
     def __exit__(self, *_error: object) -> None:
-        _context.reset(self._token)
+        _context.set(self._before)  # not reset, since the watch may have to use the token yet
         self._exit = None
 
 
