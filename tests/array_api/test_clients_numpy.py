@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.errors import GradientError
 
 from .clients import DTYPES, compare
 
@@ -87,6 +88,29 @@ UFUNCS = [
     lambda x: np.add(1, 2, out=x),
     np.add.reduce,
 ]
+
+
+@pytest.mark.parametrize("call", [np.sum, np.mean, np.max, np.std, np.any], ids=repr)
+def test_reductions_are_the_methods(call):
+    x = tp.asarray([[1.0, 2.0], [3.0, 5.0]])
+    found = call(x, axis=0)
+    assert isinstance(found, tp.Tensor)
+    np.testing.assert_allclose(found.numpy(), call(x.numpy(), axis=0), rtol=1e-6)
+
+
+CONVERSIONS = {
+    "asarray": np.asarray,
+    "concatenate": lambda x: np.concatenate([x, x]),
+    "median": np.median,
+    "norm": np.linalg.norm,
+    "assert_allclose": lambda x: np.testing.assert_allclose(x, x),
+}
+
+
+@pytest.mark.parametrize("call", CONVERSIONS.values(), ids=CONVERSIONS)
+def test_no_conversion_cuts_off_a_gradient(call):
+    with pytest.raises(GradientError, match="would be lost"):
+        tp.grad(lambda x: call(x * 2))(tp.ones((2, 2)))
 
 
 @pytest.mark.parametrize("call", UFUNCS)

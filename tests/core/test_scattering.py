@@ -58,7 +58,7 @@ def test_put_along_axis(axis, reduction):
 
 
 def test_put_along_axis_edges():
-    expect(tp.put_along_axis(X, np.zeros((2, 3, 0), np.int32), values=1.0), "float32", X.shape, X)
+    expect(tp.put_along_axis(X, np.zeros((2, 3, 0), np.int32), 1.0), "float32", X.shape, X)
     empty = np.zeros((0, 3), np.float32)
     expect(tp.put_along_axis(empty, np.zeros((0, 1), np.int8), 1.0), "float32", (0, 3), empty)
     ids = np.array([[3, 0, 3]], np.uint64)

@@ -87,7 +87,7 @@ def tensor_scatter_reduce(
 
 
 def put_along_axis(
-    x: Any, indices: Any, /, values: Any, axis: int = -1, *, reduction: str | None = None
+    x: Any, indices: Any, values: Any, /, axis: int = -1, *, reduction: str | None = None
 ) -> Tensor:
     """Return a copy of ``x`` with ``x[..., indices[..., i, ...], ...] = values[..., i, ...]``.
 
