@@ -69,7 +69,7 @@ def _sigmoid(x: Array) -> None:
 def _product(rows: Array, weights: Array) -> Array:
     """Return the product of each state of a block with the weights."""
     steps, batch, units = rows.shape
-    found = np.matmul(rows.reshape(steps * batch, units), weights)
+    found: Array = np.matmul(rows.reshape(steps * batch, units), weights)
     return found.reshape(steps, batch, weights.shape[1])
 
 

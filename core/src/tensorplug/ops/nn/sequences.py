@@ -46,7 +46,7 @@ def check_operands(
     batch, time, width = known["gates"].shape
     units = width // gates
     for name, given in known.items():
-        wanted = (batch, time, gates * units if name == "gates" else units)
+        wanted: Shape = (batch, time, gates * units if name == "gates" else units)
         if name == "recurrent":
             wanted = units, gates * units
         elif name == "bias":

@@ -54,7 +54,7 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
 
 
 def _one_hot(labels: Array, logits: Array) -> Array:
-    return (labels[..., None] == np.arange(logits.shape[-1])).astype(logits.dtype)
+    return np.asarray(labels[..., None] == np.arange(logits.shape[-1]), logits.dtype)
 
 
 def sparse_cross_entropy(labels: Array, logits: Array) -> Bounded:

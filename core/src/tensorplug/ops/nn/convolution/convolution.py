@@ -13,6 +13,7 @@ from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn.convolution import correlation
+from tensorplug.ops.nn.convolution.depthwise import DEPTHWISE_CONV2D
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,7 @@ def conv2d(
     data_format: str = "NHWC",
     dilations: int | Pair = 1,
     dim_rounding_mode: str | None = None,
+    groups: int = 1,
 ) -> Tensor:
     """Return the 2-D convolution of ``x`` with ``filter``.
 
@@ -72,27 +74,40 @@ def conv2d(
         data_format: "NHWC" or "NCHW", of x and of the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+        groups: their number. Each group of neighbouring channels is convolved with its share of
+            the filters, which are [height, width, in channels / groups, out channels] then: the
+            first ``out channels / groups`` of them belong to the first group, as in PyTorch.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
+        ArgumentError: ``groups`` is not a positive integer.
 
     """
-    return correlation.per_image(
-        "conv2d",
-        x,
-        4,
-        lambda images: dispatch(
-            CONV2D,
+    attributes = {
+        "strides": strides,
+        "pad": pad,
+        "data_format": data_format,
+        "dilations": dilations,
+        "dim_rounding_mode": dim_rounding_mode,
+    }
+    if groups.__class__ is int and groups == 1:
+        return correlation.per_image(
+            "conv2d", x, 4, lambda images: dispatch(CONV2D, images, filter, **attributes)
+        )
+
+    def convolve(images: Tensor) -> Tensor:
+        return correlation.in_groups(
+            "conv2d",
             images,
             filter,
-            strides=strides,
-            pad=pad,
-            data_format=data_format,
-            dilations=dilations,
-            dim_rounding_mode=dim_rounding_mode,
-        ),
-    )
+            groups,
+            1 if data_format == "NCHW" else -1,
+            lambda part, taps: dispatch(CONV2D, part, taps, **attributes),
+            lambda part, taps: dispatch(DEPTHWISE_CONV2D, part, taps, **attributes),
+        )
+
+    return correlation.per_image("conv2d", x, 4, convolve)
 
 
 @chained
@@ -105,6 +120,7 @@ def conv1d(
     data_format: str = "NWC",
     dilation: int = 1,
     dim_rounding_mode: str | None = None,
+    groups: int = 1,
 ) -> Tensor:
     """Return the 1-D convolution of ``x`` with ``filter``: ``conv2d`` of height 1.
 
@@ -118,6 +134,7 @@ def conv1d(
         data_format: "NWC" or "NCW", of x and of the result.
         dilation: distance between taps.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+        groups: as for ``conv2d``; the filter is [width, in channels / groups, out channels] then.
 
     Raises:
         ArgumentError: the data format or the padding is unknown.
@@ -139,6 +156,7 @@ def conv1d(
             data_format=data_format.replace("W", "HW"),
             dilations=(1, shapes.index(dilation, "conv1d: dilation")),
             dim_rounding_mode=dim_rounding_mode,
+            groups=groups,
         )
         return squeeze(wide, axis=height)
 

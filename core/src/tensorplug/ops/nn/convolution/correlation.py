@@ -23,8 +23,9 @@ from tensorplug.contract.windows import (
     windows,
 )
 from tensorplug.dispatch.calls import as_tensor, dispatch
-from tensorplug.errors import ShapeError
-from tensorplug.ops.movement import expand_dims, squeeze
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.indexing.slicing import split
+from tensorplug.ops.movement import concat, expand_dims, reshape, squeeze
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 Attributes = Mapping[str, Any]
+Convolve = Callable[["Tensor", "Tensor"], "Tensor"]
 
 _NAMES = ("strides", "data_format", "dilations", "dim_rounding_mode", "pad")
 
@@ -157,6 +159,43 @@ def per_image(what: str, x: Any, rank: int, convolve: Callable[[Tensor], Tensor]
     if tensor.ndim != rank - 1:
         return convolve(tensor)
     return squeeze(convolve(expand_dims(tensor, axis=0)), axis=0)
+
+
+def in_groups(
+    what: str,
+    x: Tensor,
+    filter: Any,
+    groups: Any,
+    channels: int,
+    convolve: Convolve,
+    depthwise: Convolve | None = None,
+) -> Tensor:
+    """Return the convolution of each group of channels with its part of the filter.
+
+    ``channels`` is the axis of the channels in x; ``convolve`` takes x and a filter, and so does
+    ``depthwise``, which does all groups of one channel at once.
+
+    Raises:
+        ArgumentError: ``groups`` is not a positive integer.
+        ShapeError: the groups do not divide the channels, or the filter does not fit them.
+
+    """
+    count = shapes.index(groups, f"{what}: groups")
+    if count < 1:
+        raise ArgumentError(f"{what}: groups must be at least 1, got {count}")
+    taps = as_tensor(filter, what=f"{what}: filter")
+    if count == 1 or x.ndim != taps.ndim:  # ranks that do not fit are refused there
+        return convolve(x, taps)
+    own, out = x.shape[channels], taps.shape[-1]
+    if taps.shape[-2] * count != own or out % count:
+        raise ShapeError(
+            f"{what}: for {count} groups of the {own} channels of x, the filter must be "
+            f"[..., {own} / {count}, a multiple of {count}], got {taps.type}"
+        )
+    if depthwise is not None and count == own:
+        return depthwise(x, reshape(taps, (*taps.shape[:-2], own, out // own)))
+    parts = zip(split(x, count, axis=channels), split(taps, count, axis=-1), strict=True)
+    return concat([convolve(part, own_taps) for part, own_taps in parts], axis=channels)
 
 
 def transposed(

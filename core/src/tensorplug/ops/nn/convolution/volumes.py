@@ -41,6 +41,7 @@ def conv3d(
     data_format: str = "NDHWC",
     dilations: int | Triple = 1,
     dim_rounding_mode: str | None = None,
+    groups: int = 1,
 ) -> Tensor:
     """Return the 3-D convolution of ``x`` with ``filter``: ``conv2d`` with a depth axis.
 
@@ -54,26 +55,35 @@ def conv3d(
         data_format: "NDHWC" or "NCDHW", of x and of the result.
         dilations: distance between taps, (depth, height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
+        groups: as for ``conv2d``; the filter is [depth, height, width, in channels / groups, out
+            channels] then.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
+        ArgumentError: ``groups`` is not a positive integer.
 
     """
-    return correlation.per_image(
-        "conv3d",
-        x,
-        5,
-        lambda volumes: dispatch(
+
+    def convolve(volumes: Tensor, taps: Any) -> Tensor:
+        return dispatch(
             CONV3D,
             volumes,
-            filter,
+            taps,
             strides=strides,
             pad=pad,
             data_format=data_format,
             dilations=dilations,
             dim_rounding_mode=dim_rounding_mode,
-        ),
+        )
+
+    def convolve_groups(volumes: Tensor) -> Tensor:
+        channels = 1 if data_format == "NCDHW" else -1
+        return correlation.in_groups("conv3d", volumes, filter, groups, channels, convolve)
+
+    plain = groups.__class__ is int and groups == 1
+    return correlation.per_image(
+        "conv3d", x, 5, (lambda volumes: convolve(volumes, filter)) if plain else convolve_groups
     )
 
 
