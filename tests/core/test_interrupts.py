@@ -6,7 +6,7 @@ import contextvars
 import gc
 import io
 import itertools
-import tempfile
+import os
 import threading
 from pathlib import Path
 from random import Random
@@ -29,8 +29,9 @@ SECONDS = 10  # for a program in another thread, which would wait for a lock tha
 
 
 @pytest.fixture(autouse=True)
-def installed() -> Iterator[None]:
-    """Run on the installed CPU backend, in an engine of its own."""
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run on the installed CPU backend, in an engine and a folder of its own."""
+    monkeypatch.chdir(tmp_path)
     with isolated_engine(), interruptible():
         tp.set_backend("cpu")
         yield
@@ -117,11 +118,10 @@ def run_dispose() -> Any:
 
 
 def run_save_and_load() -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "saved.safetensors")
-        tp.save({"a": numbers(1, 2), "b": {"c": numbers(3)}}, path)
-        loaded = tp.load(path)
-        return [loaded["a"].tolist(), loaded["b.c"].tolist(), len(list(path.parent.iterdir()))]
+    path = Path("saved.safetensors")
+    tp.save({"a": numbers(1, 2), "b": {"c": numbers(3)}}, path)
+    loaded = tp.load(path)
+    return [loaded["a"].tolist(), loaded["b.c"].tolist(), os.listdir()]
 
 
 GENERATOR = tp.random.Generator(7)

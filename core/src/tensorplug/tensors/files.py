@@ -95,8 +95,8 @@ def save(
     if target.exists() and not (target.is_file() or target.is_dir()):
         raise ArgumentError(f"save: {target} is not a regular file")
     scratch = target.with_name(f".tensorplug-{secrets.token_hex(8)}.tmp")
-    scratch.open("xb").close()  # in the same folder, with the permissions of a new file
     try:
+        scratch.open("xb").close()  # in the same folder, with the permissions of a new file
         rights = stat.S_IMODE((target if target.is_file() else scratch).stat().st_mode)
         try:
             package.numpy.save_file(arrays, scratch, metadata=text)
