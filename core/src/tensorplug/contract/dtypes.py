@@ -52,9 +52,10 @@ class DType:
             return True
         if not isinstance(other, _SPELLING_TYPES):
             return False if other.__class__ is DType else NotImplemented
-        if other in KIND_NAMES:  # a question of scikit-learn: dtype == "numeric"
+        try:
+            return _read(other, "") is self
+        except DTypeError:  # other text or types: libraries compare dtypes with keys of any kind
             return False
-        return _read(other, f"{self} == ...") is self
 
     # Not a function: dtypes are parts of the keys of plans. The spellings have hashes of their
     # own ("f4", "float" and numpy.float32), so no hash could agree with all of them.
@@ -143,13 +144,6 @@ _BY_SPELLING: Final[dict[Any, DType]] = {
     **_BY_NUMPY,
 }
 _SPELLING_TYPES: Final = (str, type, np.dtype)
-# The array API standard's names of kinds, but for "bool", which is a dtype.
-KIND_NAMES: Final = frozenset(
-    (
-        *("signed integer", "unsigned integer", "integral"),
-        *("real floating", "complex floating", "numeric"),
-    )
-)
 
 
 def of(value: object, what: str = "") -> DType:
