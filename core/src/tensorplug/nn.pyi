@@ -17,7 +17,6 @@ from tensorplug.ops.nn.convolution.convolution import conv1d as conv1d
 from tensorplug.ops.nn.convolution.convolution import conv2d as conv2d
 from tensorplug.ops.nn.convolution.convolution import conv2d_transpose as conv2d_transpose
 from tensorplug.ops.nn.convolution.depthwise import depthwise_conv2d as depthwise_conv2d
-from tensorplug.ops.nn.convolution.depthwise import separable_conv2d as separable_conv2d
 from tensorplug.ops.nn.convolution.dilated_pooling import pool as pool
 from tensorplug.ops.nn.convolution.morphology import dilation2d as dilation2d
 from tensorplug.ops.nn.convolution.pooling import avg_pool as avg_pool
@@ -25,6 +24,7 @@ from tensorplug.ops.nn.convolution.pooling import avg_pool3d as avg_pool3d
 from tensorplug.ops.nn.convolution.pooling import max_pool as max_pool
 from tensorplug.ops.nn.convolution.pooling import max_pool3d as max_pool3d
 from tensorplug.ops.nn.convolution.pooling import max_pool_with_argmax as max_pool_with_argmax
+from tensorplug.ops.nn.convolution.separable import separable_conv2d as separable_conv2d
 from tensorplug.ops.nn.convolution.volumes import conv3d as conv3d
 from tensorplug.ops.nn.convolution.volumes import conv3d_transpose as conv3d_transpose
 from tensorplug.ops.nn.embedding import embedding as embedding
@@ -35,7 +35,9 @@ from tensorplug.ops.nn.gaussian_error import gelu as gelu
 from tensorplug.ops.nn.group_normalization import group_norm as group_norm
 from tensorplug.ops.nn.group_normalization import instance_norm as instance_norm
 from tensorplug.ops.nn.group_normalization import rms_norm as rms_norm
+from tensorplug.ops.nn.gru import gru as gru
 from tensorplug.ops.nn.layer_normalization import layer_norm as layer_norm
+from tensorplug.ops.nn.lstm import lstm as lstm
 from tensorplug.ops.nn.normalization import Moments as Moments
 from tensorplug.ops.nn.normalization import batch_norm as batch_norm
 from tensorplug.ops.nn.normalization import local_response_normalization as local_response_normalization
@@ -67,12 +69,14 @@ __all__ = [
     "fused_matmul",
     "gelu",
     "group_norm",
+    "gru",
     "instance_norm",
     "layer_norm",
     "leaky_relu",
     "local_response_normalization",
     "log_sigmoid",
     "log_softmax",
+    "lstm",
     "max_pool",
     "max_pool3d",
     "max_pool_with_argmax",
