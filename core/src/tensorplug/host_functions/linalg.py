@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,20 +78,37 @@ def matrix_triangular_solve(
         a, lower = _take_adjoint(a), not lower
     if lower:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    size, columns = b.shape[-2:]
     if not unit_diagonal and not np.diagonal(a, axis1=-2, axis2=-1).all():
         raise np.linalg.LinAlgError("singular matrix: an element of the diagonal is 0")
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.array(np.broadcast_to(b, (*batch, size, columns)))
-    for stop in range(size, 0, -_BLOCK):
-        start = max(stop - _BLOCK, 0)
-        rows = x[..., start:stop, :]
-        rows -= a[..., start:stop, stop:] @ x[..., stop:, :]
-        block = np.triu(a[..., start:stop, start:stop])
-        if unit_diagonal:
-            block[..., range(stop - start), range(stop - start)] = 1
-        rows[...] = np.linalg.solve(block, rows)  # LAPACK exchanges no rows of an upper triangle
+    size, columns = b.shape[-2:]
+    if size <= _BLOCK:
+        x = _substitute(a, b, unit_diagonal)
+    else:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        x = np.array(np.broadcast_to(b, (*batch, size, columns)))
+        for stop in range(size, 0, -_BLOCK):
+            start = max(stop - _BLOCK, 0)
+            rows, here = x[..., start:stop, :], a[..., start:stop, :]
+            rows -= here[..., stop:] @ x[..., stop:, :]
+            rows[...] = _substitute(here[..., start:stop], rows, unit_diagonal)
     return _narrow_like(x[..., ::-1, :] if lower else x, rhs)
+
+
+def _substitute(a: Array, b: Array, unit_diagonal: bool) -> Array:  # noqa: FBT001
+    """Solve for the upper triangles of ``a``; LAPACK exchanges no rows of them."""
+    size = a.shape[-1]
+    upper = np.where(_above(size), a, 0)
+    if unit_diagonal:
+        upper[..., range(size), range(size)] = 1
+    return np.linalg.solve(upper, b)
+
+
+@cache
+def _above(size: int) -> Array:
+    """Return where an upper triangle and its diagonal are, for sizes up to ``_BLOCK``."""
+    mask = ~np.tri(size, k=-1, dtype=bool)
+    mask.flags.writeable = False
+    return mask
 
 
 @_raise_our_errors
