@@ -97,7 +97,12 @@ from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
 from tensorplug.ops.random.random import halves as key_halves
-from tensorplug.ops.special import bessel_formulas, gamma_formulas, normal_formulas
+from tensorplug.ops.special import (
+    bessel_formulas,
+    gamma_formulas,
+    incomplete_formulas,
+    normal_formulas,
+)
 from tensorplug.tensors import tree
 
 __all__ = [
@@ -168,6 +173,7 @@ __all__ = [
     "gamma_formulas",
     "hookimpl",
     "host_functions",
+    "incomplete_formulas",
     "inference",
     "key_halves",
     "live_objects",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.widening import widened
-from tensorplug.ops import elementwise
+from tensorplug.ops import elementwise, powers
 from tensorplug.ops.special import (
     bessel_formulas,
     bessel_functions,
     error_functions,
     gamma_formulas,
     gamma_functions,
+    incomplete,
+    incomplete_formulas,
     normal_formulas,
 )
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
+
+# What formulas call: `expm1` and `log1p` belong to another family.
+_FUNCTIONS: Final = SimpleNamespace(**vars(elementwise), expm1=powers.expm1, log1p=powers.log1p)
 
 _FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     gamma_functions.LGAMMA: gamma_formulas.lgamma,
@@ -42,7 +48,7 @@ def _decompose(spec: KernelSpec, formula: Callable[..., Any]) -> None:
     @decompositions.of(spec)
     @widened
     def decomposed(x: Tensor) -> Tensor:
-        result: Tensor = formula(elementwise, x)
+        result: Tensor = formula(_FUNCTIONS, x)
         return result
 
 
@@ -50,7 +56,21 @@ for _spec, _formula in _FORMULAS.items():
     _decompose(_spec, _formula)
 
 
+@decompositions.of(incomplete.IGAMMA)
+@widened
+def igamma(a: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = incomplete_formulas.gammainc(_FUNCTIONS, a, x)
+    return result
+
+
+@decompositions.of(incomplete.IGAMMAC)
+@widened
+def igammac(a: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = incomplete_formulas.gammaincc(_FUNCTIONS, a, x)
+    return result
+
+
 @decompositions.of(gamma_functions.POLYGAMMA)
 def polygamma(x: Tensor, *, n: int) -> Tensor:
-    result: Tensor = widened(lambda x: gamma_formulas.polygamma(elementwise, x, n))(x)
+    result: Tensor = widened(lambda x: gamma_formulas.polygamma(_FUNCTIONS, x, n))(x)
     return result

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from math import factorial, pi, sqrt
+from math import factorial, inf, pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
+from tensorplug.ops import elementwise
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp, square, where
+from tensorplug.ops.elementwise import astype, exp, square, where
 from tensorplug.ops.rounding import sign
 from tensorplug.ops.special import bessel_functions as bessel
 from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma
+from tensorplug.ops.special import incomplete, incomplete_formulas
 from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
+
+for _spec in (incomplete.IGAMMA, incomplete.IGAMMAC):
+    gradients.stop(_spec, "a", because="the slope in the concentration has no closed form")
 
 _TWO_OVER_ROOT_PI: Final = 2.0 / sqrt(pi)
 _SERIES: Final = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(8))
@@ -86,6 +91,27 @@ def bessel_j0(dy: Tensor, x: Tensor) -> Tensor:
 @gradients.wrt(bessel.BESSEL_J1, "x")
 def bessel_j1(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return dy * (bessel.j0(x) - _over(out, x, 1.0, -1.0))
+
+
+@gradients.wrt(incomplete.IGAMMA, "x")
+def igamma(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * _gamma_density(a, x)
+
+
+@gradients.wrt(incomplete.IGAMMAC, "x")
+def igammac(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * -_gamma_density(a, x)
+
+
+def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
+    """Return ``x**(a - 1) * exp(-x) / gamma(a)``: at 0 it is infinite, 1 or 0."""
+    work = dt.float32 if x.dtype.itemsize < dt.float32.itemsize else x.dtype
+    p, t = astype(a, work, copy=False), astype(x, work, copy=False)
+    inside = t > 0.0
+    at = where(inside, t, 1.0)
+    density: Tensor = exp(incomplete_formulas.log_density(elementwise, p, at)) * (p / at)
+    edge = where(p < 1.0, inf, where(p == 1.0, 1.0, at * 0.0))
+    return astype(where(inside, density, edge), x.dtype, copy=False)
 
 
 def _over(out: Tensor, x: Tensor, factor: Tensor | float, square_sign: float) -> Tensor:

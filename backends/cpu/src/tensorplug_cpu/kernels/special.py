@@ -13,6 +13,7 @@ from tensorplug.plugin import (
     TensorType,
     bessel_formulas,
     gamma_formulas,
+    incomplete_formulas,
     normal_formulas,
     specs,
 )
@@ -39,8 +40,8 @@ _FORMULAS: dict[KernelSpec, Callable[..., Any]] = {
 }
 
 
-def _evaluate(formula: Callable[..., Any], result: Array, x: Array) -> None:
-    result[...] = formula(np, x.astype(np.float64, copy=False))
+def _evaluate(formula: Callable[..., Any], result: Array, *inputs: Array) -> None:
+    result[...] = formula(np, *[operand.astype(np.float64, copy=False) for operand in inputs])
 
 
 def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
@@ -51,6 +52,18 @@ def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
 
 for _spec, _formula in _FORMULAS.items():
     _register(_spec, _formula)
+
+
+@kernels.prepare(specs.IGAMMA)
+def igamma(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
+    """Lower incomplete gamma function."""
+    return elementwise_kernel(partial(_evaluate, incomplete_formulas.gammainc), out)
+
+
+@kernels.prepare(specs.IGAMMAC)
+def igammac(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
+    """Upper incomplete gamma function."""
+    return elementwise_kernel(partial(_evaluate, incomplete_formulas.gammaincc), out)
 
 
 @kernels.prepare(specs.POLYGAMMA)

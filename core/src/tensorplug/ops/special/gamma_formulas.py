@@ -140,7 +140,7 @@ def lgamma(xp: Any, x: Any) -> Any:
     log_y = xp.log(xp.abs(y))
     below = y < 0.5
     z = xp.where(below, y, y - 1.0)
-    first = z * ratio(_LGAMMA_1, z + 0.5)
+    first = lgamma_of_1_plus(z)
     first = xp.where(below, first - log_y, first)
     second = (y - 2.0) * ratio(_LGAMMA_2, y - 1.5)
     far = (y - 0.5) * (log_y - 1.0) + _STIRLING + stirling_remainder(y)
@@ -149,6 +149,11 @@ def lgamma(xp: Any, x: Any) -> Any:
     reflected = -xp.log(size * (xp.sin(off * math.pi) * (1.0 / math.pi))) - right
     pole = (off == 0.0) | (size == math.inf)
     return xp.where(mirrored, xp.where(pole, math.inf, reflected), right)
+
+
+def lgamma_of_1_plus(z: Any) -> Any:
+    """Return ``lgamma(1 + z)`` for |z| <= 1/2, with its digits near 0."""
+    return z * ratio(_LGAMMA_1, z + 0.5)
 
 
 def stirling_remainder(x: Any) -> Any:

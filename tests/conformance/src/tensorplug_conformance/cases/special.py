@@ -100,6 +100,25 @@ for spec, reference, signed, low, high in (
     cases.of(spec, oracle=reference, signed_zero=signed)(_function(spec, low, high))
 
 
+_EDGES: Final = (0.0, -0.0, 0.001, 0.5, 1.0, 1.5, 3.0, 10.0, 15.0, 100.0, np.inf, -1.0, np.nan)
+_CONCENTRATIONS: Final = (0.001, 0.125, 0.5, 1.0, 2.5, 8.0, 14.75, 15.0, 40.0, 300.0)
+_DEVIATIONS: Final = (-5.0, -2.0, -0.5, -0.125, 0.0, 0.125, 0.5, 2.0, 5.0)
+
+for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.igammac)):
+
+    @cases.of(spec, oracle=combined)
+    def incomplete(corpus: Corpus) -> Iterator[Case]:
+        """All pairs of special values; both tails of small and large concentrations."""
+        yield from patterns.binary(
+            corpus, lambda shape: corpus.ordinary(shape, 0.05, 30.0), edges=corpus.of(_EDGES)
+        )
+        a = np.array(_CONCENTRATIONS)[:, None]
+        x = a + np.sqrt(a) * np.array(_DEVIATIONS)
+        yield Case("about the mean", (corpus.of(a), corpus.of(np.maximum(x, 0.0))))
+        wide = np.array([0.001, 0.4375, 0.5, 1.25, 1.5, 3.0, 9.0, 20.0, 24.0, 30.0, 60.0])
+        yield Case("tails", (corpus.of(a), corpus.of(wide)))
+
+
 @cases.of(specs.POLYGAMMA, oracle=oracle.polygamma)
 def polygamma(corpus: Corpus) -> Iterator[Case]:
     """Each order on both sides of 0."""
@@ -200,3 +219,13 @@ def polygamma_points(corpus: Corpus) -> Iterator[Case]:
 
         yield _exactly(corpus, f"order {n}", (0.25, 0.75, 1.5, 4.0), slope, n=n)
         yield _exactly(corpus, f"order {n} below 0", _NEAR_POLES, slope, n=n)
+
+
+for spec, at_0 in ((specs.IGAMMA, (1.0, 0.0)), (specs.IGAMMAC, (-1.0, 0.0))):
+
+    @cases.gradients(spec, "x")
+    def incomplete_points(corpus: Corpus, at_0: tuple[float, ...] = at_0) -> Iterator[Case]:
+        yield from patterns.pairs(0.75, 4.0)(corpus)
+        yield Case("large", (corpus.of([20.0, 100.0]), corpus.of([19.0, 104.0])))
+        nothing = corpus.of([0.0, 0.0])
+        yield Case("at 0", (corpus.of([1.0, 2.0]), nothing), expected=(corpus.of(at_0),))

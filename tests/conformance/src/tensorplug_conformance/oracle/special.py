@@ -152,6 +152,47 @@ def polygamma(x: Array, *, n: int) -> Bounded:
     return Bounded(value, room * np.finfo(x.dtype).eps)
 
 
+# Incomplete gamma functions ----------------------------------------------------------------
+
+
+def igamma(a: Array, x: Array) -> Bounded:
+    """Return P(a, x), with room for the rounding of an exponent as large as the logarithm."""
+    return _incomplete(a, x, 0)
+
+
+def igammac(a: Array, x: Array) -> Bounded:
+    """Return Q(a, x) likewise."""
+    return _incomplete(a, x, 1)
+
+
+def _incomplete(a: Array, x: Array, which: int) -> Bounded:
+    """Return P or Q by the series below a + 1, else by the continued fraction (DLMF 8.9.2)."""
+    s, at = np.broadcast_arrays(wide(a), wide(x))
+    ordinary = (s > 0) & (at > 0) & np.isfinite(s) & np.isfinite(at)
+    p, y = np.where(ordinary, s, 1), np.where(ordinary, at, 1)
+    steps = 200 + 12 * math.isqrt(int(np.max(p, initial=1)))
+    log_density = p * np.log(y) - y - _lgamma(p + 1)
+    below = y < p + 1
+    series = np.ones_like(p)
+    fraction = np.ones_like(p)
+    for n in range(steps, 0, -1):
+        series = 1 + series * np.where(below, y, 0) / (p + n)
+        last = n == steps
+        fraction = y - p + 2 * n + 1 - (0 if last else (n + 1) * (n + 1 - p) / fraction)
+    fraction = y - p + 1 - (1 - p) / fraction
+    density = np.exp(log_density)
+    part = np.where(below, density * series, density * p / fraction)
+    value = np.where(below == (which == 0), part, 1 - part)
+    limit = np.where((s == 0) | np.isinf(at), 1 - which, which)
+    undefined = ((s == 0) & (at == 0)) | (np.isinf(s) & np.isinf(at))
+    undefined |= ~((s >= 0) & (at >= 0))
+    value = np.where(undefined, np.nan, np.where(ordinary, value, limit))
+    room = np.abs(log_density) * value + np.minimum(value, 1 - part)
+    room = np.where(undefined, 0, 8 * room)
+    eps = np.finfo(x.dtype).eps
+    return Bounded(np.asarray(value), np.where(np.isfinite(room), room, 0) * eps)
+
+
 # Error functions ---------------------------------------------------------------------------
 
 _STEP: Final = np.longdouble(0.375)  # of the rule; its error is exp(-(pi / step)**2)

@@ -1,0 +1,63 @@
+"""The incomplete gamma functions. They live in ``tensorplug.special``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec
+from tensorplug.dispatch.calls import dispatch_binary
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["gammainc", "gammaincc"]
+
+IGAMMA = KernelSpec(
+    "Igamma",
+    ("a", "x"),
+    inference.broadcast,
+    accepts=dt.REAL,
+    promote=("a", "x"),
+    inexact=True,
+)
+IGAMMAC = KernelSpec(
+    "Igammac",
+    ("a", "x"),
+    inference.broadcast,
+    accepts=dt.REAL,
+    promote=("a", "x"),
+    inexact=True,
+)
+
+
+def gammainc(a: Any, x: Any, /) -> Tensor:
+    """Return P(a, x), the regularized lower incomplete gamma function, elementwise.
+
+    It is the probability that a variable of the gamma distribution of concentration ``a`` is
+    below ``x``: the integral of ``t**(a - 1) * exp(-t)`` from 0 to x, divided by ``gamma(a)``.
+    The arguments broadcast; integers become the default float first. The result is NaN where
+    one is negative, and where both are 0 or both infinite.
+
+    It is differentiable in ``x``, but constant with respect to ``a``.
+
+    Source: DLMF 8.2.4.
+
+    Examples:
+        ``gammainc(1.0, 2.0)`` is ``0.8646647``, 1 - exp(-2).
+
+    """
+    return dispatch_binary(IGAMMA, a, x)
+
+
+def gammaincc(a: Any, x: Any, /) -> Tensor:
+    """Return Q(a, x) = 1 - P(a, x) elementwise, with its digits where it is small.
+
+    Arguments, special values and derivatives are as for ``gammainc``.
+
+    Examples:
+        ``gammaincc(1.0, 100.0)`` is ``3.720076e-44`` in float64, exp(-100).
+
+    """
+    return dispatch_binary(IGAMMAC, a, x)
