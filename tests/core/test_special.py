@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.testing import check_grads
 
 from .engines import expect
@@ -158,6 +158,34 @@ def test_hurwitz_zeta() -> None:
     expect(special.zeta([2.0], INF), "float32", (1,), [0.0])
 
 
+def test_incomplete_gamma_functions() -> None:
+    """For whole a they are sums of Poisson probabilities; for 1/2 the error function."""
+    x = np.array([1e-3, 0.3, 0.9, 2.0, 7.5, 30.0, 100.0])
+    for a in (1, 2, 5, 14, 15, 40):
+        terms = [[k * math.log(v) - v - math.lgamma(k + 1) for k in range(a)] for v in x]
+        upper = np.exp(terms).sum(axis=1)
+        found = special.gammaincc(float(a), tp.asarray(x))
+        np.testing.assert_allclose(found.numpy(), upper, rtol=2e-13)
+        total = found + special.gammainc(float(a), tp.asarray(x))
+        np.testing.assert_allclose(total.numpy(), 1.0, rtol=1e-15)
+    root = np.sqrt(x)
+    close(special.gammainc(0.5, tp.asarray(x)), "float64", [math.erf(v) for v in root], units=32)
+    with np.errstate(under="ignore"):
+        tail = [math.erfc(v) for v in root]
+    np.testing.assert_allclose(special.gammaincc(0.5, tp.asarray(x)).numpy(), tail, rtol=1e-13)
+    a, at = (
+        tp.asarray([0.0, 0.0, 3.0, 3.0, -1.0, 2.0]),
+        tp.asarray([0.0, 1.0, 0.0, INF, 1.0, -1.0]),
+    )
+    expect(special.gammainc(a, at), "float32", (6,), [NAN, 1.0, 0.0, 1.0, NAN, NAN])
+    expect(special.gammaincc(a, at), "float32", (6,), [NAN, 0.0, 1.0, 0.0, NAN, NAN])
+
+
+def test_incomplete_gamma_functions_are_constant_in_the_concentration() -> None:
+    with pytest.raises(NotConnectedError):
+        tp.grad(lambda a: special.gammainc(a, 2.0))(tp.asarray(3.0))
+
+
 def test_probabilities_in_both_tails() -> None:
     """In float32 no digits are lost where the exponent is large; the reference is Python's."""
     x = np.linspace(-13, 13, 401).astype(np.float32)
@@ -215,6 +243,8 @@ def test_gradients_where_x_is_0() -> None:
         (special.xlog1py, ([0.5, 2.0], [[0.5], [3.0]])),
         (special.expit, ([-2.0, 0.5],)),
         (lambda x: special.polygamma(3, x), ([0.5, 2.0],)),
+        (lambda x: special.gammainc(2.5, x), ([0.5, 2.0, 9.0],)),
+        (lambda x: special.gammaincc(30.0, x), ([25.0, 29.0, 40.0],)),
     ],
 )
 def test_gradients_of_what_is_composed(call: Any, points: Any) -> None:
@@ -232,7 +262,15 @@ def test_gradients_where_a_formula_that_is_not_chosen_overflows() -> None:
 
 
 def test_dtypes() -> None:
-    for name in set(special.__all__) - {"beta", "betaln", "polygamma", "xlog1py", "xlogy"}:
+    for name in set(special.__all__) - {
+        "beta",
+        "betaln",
+        "gammainc",
+        "gammaincc",
+        "polygamma",
+        "xlog1py",
+        "xlogy",
+    }:
         function = getattr(special, name)
         assert function(tp.asarray([1, 2])).dtype is tp.float32
         assert function(tp.asarray(np.float16([1.0]))).dtype is tp.float16

@@ -11,7 +11,7 @@ exactly, so nothing cancels where the mean is large.
 
 from __future__ import annotations
 
-from math import log, pi
+from math import pi
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.special.gamma_formulas import stirling_remainder
 from tensorplug.ops.special.gamma_functions import gammaln
+from tensorplug.ops.special.incomplete_formulas import deviance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -309,24 +310,9 @@ _SMALL: Final = 8.0
 
 
 def _log_poisson(k: Tensor, mean: Tensor, error: Any) -> Tensor:
-    """Return the logarithm of the Poisson probability of k >= 0; the mean is ``mean + error``.
-
-    For large k it is Stirling's formula less Loader's deviance ``k ln(k / mean) + mean - k``.
-    """
-    small = k < _SMALL
-    few = minimum(k, _SMALL)
+    """Return the logarithm of the Poisson probability of k >= 0; the mean is ``mean + error``."""
+    few, many = minimum(k, _SMALL), maximum(k, _SMALL)
     near = few * elementwise.log(mean) - mean - gammaln(few + 1.0)
-    many = maximum(k, _SMALL)
-    off = (many - mean) - error
-    v = off / (many + mean)
-    bounded = minimum(maximum(v, -0.1), 0.1)
-    square = bounded * bounded
-    series = square * (2.0 / 3.0 + square * (2.0 / 5.0 + square * (2.0 / 7.0 + square * _REST)))
-    close = off * bounded + many * bounded * series
-    apart = many * elementwise.log(many / mean) - off
-    deviance = where(elementwise.abs(v) < 0.1, close, apart)
-    half_log = 0.5 * elementwise.log(many) + 0.5 * log(2.0 * pi)
-    return where(small, near, -half_log - stirling_remainder(many) - deviance)
-
-
-_REST: Final = 2.0 / 9.0
+    far = -0.5 * elementwise.log(many * (2.0 * pi)) - stirling_remainder(many)
+    far = far - deviance(elementwise, many, mean, (many - mean) - error)
+    return where(k < _SMALL, near, far)

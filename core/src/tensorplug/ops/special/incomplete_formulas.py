@@ -82,24 +82,30 @@ def _compute_part(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 def log_density(xp: Any, k: Any, mean: Any) -> Any:
     """Return ``k ln(mean) - mean - lgamma(k + 1)``, of a Poisson variable for a whole k.
 
-    For large k it is Stirling's formula and C. Loader's deviance ("Fast and accurate computation
-    of binomial probabilities", 2000), from which the distance to the mean does not cancel.
+    From 3 on it is Stirling's formula and the deviance.
     """
     many = xp.where(k < 3.0, 3.0, k)
-    off = many - mean
-    v = off / (many + mean)
+    far = -0.5 * xp.log(many * (2.0 * math.pi)) - stirling_remainder(many)
+    far = far - deviance(xp, many, mean, many - mean)
+    tiny = k < 0.5
+    log_factorial = xp.where(tiny, lgamma_of_1_plus(xp.where(tiny, k, 0.0)), lgamma(xp, k + 1.0))
+    return xp.where(k < 3.0, k * xp.log(mean) - mean - log_factorial, far)
+
+
+def deviance(xp: Any, k: Any, mean: Any, off: Any) -> Any:
+    """Return ``k ln(k / mean) - off`` for ``off = k - mean``, without cancellation.
+
+    C. Loader, "Fast and accurate computation of binomial probabilities", 2000.
+    """
+    v = off / (k + mean)
     near = xp.abs(v) < 0.3
     bounded = xp.where(near, v, 0.0)
     square = bounded * bounded
     series: Any = 2.0 / 33.0
     for odd in range(31, 1, -2):
         series = 2.0 / odd + square * series
-    deviance = off * bounded + many * bounded * (square * series)
-    deviance = xp.where(near, deviance, many * xp.log(many / mean) - off)
-    far = -0.5 * xp.log(many * (2.0 * math.pi)) - stirling_remainder(many) - deviance
-    tiny = k < 0.5
-    log_factorial = xp.where(tiny, lgamma_of_1_plus(xp.where(tiny, k, 0.0)), lgamma(xp, k + 1.0))
-    return xp.where(k < 3.0, k * xp.log(mean) - mean - log_factorial, far)
+    close = off * bounded + k * bounded * (square * series)
+    return xp.where(near, close, k * xp.log(k / mean) - off)
 
 
 def _sum_series(a: Any, x: Any) -> Any:
