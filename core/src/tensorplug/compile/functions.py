@@ -149,14 +149,14 @@ class Compiled(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the program for these arguments, tracing the function if there is none yet."""
         context = current_context()
-        engine = cast("Engine", engine_of(context))
+        engine: Engine = engine_of(context)  # type: ignore[assignment]  # the only class of engines
         device = engine.devices.of(context)
         if device.trace is not None:
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
         floats: list[float] = []
         special = self._specialized(engine, device, (args, kwargs), tensors, floats)
-        inputs = special.enter(context, tensors)
+        inputs = special.enter(context, tensors) if special.prepares else tensors
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
             result = run_recorded(special, context, inputs, floats)
         else:

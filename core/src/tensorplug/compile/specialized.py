@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.floats import TracedFloat
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from tensorplug.engine.registry import State
 
 __all__ = ["Body", "Result", "Specialized"]
+
+_new: Final = object.__new__
+_NO_NODES: Final = repeat(None)
 
 
 class Body(NamedTuple):
@@ -200,6 +203,8 @@ class Specialized:
             (cell, number.at if type(number) is TracedFloat else None, number)
             for cell, number in trace.held.values()
         ]
+        self.prepares = bool(self.reads or self.transfers)
+        self.effects = bool(self.assigns or self.held)
         self.numeric = bool(floats.given or floats.operations)
         inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
         inputs += trace.numbers
@@ -210,8 +215,6 @@ class Specialized:
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device."""
-        if not self.reads and not self.transfers:
-            return arguments
         tensors = [*arguments, *(read.fetch() for read in self.reads)]
         device = self.device
         there: Context | None = None
@@ -253,18 +256,28 @@ class Specialized:
 
         ``numbers``: the result of ``floats.evaluate``.
         """
-        tensors = list(map(Tensor._of, buffers, self.placements, nodes or repeat(None)))
-        if self.assigns:
-            count = len(self.result.places)
-            for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
-                variable.assign(tensor)
-            del tensors[count:]
-        for cell, at, number in self.held:
-            cell.value = number if at is None else numbers[at]
+        tensors: list[Tensor] = []
+        for buffer, placement, node in zip(buffers, self.placements, nodes or _NO_NODES):  # noqa: B905
+            tensor: Tensor = _new(Tensor)  # as in `dispatch`, without the call of `_of`
+            tensor._buffer = buffer
+            tensor._placement = placement
+            tensor._node = node
+            tensors.append(tensor)
+        if self.effects:
+            self._assign(tensors, numbers)
         if context.scope is not None:
             for tensor in tensors:
                 context.scope.adopt(tensor)
         return self.result.with_tensors(tensors, numbers)
+
+    def _assign(self, tensors: list[Tensor], numbers: Sequence[float]) -> None:
+        """Assign to variables and held numbers; remove the variables' contents from ``tensors``."""
+        count = len(self.result.places)
+        for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
+            variable.assign(tensor)
+        del tensors[count:]
+        for cell, at, number in self.held:
+            cell.value = number if at is None else numbers[at]
 
 
 def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:

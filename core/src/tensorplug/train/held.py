@@ -45,6 +45,14 @@ class Slot(Variable):
         self._begin(value, False)  # noqa: FBT003  # not trainable
         self._name = name
 
+    def get(self) -> Tensor:
+        """Return the contents, which the caller does not dispose of."""
+        return self._reading()
+
+    def set(self, value: Tensor) -> None:
+        """Replace the contents by ``value``, which has their type."""
+        self._hold(value)
+
 
 def outside_tracing() -> AbstractContextManager[Any]:
     """Return a context in which ops run at once, though a function may be being traced."""

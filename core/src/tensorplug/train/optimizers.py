@@ -120,13 +120,13 @@ class Optimizer(ABC):
             held = self._states.get(variable.name)
             if held is None:
                 held = self._begin(variable, transformation)
-            slots = {name: slot.read() for name, slot in held.items()}
+            slots = {name: slot.get() for name, slot in held.items()}
             direction, factor = transformation.direction(g, slots, numbers)
             steps.append((variable, move(variable.read(), direction, factor), held, slots))
         for variable, value, held, slots in steps:
             variable.assign(value)
             for name, slot in held.items():
-                slot.assign(slots[name])
+                slot.set(slots[name])
             self._states[variable.name] = held
         self._iterations.set(taken + 1)
         self._check_later()
