@@ -1,10 +1,14 @@
-"""Special functions, with the names of ``scipy.special``: gamma, error, Bessel, entropy."""
+"""Special functions: gamma, error and Bessel functions, entropies.
+
+The names are those of ``scipy.special``. ``expit`` is ``nn.sigmoid``.
+"""
 
 from __future__ import annotations
 
 from tensorplug import ops
 from tensorplug.ops import elementwise
+from tensorplug.ops.nn import activation
 
-_public = {**ops.public("special"), "erf": elementwise.erf}
+_public = {**ops.public("special"), "erf": elementwise.erf, "expit": activation.sigmoid}
 globals().update(_public)
 __all__ = sorted(_public)

@@ -17,7 +17,6 @@ from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.linalg.factorization import cholesky
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.nn.activation import sigmoid, softmax
 from tensorplug.ops.random.draws import (
     choose_real_dtype,
     exponential,
@@ -30,6 +29,8 @@ from tensorplug.ops.random.draws import (
 )
 from tensorplug.ops.random.random import as_key, split
 from tensorplug.ops.random.sampling import draw_gamma_parts
+from tensorplug.ops.reduction import max as max_
+from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -86,7 +87,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
             _draw_log_gamma(part, _concentration(f"beta: {name}", value, work), sizes)
             for part, name, value in ((one, "a", first), (two, "b", second))
         )
-        return astype(sigmoid(x - y), chosen)
+        less_likely = elementwise.exp(-elementwise.abs(x - y))
+        return astype(where(less(x, y), less_likely, 1.0) / (1.0 + less_likely), chosen)
 
 
 def _concentration(what: str, value: Any, dtype: DType) -> Tensor:
@@ -133,7 +135,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
     sizes = fit_shape("dirichlet", shape, [a.shape[:-1]])
     with use_context(current_context().replace(recording=None)):
         drawn = _draw_log_gamma(checked, a, (*sizes, a.shape[-1]))
-        return astype(softmax(drawn), chosen)
+        parts = elementwise.exp(drawn - max_(drawn, axis=-1, keepdims=True))
+        return astype(parts / sum_(parts, axis=-1, keepdims=True), chosen)
 
 
 def multivariate_normal(

@@ -9,11 +9,9 @@ from __future__ import annotations
 from math import inf, pi
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.ops import elementwise
 from tensorplug.ops.comparison import isnan
 from tensorplug.ops.elementwise import floor, log, where
-from tensorplug.ops.nn.activation import SIGMOID
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.arguments import compute
 from tensorplug.ops.special.evaluation import polynomial
@@ -22,17 +20,7 @@ from tensorplug.ops.trigonometry import atanh
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["entr", "expit", "logit", "sinc", "xlog1py", "xlogy"]
-
-
-def expit(x: Any, /) -> Tensor:
-    """Return ``1 / (1 + exp(-x))`` elementwise, the inverse of ``logit``; ``nn.sigmoid``.
-
-    Examples:
-        ``expit([0.0])`` is ``[0.5]``.
-
-    """
-    return dispatch_unary(SIGMOID, x)
+__all__ = ["entr", "logit", "sinc", "xlog1py", "xlogy"]
 
 
 def logit(p: Any, /) -> Tensor:
