@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.compile.tracing import Call, Constant, Value
+from tensorplug.compile.tracing import Call
+from tensorplug.compile.values import Constant, Value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

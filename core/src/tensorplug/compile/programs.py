@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.compile.tracing import Constant, Value
+from tensorplug.compile.values import Constant, Value
 from tensorplug.contract.backend import FlatCall, FlatProgram
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.observers.observation import describe

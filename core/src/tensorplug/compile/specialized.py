@@ -9,7 +9,8 @@ from tensorplug.compile.floats import TracedFloat
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
-from tensorplug.compile.tracing import Trace, error
+from tensorplug.compile.tracing import Trace
+from tensorplug.compile.values import error
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.tensors.assignment import replace_contents
@@ -271,7 +272,7 @@ class Specialized:
         return self.result.with_tensors(tensors, numbers)
 
     def _assign(self, tensors: list[Tensor], numbers: Sequence[float]) -> None:
-        """Assign to variables and held numbers; remove the variables' contents from ``tensors``."""
+        """Assign to variables and held numbers; take the former out of ``tensors``."""
         count = len(self.result.places)
         for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
             variable.assign(tensor)

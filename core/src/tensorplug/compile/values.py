@@ -1,0 +1,36 @@
+"""What the operands of a program are, and the error of a function that cannot become one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.errors import CompileError
+from tensorplug.observers import callsite
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.device import Placement
+
+__all__ = ["Constant", "Value", "error"]
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A placeholder for a buffer that exists only while a program runs."""
+
+    placement: Placement
+
+
+@dataclass(eq=False, slots=True)
+class Constant:
+    """A buffer that every run of a program uses."""
+
+    buffer: Any
+    placement: Placement
+
+
+def error(message: str) -> CompileError:
+    """Return an error with the current line of the traced function."""
+    site = callsite.find()
+    where = "" if site is None else f" ({site.describe()})"
+    return CompileError(f"compile: {message}{where}")
