@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.floats import FloatInput
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Step
     from tensorplug.errors import CompileError
