@@ -20,6 +20,7 @@ MEANINGS: dict[str, str] = {
     "binary_output": "whether to write 1 for every integer that occurs, instead of its count",
     "block_shape": "sizes of a block along the axes after the batch",
     "block_size": "height and width of a block",
+    "causal": "whether query i sees keys 0 to i only",
     "center": "point that stays in place, as parts of width and height",
     "clip_value_max": "upper bound",
     "clip_value_min": "lower bound",
@@ -100,6 +101,7 @@ MEANINGS: dict[str, str] = {
     "rewrite": "replacement",
     "right_pad": "text after the last element of a row",
     "row_partition_types": "what each of `row_partition_tensors` holds",
+    "scale": "factor of the scores; by default 1 / sqrt(features)",
     "score_threshold": "boxes whose score is not larger are left out",
     "seed": "seed of the draws",
     "separator": "text between the elements of an n-gram",
@@ -161,6 +163,8 @@ _BATCH = "that of `input` without its last two axes"
 _SELECTED = "[selected]"
 _BLOCKS = " in the order of `data_format`, with n = `block_size`"
 _WINDOWS = "[batch, positions, channels]"
+_STEPS = "[batch, time, units]"
+_FIRST = "[batch, units]"
 _BY_FORMAT = f"{_WINDOWS} in the order of `data_format`"
 
 # By kernel: the shape of each output. `RULES` has those of the rules in `contract.inference`.
@@ -219,6 +223,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "FusedBatchNorm": ("that of `x`",),
     "FusedConv2D": (_BY_FORMAT,),
     "FusedDepthwiseConv2D": (f"{_BY_FORMAT}; channels: those of x times those of filter",),
+    "GRU": (_STEPS,),
+    "GRUGrad": ("that of the gates", "that of the gates", _FIRST),
     "GatherNd": (
         "that of `indices` without its last axis, of length n; then that of `params` from axis n",
     ),
@@ -226,6 +232,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "IFFT": ("that of `input`",),
     "IRFFT": ("that of `input`, the last axis of length `fft_length`",),
     "Imag": ("that of `input`",),
+    "LSTM": (_STEPS, _STEPS),
+    "LSTMGrad": ("that of the gates", _FIRST, _FIRST),
     "LRN": ("that of `x`",),
     "LRNGrad": ("that of `x`",),
     "LayerNorm": ("that of `x`",),
@@ -287,6 +295,11 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "ResizeNearestNeighbor": ("[batch, *`size`, channels]",),
     "ResizeNearestNeighborGrad": ("that of `images`",),
     "RotateWithOffset": ("that of `image`",),
+    "ScaledDotProductAttention": (
+        "[..., queries, columns of v]",
+        "[..., queries]: the logarithm of the sum of the exponentials of the scores",
+    ),
+    "ScaledDotProductAttentionGrad": ("that of q", "that of k", "that of v"),
     "ScatterNd": ("`shape`",),
     "SearchSorted": ("that of `values`",),
     "Select": (_BROADCAST,),
@@ -302,6 +315,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "SparseReshape": ("[entries, size of `new_shape`]", "that of `new_shape`"),
     "SparseSegmentMean": ("that of `data`, the first axis as long as there are segments",),
     "SparseSegmentSum": ("that of `data`, the first axis as long as there are segments",),
+    "SparseSoftmaxCrossEntropy": ("that of `labels`",),
+    "SparseSoftmaxCrossEntropyGrad": ("that of `logits`",),
     "SparseToDense": ("`output_shape`",),
     "SplitV": (
         "one output per entry of `num_or_size_splits`: that of `x`, `axis` of that length",
