@@ -43,10 +43,20 @@ def _take_adjoint(x: Array) -> Array:
     return x.swapaxes(-1, -2).conj()
 
 
+def _check_finite(x: Array) -> None:
+    """Refuse matrices that LAPACK's iterations may never return from, as `gesdd` with infinity."""
+    if not np.isfinite(x).all():
+        raise np.linalg.LinAlgError("the algorithm does not converge: x has NaN or infinities")
+
+
 @_raise_our_errors
 def cholesky(input: Array) -> Array:
     """Return the lower factor."""
-    return _narrow_like(np.linalg.cholesky(_widen(input)), input)
+    factor = np.linalg.cholesky(_widen(input))
+    # LAPACK may overlook a NaN; whatever is not finite reaches the diagonal of its row.
+    if not np.isfinite(np.diagonal(factor, axis1=-2, axis2=-1)).all():
+        raise np.linalg.LinAlgError("matrix is not positive definite")
+    return _narrow_like(factor, input)
 
 
 @_raise_our_errors
@@ -127,6 +137,7 @@ def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
 @_raise_our_errors
 def pseudo_inverse(input: Array, rtol: Array | None) -> Array:
     """Return the Moore-Penrose pseudo-inverses."""
+    _check_finite(input)
     # The default for float16 is its own eps, not that of float32.
     limit = max(input.shape[-2:]) * np.finfo(input.dtype).eps if rtol is None else rtol
     return _narrow_like(np.linalg.pinv(_widen(input), rtol=limit), input)
@@ -142,6 +153,7 @@ def qr(input: Array, *, full_matrices: bool) -> tuple[Array, Array]:
 @_raise_our_errors
 def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
     """Return singular values and vectors; the vectors are empty unless ``compute_uv``."""
+    _check_finite(input)
     wide = _widen(input)
     if not compute_uv:
         empty = np.empty(0, input.dtype)
@@ -152,8 +164,10 @@ def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, 
 
 @_raise_our_errors
 def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
-    """Return eigenvalues and eigenvectors of Hermitian matrices."""
+    """Return eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
     wide = _widen(input)
+    if not np.isfinite(wide).all():
+        _check_finite(np.tril(wide))
     if not compute_v:
         return _narrow_like(np.linalg.eigvalsh(wide), input), np.empty(0, input.dtype)
     e, v = np.linalg.eigh(wide)
@@ -163,6 +177,7 @@ def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
 @_raise_our_errors
 def eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors, complex even where NumPy returns real ones."""
+    _check_finite(input)
     wide = _widen(input)
     dtype = np.result_type(wide.dtype, np.complex64)
     if not compute_v:

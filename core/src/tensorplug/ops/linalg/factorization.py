@@ -228,7 +228,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 
     Raises:
         ShapeError: x does not hold square matrices.
-        LinAlgError: a matrix is not positive definite.
+        LinAlgError: a matrix is not positive definite, as with NaN or infinities.
 
     """
     lower = dispatch(CHOLESKY, x)
@@ -290,7 +290,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     Raises:
         ShapeError: the rank is below 2.
-        LinAlgError: the algorithm does not converge, as with NaN.
+        LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
     """
     tensor = as_tensor(x, what="pinv: x")
@@ -354,7 +354,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Raises:
         ShapeError: the rank is below 2.
-        LinAlgError: the algorithm does not converge, as with NaN.
+        LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
     """
     s, u, vh = dispatch_multiple(SVD, x, full_matrices=full_matrices)
@@ -375,7 +375,7 @@ def eigh(x: Any, /) -> EigResult:
 
     Raises:
         ShapeError: x does not hold square matrices.
-        LinAlgError: the algorithm does not converge, as with NaN.
+        LinAlgError: the algorithm does not converge, or the triangle has NaN or infinities.
 
     """
     e, v = dispatch_multiple(SELF_ADJOINT_EIG, x)

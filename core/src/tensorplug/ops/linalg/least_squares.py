@@ -52,7 +52,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
         ShapeError: the rank of ``a`` is below 2, or the sizes do not fit.
         DTypeError: strings.
         ArgumentError: ``rcond`` is not a number.
-        LinAlgError: the algorithm does not converge, as with NaN.
+        LinAlgError: the algorithm does not converge, or ``a`` has NaN or infinities.
 
     Example::
 
