@@ -44,7 +44,7 @@ FOR ?=
 PLATFORM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients browser bench gpu wheels clean
+.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients projects browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on 
 	  SCIPY_ARRAY_API=1 TENSORPLUG_BACKEND=$$backend \
 	    $(BIN)/python -m pytest --numprocesses auto tests/array_api/test_clients_*.py || exit 1; \
 	done
+
+projects: $(FOR_WORK) ## run the own tests of SciPy and others, and the array API test suite, on tensors
+	$(PIP) install --group clients $$($(BIN)/python -m tests.clients --requirements)
+	$(BIN)/python -m tests.clients $(if $(JOBS),--jobs $(JOBS))
 
 browser: $(FOR_WORK) ## try the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser
