@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _NAME: Final = "tensorplug"
 
 
-def _namespaces(include_numpy_namespaces: bool = True) -> Iterator[str]:  # its signature
+def _namespaces(include_numpy_namespaces: bool = True) -> Iterator[str]:
     yield _NAME
 
 
-def _combinations(include_numpy_namespaces: bool = True) -> Iterator[tuple[Any, ...]]:  # its signature
+def _combinations(include_numpy_namespaces: bool = True) -> Iterator[tuple[Any, ...]]:
     for dtype in ("float64", "float32"):
         yield _NAME, None, dtype
 
