@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import gc
 import io
 import itertools
-import os
 import threading
 from pathlib import Path
 from random import Random
@@ -19,12 +19,15 @@ from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.locks import all_locks
 from tensorplug.testing import isolated_engine
 
+from . import engines
 from .interrupts import count_points, interrupt, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-SAMPLES = 40  # points of each program that every run of the tests tries
+    from tensorplug.engine.engine import Engine
+
+FEW = 40  # points of each program that every run of the tests tries
 SECONDS = 10  # for a program in another thread, which would wait for a lock that is held
 
 
@@ -46,8 +49,11 @@ def run_ops() -> Any:
     return [tp.sum(x * x + 1).item(), (x @ x).item(), (-x).tolist()]
 
 
-def run_new_plan(sizes: Iterator[int] = itertools.count(1)) -> Any:
-    return tp.sum(tp.ones((next(sizes), 2)) * 0).item()
+SIZES = itertools.count(1)
+
+
+def run_new_plan() -> Any:
+    return tp.sum(tp.ones((next(SIZES), 2)) * 0).item()
 
 
 def run_tidy() -> Any:
@@ -103,7 +109,20 @@ def run_set_backend() -> Any:
     return tp.sum(numbers(1, 2)).item()
 
 
+@functools.cache
+def plain_engine() -> Engine:
+    return engines.make(("memory", "other"))
+
+
 def run_remove_backend() -> Any:
+    with engines.using(plain_engine()):
+        with tp.use_backend("other"):
+            x = numbers(1, 2)
+        tp.remove_backend("other")
+        return [x.tolist(), x.device, tp.get_backend()]
+
+
+def run_remove_installed() -> Any:
     x = numbers(1, 2)
     tp.remove_backend("cpu")
     with tp.use_backend("cpu"):
@@ -121,7 +140,7 @@ def run_save_and_load() -> Any:
     path = Path("saved.safetensors")
     tp.save({"a": numbers(1, 2), "b": {"c": numbers(3)}}, path)
     loaded = tp.load(path)
-    return [loaded["a"].tolist(), loaded["b.c"].tolist(), os.listdir()]
+    return [loaded["a"].tolist(), loaded["b.c"].tolist(), sorted(map(str, Path().iterdir()))]
 
 
 GENERATOR = tp.random.Generator(7)
@@ -164,6 +183,7 @@ PROGRAMS: list[Callable[[], Any]] = [
     run_variables,
     run_large_results,
 ]
+MANY: list[Callable[[], Any]] = [run_remove_installed]  # loading plugins has 300,000 points
 
 
 NAMES = [program.__name__.removeprefix("run_") for program in PROGRAMS]
@@ -172,9 +192,7 @@ NAMES = [program.__name__.removeprefix("run_") for program in PROGRAMS]
 def in_another_thread(program: Callable[[], Any]) -> Any:
     """Return the program's result; the thread can wait for a lock, but not for ever."""
     context, results = contextvars.copy_context(), []
-    thread = threading.Thread(
-        target=lambda: results.append(context.run(program)), daemon=True
-    )
+    thread = threading.Thread(target=lambda: results.append(context.run(program)), daemon=True)
     thread.start()
     thread.join(SECONDS)
     assert not thread.is_alive(), "a lock is still held"
@@ -204,15 +222,25 @@ def check_points(program: Callable[[], Any], points: Iterable[int]) -> None:
     assert used() == before
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
-def test_an_interrupt_at_some_points(program: Callable[[], Any]) -> None:
+def sample(program: Callable[[], Any], size: int) -> list[int]:
+    """Return the numbers of that many points of the program; of all, if it has fewer."""
     program()
     count = count_points(program)
-    assert count > SAMPLES
-    check_points(program, Random(count).sample(range(1, count + 1), SAMPLES))
+    return Random(count).sample(range(1, count + 1), min(size, count))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
+def test_an_interrupt_at_some_points(program: Callable[[], Any]) -> None:
+    check_points(program, sample(program, FEW))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 def test_an_interrupt_at_every_point(program: Callable[[], Any]) -> None:
     check_points(program, itertools.count(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", MANY)
+def test_an_interrupt_at_some_of_many_points(program: Callable[[], Any]) -> None:
+    check_points(program, sample(program, FEW))

@@ -6,19 +6,20 @@ first written. Here a piece is *leased* to an array. The array and everything ma
 DLPack capsules, NumPy arrays of the user) keep the lease alive; when the last of them dies, the
 piece returns to the pool. So no live array can see a piece that is leased again.
 
-Idle pieces are bounded in bytes and in age. No thread ever waits for the lock: one that does not
-get it takes new memory from NumPy, or gives a piece back to the system.
+Idle pieces are bounded in bytes and in age: those of each size at once, all together when the
+next large result takes new memory. There is no lock, since each step is one operation of a
+``deque``. No Python code runs when a lease ends, because an interrupt there would be lost.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import tracemalloc
 from collections import deque
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 import numpy as np
 
@@ -37,7 +38,7 @@ It now and then gives larger pieces back to the system, as results of many sizes
 training step a new megabyte cost half a millisecond of page faults; a lease costs 4 microseconds.
 """
 
-_PATIENCE: Final = 256  # pieces taken until one that stayed idle meanwhile is freed
+_PATIENCE: Final = 256  # pieces taken until those that stayed idle meanwhile are freed
 _GRAIN: Final = 8  # sizes per octave: at most an eighth of a piece is unused
 
 
@@ -50,39 +51,44 @@ def _physical() -> int:
 
 
 class Piece:
-    """Memory, its address, and how many pieces had been taken when it became idle."""
+    """Memory, and its address."""
 
-    __slots__ = ("address", "memory", "nbytes", "since")
+    __slots__ = ("address", "memory", "nbytes")
 
     def __init__(self, size: int) -> None:
         self.memory = np.empty(size, np.uint8)
         self.address: int = self.memory.ctypes.data
         self.nbytes = size
-        self.since = 0
+
+
+class _Return(ref[Any]):
+    """Brings the piece of a dead lease back: its callback appends it to the idle ones.
+
+    ``aged``: whether it was idle when these were last looked through.
+    """
+
+    __slots__ = ("aged", "piece")
+
+    piece: Piece
+    aged: bool
 
 
 class Lease:
     """One piece of memory in use; it is the base of the NumPy arrays over it."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "_piece", "_pool")
+    __slots__ = ("__array_interface__", "__weakref__", "_return", "nbytes")
 
-    def __init__(self, owner: Pool, piece: Piece, shape: Shape, typestr: str) -> None:
-        self._pool = owner
-        self._piece = piece
+    def __init__(self, piece: Piece, idle: deque[_Return], shape: Shape, typestr: str) -> None:
+        self.nbytes = piece.nbytes  # size of the whole piece
         self.__array_interface__ = {
             "shape": shape,
             "typestr": typestr,
             "data": (piece.address, False),
             "version": 3,
         }
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the whole piece."""
-        return self._piece.nbytes
-
-    def __del__(self) -> None:
-        self._pool.take_back(self._piece)
+        back = _Return(self, idle.append)
+        back.piece, back.aged = piece, False
+        self._return = back
 
 
 class Pool:
@@ -95,15 +101,13 @@ class Pool:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._lock = threading.Lock()  # never waited for: see above
-        self._idle: dict[int, deque[Piece]] = {}
-        self._bytes = 0
+        self._idle: dict[int, deque[_Return]] = {}
         self._taken = 0
 
     @property
     def bytes(self) -> int:
         """How many bytes lie idle."""
-        return self._bytes
+        return sum(size * len(idle) for size, idle in list(self._idle.items()))
 
     @property
     def pieces(self) -> int:
@@ -116,61 +120,52 @@ class Pool:
 
     def leased(self, size: int, shape: Shape, typestr: str) -> Array:
         """Return an array of undefined numbers over a piece of ``size`` bytes."""
-        return np.asarray(Lease(self, self._piece(size), shape, typestr))
+        idle = self._idle.get(size)
+        if idle is None:  # the oldest makes room for one too many
+            idle = self._idle.setdefault(size, deque(maxlen=self._limit // size))
+        if tracemalloc.is_tracing():  # let it see that memory is allocated and freed
+            idle = deque(maxlen=0)
+        return np.asarray(Lease(self._piece(size, idle), idle, shape, typestr))
 
-    def _piece(self, size: int) -> Piece:
-        if not tracemalloc.is_tracing() and self._lock.acquire(blocking=False):
-            try:
-                self._taken += 1
-                if self._taken % _PATIENCE == 0:
-                    self._give_up(self._taken - _PATIENCE)
-                idle = self._idle.get(size)
-                if idle:
-                    self._bytes -= size
-                    return idle.pop()  # the most recent: parts of it may still be in the cache
-            finally:
-                self._lock.release()
+    def _piece(self, size: int, idle: deque[_Return]) -> Piece:
+        self._taken += 1
+        if self._taken % _PATIENCE == 0:
+            self._give_up()
+        try:
+            return idle.pop().piece  # the most recent: parts of it may still be in the cache
+        except IndexError:
+            self._limit_bytes()
         try:
             return Piece(size)
         except MemoryError:
             self.trim()
             return Piece(size)
 
-    def take_back(self, piece: Piece) -> None:
-        """Keep a piece for reuse. Called in any thread, when a lease ends."""
-        if tracemalloc.is_tracing() or not self._lock.acquire(blocking=False):
-            return  # let memory tracing see that it is freed
-        try:
-            size = piece.nbytes
-            if self._bytes + size > self._limit:
-                self._give_up(self._taken - _PATIENCE)
-            if self._bytes + size <= self._limit:
-                piece.since = self._taken
-                idle = self._idle.get(size)
-                if idle is None:
-                    idle = self._idle[size] = deque()
-                idle.append(piece)
-                self._bytes += size
-        finally:
-            self._lock.release()
+    def _give_up(self) -> None:
+        """Free the pieces that have been idle since the last time."""
+        for idle in list(self._idle.values()):
+            for _ in range(len(idle)):
+                try:
+                    back = idle.popleft()
+                except IndexError:  # another thread took the last one
+                    break
+                if not back.aged:
+                    back.aged = True
+                    idle.append(back)
 
-    def _give_up(self, before: int) -> None:
-        """Free pieces that have been idle since ``before`` or longer."""
-        for size, idle in list(self._idle.items()):
-            while idle and idle[0].since <= before:
-                idle.popleft()
-                self._bytes -= size
-            if not idle:
-                del self._idle[size]
+    def _limit_bytes(self) -> None:
+        """Free idle pieces, the oldest of each size first, until the limit is kept."""
+        for idle in list(self._idle.values()):
+            while self.bytes > self._limit:
+                try:
+                    idle.popleft()
+                except IndexError:
+                    break
 
     def trim(self) -> None:
         """Free all idle pieces."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._idle.clear()
-                self._bytes = 0
-            finally:
-                self._lock.release()
+        for idle in list(self._idle.values()):
+            idle.clear()
 
 
 def _rounded(size: int) -> int:
@@ -180,15 +175,6 @@ def _rounded(size: int) -> int:
 
 
 pool: Final = Pool(min(1 << 30, _physical() // 8))
-
-
-def _renew() -> None:
-    """Give a forked child a new lock: another thread of the parent may have held the old one."""
-    pool._lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_renew)
 
 
 def empty(shape: Shape, dtype: np.dtype[Any]) -> Array:

@@ -29,9 +29,7 @@ def live_objects(kind: type[T]) -> list[T]:
         gc.disable()  # a finalizer is Python code, in which threads may switch
         # `list` drives everything; no variable holds a part of it.
         found = list(
-            filter(
-                kind.__instancecheck__, chain.from_iterable(map(gc.get_referrers, (kind,)))
-            )
+            filter(kind.__instancecheck__, chain.from_iterable(map(gc.get_referrers, (kind,))))
         )
     finally:
         if collecting:

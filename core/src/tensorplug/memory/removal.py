@@ -10,6 +10,7 @@ from tensorplug.autodiff.tape import CallNode
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import notices
 from tensorplug.engine.devices import split_name
+from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import BackendWarning
 from tensorplug.memory.live_objects import live_objects
 
@@ -24,13 +25,15 @@ def remove(engine: Engine, name: str) -> list[str]:
     """Close the devices of backend ``name``, or the device of that name; return their names.
 
     First move the live tensors and the values saved on tapes to host memory. They remain readable,
-    and kernels accept them like those of any other device.
+    and kernels accept them like those of any other device. If closing a device raises, it is
+    removed all the same, with a ``BackendWarning`` that names it.
 
     Raises:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
 
     """
     devices = engine.devices.find_open(name)
+    unclean: list[str] = []
     for device in devices:
         engine.devices.unlist(device)
         device.forget_plans()
@@ -38,11 +41,19 @@ def remove(engine: Engine, name: str) -> list[str]:
         move.move_all()
         device.retire(REMOVED)
         move.move_all()  # the results of kernels that were running meanwhile
-        engine.devices.finish(device, REMOVED)
+        try:
+            engine.devices.finish(device, REMOVED)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the driver may be gone
+            unclean.append(
+                f"backend {device.name!r} of {device.owner} was removed, but closing it raised "
+                f"{cause_of(error)}"
+            )
         move.report()
     backend_name = split_name(name)[0]
     if not engine.devices.find_open(backend_name):
         engine.devices.unregister(backend_name)
+    for message in unclean:
+        notices.warn(message, BackendWarning)
     return [device.name for device in devices]
 
 
