@@ -1,0 +1,157 @@
+"""Contexts left in another order, thread or task than entered: each undoes its own change only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tensorplug as tp
+from tensorplug.dispatch.context import current_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+BLOCKS: dict[str, Callable[[], Any]] = {
+    "use_backend": lambda: tp.use_backend("other"),
+    "tidy": tp.tidy,
+    "debug": tp.debug,
+    "profile": tp.profile,
+    "trace_dispatch": tp.trace_dispatch,
+}
+ORDERS = list(itertools.permutations(range(3)))
+
+
+def block(make: Callable[[], Any]) -> Iterator[None]:
+    with make():
+        yield
+
+
+def changes() -> tuple[str | None, int, int]:
+    """Return the device, the number of scopes and the number of observers."""
+    context = current_context()
+    scopes, scope = 0, context.scope
+    while scope is not None:
+        scopes += not scope.closed
+        scope = scope.parent
+    return context.device and context.device.name, scopes, len(context.observers)
+
+
+def expected(names: list[str]) -> tuple[str | None, int, int]:
+    observers = {"use_backend": 0, "tidy": 0, "debug": 2, "profile": 1, "trace_dispatch": 1}
+    device = "other" if "use_backend" in names else None
+    return device, names.count("tidy"), sum(observers[name] for name in names)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("names", list(itertools.permutations(BLOCKS, 3)), ids="-".join)
+def test_generators_that_end_in_any_order(names: tuple[str, ...], order: tuple[int, ...]) -> None:
+    before = current_context()
+    generators = [block(BLOCKS[name]) for name in names]
+    for generator in generators:
+        next(generator)
+    inside = list(names)
+    assert changes() == expected(inside)
+    for at in order:
+        generators[at].close()  # type: ignore[attr-defined]  # it is a generator
+        inside.remove(names[at])
+        assert changes() == expected(inside)
+        assert (tp.ones((2,)) + 1).device == ("other" if "use_backend" in inside else "memory")
+    assert current_context() is before
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_that_another_thread_leaves(name: str) -> None:
+    before, generator = current_context(), block(BLOCKS[name])
+    tp.ones((2,)) + tp.ones((2,))  # the plan is cached
+    next(generator)
+    tp.ones((2,)) + tp.ones((2,))
+    thread = threading.Thread(target=generator.close)  # type: ignore[attr-defined]
+    thread.start()
+    thread.join()
+    assert (tp.ones((2,)) + tp.ones((2,))).device == "memory"
+    assert current_context() is before
+
+
+def test_a_block_that_ends_under_a_function_of_its_own() -> None:
+    """The function's context is a whole; the block's change ends with the function."""
+    before, generator = current_context(), block(BLOCKS["use_backend"])
+    next(generator)
+
+    def square(x: tp.Tensor) -> tp.Tensor:
+        generator.close()  # type: ignore[attr-defined]
+        return tp.sum(x * x)
+
+    assert tp.grad(square)(tp.asarray([3.0])).tolist() == [6.0]
+    assert tp.get_backend() == "memory"
+    assert current_context() is before
+
+
+def test_tasks_and_threads_started_inside_keep_the_change() -> None:
+    def compute(_: object = None) -> str:
+        x = tp.ones((2,))
+        return (x + x).device
+
+    async def later(ended: asyncio.Event) -> list[str]:
+        first = compute()
+        await ended.wait()
+        return [first, compute(), compute()]
+
+    async def run() -> list[str]:
+        ended = asyncio.Event()
+        with tp.use_backend("other"):
+            task = asyncio.create_task(later(ended))
+            await asyncio.sleep(0)
+            copied = contextvars.copy_context()
+        ended.set()
+        found = await task
+        thread = threading.Thread(target=lambda: found.append(copied.run(compute)))
+        thread.start()
+        thread.join()
+        return [*found, compute()]
+
+    assert asyncio.run(run()) == ["other"] * 4 + ["memory"]
+
+
+def test_tasks_do_not_disturb_one_another() -> None:
+    async def work(name: str, turns: int) -> list[str]:
+        seen = []
+        for _ in range(turns):
+            with tp.use_backend(name), tp.tidy():
+                await asyncio.sleep(0)
+                seen.append((tp.ones((2,)) + 1).device)
+        return seen
+
+    async def run() -> list[list[str]]:
+        return await asyncio.gather(work("memory", 5), work("other", 3), work("memory", 4))
+
+    before = current_context()
+    assert asyncio.run(run()) == [["memory"] * 5, ["other"] * 3, ["memory"] * 4]
+    assert current_context() is before
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_an_exit_stack(name: str) -> None:
+    before = current_context()
+    with ExitStack() as stack:
+        stack.enter_context(BLOCKS[name]())
+        assert changes() == expected([name])
+    assert current_context() is before
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_methods_called_by_hand(name: str) -> None:
+    before, manager = current_context(), BLOCKS[name]()
+    manager.__enter__()
+    assert changes() == expected([name])
+    manager.__exit__(None, None, None)
+    assert current_context() is before
+    manager.__exit__(None, None, None)
+    assert current_context() is before
