@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 
-
 CODE = """
 import itertools, json, math
 import numpy as np
