@@ -130,6 +130,7 @@ OTHERS = {
     "max_pool": [[IMAGE], (2, 2)],
     "max_pool3d": [[VOLUME], (2, 2)],
     "max_pool_with_argmax": [[IMAGE], (2, 2)],
+    "max_unpool": [[IMAGE, IMAGE.astype(int)], ((1, 5, 5, 2),)],
     "meshgrid": [[I, I], ()],
     "mirror_pad": [[X], ([(0, 0), (0, 0)], "reflect")],
     "moveaxis": [[X], (0, 1)],

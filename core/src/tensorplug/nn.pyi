@@ -25,6 +25,7 @@ from tensorplug.ops.nn.convolution.pooling import max_pool as max_pool
 from tensorplug.ops.nn.convolution.pooling import max_pool3d as max_pool3d
 from tensorplug.ops.nn.convolution.pooling import max_pool_with_argmax as max_pool_with_argmax
 from tensorplug.ops.nn.convolution.separable import separable_conv2d as separable_conv2d
+from tensorplug.ops.nn.convolution.unpooling import max_unpool as max_unpool
 from tensorplug.ops.nn.convolution.volumes import conv3d as conv3d
 from tensorplug.ops.nn.convolution.volumes import conv3d_transpose as conv3d_transpose
 from tensorplug.ops.nn.embedding import embedding as embedding
@@ -80,6 +81,7 @@ __all__ = [
     "max_pool",
     "max_pool3d",
     "max_pool_with_argmax",
+    "max_unpool",
     "moments",
     "moving_average",
     "multi_rnn_cell",

@@ -1,0 +1,86 @@
+"""The way back from pooling: elements return to their places. It lives in ``tensorplug.nn``."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import shapes
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.creation import arange, zeros
+from tensorplug.ops.elementwise import astype, maximum
+from tensorplug.ops.indexing.indexing import tensor_scatter_update
+from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, slice, stack
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["max_unpool"]
+
+_MOST: Final = 2**31 - 2  # the longest row of which int32 numbers all places
+
+
+def max_unpool(
+    x: Any, indexes: Any, output_shape: Any, *, include_batch_in_index: bool = False
+) -> Tensor:
+    """Return zeros with the elements of ``x`` in the places from which ``max_pool`` took them.
+
+    Args:
+        x: [batch, height, width, channels], such as the result of ``max_pool_with_argmax``.
+        indexes: integers of the shape of x: its second result. A negative one drops the element.
+        output_shape: [batch, height, width, channels] before the pooling.
+        include_batch_in_index: as given to ``max_pool_with_argmax``.
+
+    Where windows overlap, an index may occur more than once: the last of its elements stays.
+    x is differentiable.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: x does not hold numbers, or the indexes are not integers.
+        ArgumentError: ``include_batch_in_index`` is not a flag.
+        OutOfRangeError: an index lies behind its image, on devices that can raise.
+
+    Example::
+
+        y, at = tp.nn.max_pool_with_argmax(tp.ones((1, 4, 4, 2)), 2, 2)
+        tp.nn.max_unpool(y, at, (1, 4, 4, 2))
+
+    Source: "Adaptive deconvolutional networks for mid and high level feature learning" (Zeiler
+    et al., 2011), section 2.
+
+    """
+    caller = "max_unpool"
+    values = as_tensor(x, what=f"{caller}: x")
+    places = as_tensor(indexes, what=f"{caller}: indexes")
+    shape = shapes.as_shape(output_shape, f"{caller}: output_shape")
+    if values.dtype not in dt.NUMERIC:
+        raise DTypeError(f"{caller}: x must hold numbers, got {values.type}")
+    if places.dtype not in dt.INTEGER:
+        raise DTypeError(f"{caller}: indexes must be integers, got {places.type}")
+    if values.ndim != 4 or places.shape != values.shape:
+        raise ShapeError(
+            f"{caller}: x must be [batch, height, width, channels] and indexes of its shape, got "
+            f"{values.type} and {places.type}"
+        )
+    if len(shape) != 4 or shape[0] != values.shape[0] or shape[3] != values.shape[3]:
+        raise ShapeError(
+            f"{caller}: output_shape must be [{values.shape[0]}, height, width, "
+            f"{values.shape[3]}], got {list(shape)}"
+        )
+    if not isinstance(include_batch_in_index, bool):
+        raise ArgumentError(
+            f"{caller}: include_batch_in_index must be True or False, got "
+            f"{include_batch_in_index!r}"
+        )
+    # One row for each range of indexes; its first place is for what is dropped.
+    rows = 1 if include_batch_in_index else shape[0]
+    length = prod(shape) if include_batch_in_index else prod(shape[1:])
+    count = values.size // max(rows, 1)
+    wide = astype(places, dt.int64 if length > _MOST else dt.int32)
+    at = maximum(reshape(wide, (rows, count)), -1) + 1
+    row = broadcast_to(expand_dims(arange(rows, dtype=at.dtype), axis=-1), at.shape)
+    base = zeros((rows, length + 1), dtype=values.dtype)
+    found = tensor_scatter_update(base, stack([row, at], axis=-1), reshape(values, at.shape))
+    return reshape(slice(found, (0, 1), (rows, length)), shape)
