@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions.widening import widened
-from tensorplug.ops import elementwise, powers
 from tensorplug.ops.special import (
     bessel_formulas,
     bessel_functions,
@@ -18,6 +16,7 @@ from tensorplug.ops.special import (
     incomplete_formulas,
     normal_formulas,
 )
+from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
-
-# What formulas call: `expm1` and `log1p` belong to another family.
-_FUNCTIONS: Final = SimpleNamespace(**vars(elementwise), expm1=powers.expm1, log1p=powers.log1p)
 
 _FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     gamma_functions.LGAMMA: gamma_formulas.lgamma,
@@ -48,7 +44,7 @@ def _decompose(spec: KernelSpec, formula: Callable[..., Any]) -> None:
     @decompositions.of(spec)
     @widened
     def decomposed(x: Tensor) -> Tensor:
-        result: Tensor = formula(_FUNCTIONS, x)
+        result: Tensor = formula(FUNCTIONS, x)
         return result
 
 
@@ -59,18 +55,18 @@ for _spec, _formula in _FORMULAS.items():
 @decompositions.of(incomplete.IGAMMA)
 @widened
 def igamma(a: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = incomplete_formulas.gammainc(_FUNCTIONS, a, x)
+    result: Tensor = incomplete_formulas.gammainc(FUNCTIONS, a, x)
     return result
 
 
 @decompositions.of(incomplete.IGAMMAC)
 @widened
 def igammac(a: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = incomplete_formulas.gammaincc(_FUNCTIONS, a, x)
+    result: Tensor = incomplete_formulas.gammaincc(FUNCTIONS, a, x)
     return result
 
 
 @decompositions.of(gamma_functions.POLYGAMMA)
 def polygamma(x: Tensor, *, n: int) -> Tensor:
-    result: Tensor = widened(lambda x: gamma_formulas.polygamma(_FUNCTIONS, x, n))(x)
+    result: Tensor = widened(lambda x: gamma_formulas.polygamma(FUNCTIONS, x, n))(x)
     return result

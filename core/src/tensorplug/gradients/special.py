@@ -16,14 +16,14 @@ from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma
 from tensorplug.ops.special import incomplete, incomplete_formulas
 from tensorplug.ops.special.evaluation import polynomial
+from tensorplug.ops.special.incomplete_slopes import concentration_slope
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dispatch.tensor import Tensor
 
 gradients = GradientTable()
-
-for _spec in (incomplete.IGAMMA, incomplete.IGAMMAC):
-    gradients.stop(_spec, "a", because="the slope in the concentration has no closed form")
 
 _TWO_OVER_ROOT_PI: Final = 2.0 / sqrt(pi)
 _SERIES: Final = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(8))
@@ -93,25 +93,40 @@ def bessel_j1(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return dy * (bessel.j0(x) - _over(out, x, 1.0, -1.0))
 
 
+@gradients.wrt(incomplete.IGAMMA, "a")
+def igamma_wrt_a(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * _in_single(concentration_slope, a, x)
+
+
+@gradients.wrt(incomplete.IGAMMAC, "a")
+def igammac_wrt_a(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * -_in_single(concentration_slope, a, x)
+
+
 @gradients.wrt(incomplete.IGAMMA, "x")
-def igamma(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
-    return dy * _gamma_density(a, x)
+def igamma_wrt_x(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * _in_single(_gamma_density, a, x)
 
 
 @gradients.wrt(incomplete.IGAMMAC, "x")
-def igammac(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
-    return dy * -_gamma_density(a, x)
+def igammac_wrt_x(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
+    return dy * -_in_single(_gamma_density, a, x)
+
+
+def _in_single(function: Callable[..., Tensor], a: Tensor, x: Tensor) -> Tensor:
+    """Return ``function(a, x)``, for half precision computed in float32."""
+    if x.dtype.itemsize >= dt.float32.itemsize:
+        return function(a, x)
+    return astype(function(astype(a, dt.float32), astype(x, dt.float32)), x.dtype)
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     """Return ``x**(a - 1) * exp(-x) / gamma(a)``: at 0 it is infinite, 1 or 0."""
-    work = dt.float32 if x.dtype.itemsize < dt.float32.itemsize else x.dtype
-    p, t = astype(a, work, copy=False), astype(x, work, copy=False)
-    inside = t > 0.0
-    at = where(inside, t, 1.0)
-    density: Tensor = exp(incomplete_formulas.log_density(elementwise, p, at)) * (p / at)
-    edge = where(p < 1.0, inf, where(p == 1.0, 1.0, at * 0.0))
-    return astype(where(inside, density, edge), x.dtype, copy=False)
+    inside = x > 0.0
+    at = where(inside, x, 1.0)
+    density: Tensor = exp(incomplete_formulas.log_density(elementwise, a, at)) * (a / at)
+    edge = where(a < 1.0, inf, where(a == 1.0, 1.0, at * 0.0))
+    return where(inside, density, edge)
 
 
 def _over(out: Tensor, x: Tensor, factor: Tensor | float, square_sign: float) -> Tensor:

@@ -137,6 +137,15 @@ def lgamma(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     mirrored = x < -0.5
     y = xp.where(mirrored, size, x)
+    right = lgamma_right(xp, y)
+    off = xp.abs(distance_to_whole(xp, size))
+    reflected = -xp.log(size * (xp.sin(off * math.pi) * (1.0 / math.pi))) - right
+    pole = (off == 0.0) | (size == math.inf)
+    return xp.where(mirrored, xp.where(pole, math.inf, reflected), right)
+
+
+def lgamma_right(xp: Any, y: Any) -> Any:
+    """Return ``lgamma(y)`` for y >= -1/2; all of its branches have finite slopes for y > 0."""
     log_y = xp.log(xp.abs(y))
     below = y < 0.5
     z = xp.where(below, y, y - 1.0)
@@ -144,11 +153,7 @@ def lgamma(xp: Any, x: Any) -> Any:
     first = xp.where(below, first - log_y, first)
     second = (y - 2.0) * ratio(_LGAMMA_2, y - 1.5)
     far = (y - 0.5) * (log_y - 1.0) + _STIRLING + stirling_remainder(y)
-    right = xp.where(y < 1.5, first, xp.where(y < 3.0, second, far))
-    off = xp.abs(distance_to_whole(xp, size))
-    reflected = -xp.log(size * (xp.sin(off * math.pi) * (1.0 / math.pi))) - right
-    pole = (off == 0.0) | (size == math.inf)
-    return xp.where(mirrored, xp.where(pole, math.inf, reflected), right)
+    return xp.where(y < 1.5, first, xp.where(y < 3.0, second, far))
 
 
 def lgamma_of_1_plus(z: Any) -> Any:

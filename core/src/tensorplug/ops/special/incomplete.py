@@ -40,7 +40,7 @@ def gammainc(a: Any, x: Any, /) -> Tensor:
     The arguments broadcast; integers become the default float first. The result is NaN where
     one is negative, and where both are 0 or both infinite.
 
-    It is differentiable in ``x``, but constant with respect to ``a``.
+    It is differentiable in both.
 
     Source: DLMF 8.2.4.
 

@@ -11,13 +11,18 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops.special.gamma_formulas import lgamma, lgamma_of_1_plus, stirling_remainder
+from tensorplug.ops.special.gamma_formulas import (
+    lgamma_of_1_plus,
+    lgamma_right,
+    stirling_remainder,
+)
 
-_WHOLE: Final = 15.0  # from this a on the integral serves below x = a
-_FAR: Final = 24.0  # from this x on it serves above
-_SERIES_TERMS: Final = 72
-_FRACTION_TERMS: Final = 64
-_SMALL_TERMS: Final = 24
+WHOLE: Final = 15.0  # from this a on the integral serves below x = a
+FAR: Final = 24.0  # from this x on it serves above
+SMALL: Final = 1.5  # up to this x its series
+SERIES_TERMS: Final = 72
+FRACTION_TERMS: Final = 64
+SMALL_TERMS: Final = 24
 _FALL: Final = 40.0
 # Nodes of the rule below 1/2, and their weights, for an interval from 0 to 1; the others lie
 # symmetrically. It has 36, of which 18 are here.
@@ -67,16 +72,22 @@ def _bounded(xp: Any, a: Any, x: Any, value: Any, at_0: float) -> Any:
 def _compute_part(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     """Return whether P is computed, else Q, and it."""
     log_x = xp.log(x)
-    # Below 1/2, where both may be tiny, the smaller one is told by the size of x**a.
-    lower = xp.where(x < 0.5, a * log_x < -0.4, x < 1.1 * a)
-    lower = xp.where(a >= _WHOLE, x < a, lower)
+    lower = is_lower(xp, a, x)
     density = xp.exp(log_density(xp, a, x))
     series = density * _sum_series(a, x)
     fraction = density * a / _continue_fraction(a, x)
     small = _complement_for_small_x(xp, a, x, log_x)
-    integral = density * (a / x) * _integrate(xp, a, x, lower)
-    above = xp.where(x >= _FAR, integral, xp.where(x < 1.5, small, fraction))
-    return lower, xp.where(lower, xp.where(a >= _WHOLE, integral, series), above)
+    total, _ = integrate(xp, a, x, lower)
+    integral = density * (a / x) * total
+    above = xp.where(x >= FAR, integral, xp.where(x < SMALL, small, fraction))
+    return lower, xp.where(lower, xp.where(a >= WHOLE, integral, series), above)
+
+
+def is_lower(xp: Any, a: Any, x: Any) -> Any:
+    """Return whether P is the one to compute."""
+    # Below 1/2, where both may be tiny, the smaller one is told by the size of x**a.
+    lower = xp.where(x < 0.5, a * xp.log(x) < -0.4, x < 1.1 * a)
+    return xp.where(a >= WHOLE, x < a, lower)
 
 
 def log_density(xp: Any, k: Any, mean: Any) -> Any:
@@ -88,7 +99,9 @@ def log_density(xp: Any, k: Any, mean: Any) -> Any:
     far = -0.5 * xp.log(many * (2.0 * math.pi)) - stirling_remainder(many)
     far = far - deviance(xp, many, mean, many - mean)
     tiny = k < 0.5
-    log_factorial = xp.where(tiny, lgamma_of_1_plus(xp.where(tiny, k, 0.0)), lgamma(xp, k + 1.0))
+    log_factorial = xp.where(
+        tiny, lgamma_of_1_plus(xp.where(tiny, k, 0.0)), lgamma_right(xp, k + 1.0)
+    )
     return xp.where(k < 3.0, k * xp.log(mean) - mean - log_factorial, far)
 
 
@@ -111,30 +124,35 @@ def deviance(xp: Any, k: Any, mean: Any, off: Any) -> Any:
 def _sum_series(a: Any, x: Any) -> Any:
     """Return 1 + x / (a + 1) + x**2 / ((a + 1) (a + 2)) + ..."""
     total: Any = 1.0
-    for n in range(_SERIES_TERMS, 0, -1):
+    for n in range(SERIES_TERMS, 0, -1):
         total = 1.0 + total * (x / (a + float(n)))
     return total
 
 
 def _continue_fraction(a: Any, x: Any) -> Any:
-    result = x - a + (2.0 * _FRACTION_TERMS + 1.0)
-    for n in range(_FRACTION_TERMS, 0, -1):
+    result = x - a + (2.0 * FRACTION_TERMS + 1.0)
+    for n in range(FRACTION_TERMS, 0, -1):
         result = x - a + (2.0 * n - 1.0) - n * (float(n) - a) / result
     return result
 
 
 def _complement_for_small_x(xp: Any, a: Any, x: Any, log_x: Any) -> Any:
     total: Any = 0.0
-    for n in range(_SMALL_TERMS, 0, -1):
+    for n in range(SMALL_TERMS, 0, -1):
         total = (1.0 / (a + float(n)) + total) * (-x / float(n))
     tiny = a < 0.5
-    log_factorial = xp.where(tiny, lgamma_of_1_plus(xp.where(tiny, a, 0.0)), lgamma(xp, a + 1.0))
+    log_factorial = xp.where(
+        tiny, lgamma_of_1_plus(xp.where(tiny, a, 0.0)), lgamma_right(xp, a + 1.0)
+    )
     exponent = a * log_x - log_factorial
     return -xp.expm1(exponent) - xp.exp(exponent) * a * total
 
 
-def _integrate(xp: Any, a: Any, x: Any, lower: Any) -> Any:
-    """Return the integral of (t / x)**(a - 1) e**(x - t) from x on, downwards or upwards."""
+def integrate(xp: Any, a: Any, x: Any, lower: Any) -> tuple[Any, Any]:
+    """Return the integral of (t / x)**(a - 1) e**(x - t) from x on, downwards or upwards.
+
+    The second result has the factor ln(t / x): the derivative in ``a``.
+    """
     sign = xp.where(lower, -1.0, 1.0)
     slope = sign * ((a - 1.0) - x) / x
     bend = (a - 1.0) / (x * x)
@@ -149,12 +167,15 @@ def _integrate(xp: Any, a: Any, x: Any, lower: Any) -> Any:
         length = length - (here + _FALL) / steep
     length = xp.where(lower & (length > 0.999 * x), 0.999 * x, length)
     total: Any = 0.0
+    moment: Any = 0.0
     for half, weight in _NODES:
         for node in (half, 1.0 - half):
             s = length * node
-            fall = slope * s - (a - 1.0) * _less_log1p(xp, sign * s / x)
-            total = total + weight * xp.exp(fall)
-    return total * length
+            u = sign * s / x
+            part = weight * xp.exp(slope * s - (a - 1.0) * _less_log1p(xp, u))
+            total = total + part
+            moment = moment + part * xp.log1p(u)
+    return total * length, moment * length
 
 
 def _less_log1p(xp: Any, u: Any) -> Any:

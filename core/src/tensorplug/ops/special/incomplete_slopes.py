@@ -1,0 +1,89 @@
+"""The derivative of the incomplete gamma function P in its concentration.
+
+Each formula of ``incomplete_formulas`` is differentiated term by term. What is not chosen gets
+numbers that are safe, so that the derivative of this derivative has no NaN.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.ops.elementwise import exp, log, where
+from tensorplug.ops.special import incomplete_formulas as formulas
+from tensorplug.ops.special.gamma_functions import digamma, gammaln
+from tensorplug.ops.special.tensor_functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+
+def concentration_slope(a: Tensor, x: Tensor) -> Tensor:
+    """Return dP(a, x) / da, and 0 where ``a`` or ``x`` is not positive and finite."""
+    inside = (a > 0.0) & (a < inf) & (x > 0.0) & (x < inf)
+    p, t = where(inside, a, 1.0), where(inside, x, 1.0)
+    lower = formulas.is_lower(FUNCTIONS, p, t)
+    by_series = lower & (p < formulas.WHOLE)
+    by_small = ~lower & (t < formulas.SMALL)
+    by_fraction = ~lower & ~by_small & (t < formulas.FAR)
+    by_integral = ~(by_series | by_small | by_fraction)
+    found = where(
+        by_series,
+        _series(where(by_series, p, 1.0), where(by_series, t, 1.0)),
+        where(
+            by_integral,
+            _integral(where(by_integral, p, 30.0), where(by_integral, t, 30.0), lower),
+            where(
+                by_small,
+                _small(where(by_small, p, 0.5), where(by_small, t, 1.0)),
+                _fraction(where(by_fraction, p, 1.0), where(by_fraction, t, 2.0)),
+            ),
+        ),
+    )
+    slope = where(lower, found, -found)
+    return where(inside, slope, 0.0 * p)
+
+
+def _series(a: Tensor, x: Tensor) -> Tensor:
+    total: Any = 1.0
+    change: Any = 0.0
+    for n in range(formulas.SERIES_TERMS, 0, -1):
+        ratio = x / (a + float(n))
+        change = (change - total / (a + float(n))) * ratio
+        total = 1.0 + total * ratio
+    density = exp(formulas.log_density(FUNCTIONS, a, x))
+    return density * (total * (log(x) - digamma(a + 1.0)) + change)
+
+
+def _fraction(a: Tensor, x: Tensor) -> Tensor:
+    """Return the derivative of Q."""
+    result: Any = x - a + (2.0 * formulas.FRACTION_TERMS + 1.0)
+    change: Any = -1.0
+    for n in range(formulas.FRACTION_TERMS, 0, -1):
+        share = float(n) / result
+        change = share + share * (float(n) - a) / result * change - 1.0
+        result = x - a + (2.0 * n - 1.0) - share * (float(n) - a)
+    part = exp(formulas.log_density(FUNCTIONS, a, x)) * a / result
+    return part * (log(x) - digamma(a) - change / result)
+
+
+def _small(a: Tensor, x: Tensor) -> Tensor:
+    """Return the derivative of Q."""
+    total: Any = 0.0
+    change: Any = 0.0
+    for n in range(formulas.SMALL_TERMS, 0, -1):
+        inverse = 1.0 / (a + float(n))
+        factor = x * (-1.0 / float(n))
+        change = (change - inverse * inverse) * factor
+        total = (inverse + total) * factor
+    power = exp(a * log(x) - gammaln(a + 1.0))
+    slope = log(x) - digamma(a + 1.0)
+    return -power * (slope * (1.0 + a * total) + total + a * change)
+
+
+def _integral(a: Tensor, x: Tensor, lower: Tensor) -> Tensor:
+    """Return the derivative of P where it is the lower one, else of Q."""
+    total, moment = formulas.integrate(FUNCTIONS, a, x, lower & (x < a))
+    density = exp(formulas.log_density(FUNCTIONS, a, x)) * (a / x)
+    result: Tensor = density * (total * (log(x) - digamma(a)) + moment)
+    return result
