@@ -291,6 +291,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
     Raises:
         DLPackNotSupportedError: ``x`` has no such methods.
+        GradientError: ``x`` is a tensor for which a gradient is being recorded.
         InterchangeError: its data is not in host memory, or NumPy cannot read it.
         CopyNeededError: ``copy`` is False, but the device does not use host memory.
         DTypeError: tensorplug or the device does not support the dtype, such as bfloat16.
