@@ -113,15 +113,33 @@ def test_pieces_run_in_parallel_with_one_blas_thread_each(count):
 def test_blas_threads_are_restored():
     with threadpool_limits(3, user_api="blas"):
         seen = []
-        for step in (one_thread_each.__enter__,) * 2 + (one_thread_each.__exit__,) * 2:
-            step()
+
+        def look() -> None:
             seen.append(threads_of_blas())
+
+        def nested() -> None:
+            look()
+            one_thread_each.run(look)
+            look()
+
+        one_thread_each.run(nested)
+        look()
         assert seen == [{1}, {1}, {1}, {3}]
-        with one_thread_each:
-            one_thread_each.forget()  # as a forked child does, and leaves nevertheless
-            assert threads_of_blas() == {3}
-        with one_thread_each:
-            assert threads_of_blas() == {1}
+
+        def fork() -> None:
+            one_thread_each.forget()  # as a forked child does, and ends nevertheless
+            look()
+
+        for work in (fork, look):
+            one_thread_each.run(work)
+        assert seen[4:] == [{3}, {1}]
+        with pytest.raises(KeyboardInterrupt):
+            one_thread_each.run(interrupt)
+        assert threads_of_blas() == {3}
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.usefixtures("three_threads")

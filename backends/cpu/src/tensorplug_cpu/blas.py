@@ -18,29 +18,33 @@ __all__ = ["one_thread_each"]
 
 
 class _OneThreadEach:
-    """A context manager that several threads may enter at the same time.
+    """Runs functions, in several threads at the same time if need be, with one BLAS thread each.
 
-    The number of BLAS threads belongs to the process. The first thread to enter sets it to one;
-    the last to leave restores it.
+    The number of BLAS threads belongs to the process. The first function to begin sets it to one;
+    the last to end restores it. If an interrupt prevents that, the next one restores it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
+        self._inside: set[object] = set()
         self._limit: Callable[..., Any] | None = None
-        self._set_back: Callable[[], None]
+        self._set_back: Callable[[], None] | None = None
 
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._set_back = self._limited().restore_original_limits
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            if self._inside == 1:
-                self._set_back()
-            self._inside = max(self._inside - 1, 0)
+    def run(self, work: Callable[[], object]) -> None:
+        """Call ``work``."""
+        call = object()
+        try:
+            with self._lock:
+                self._inside.add(call)
+                if self._set_back is None:
+                    self._set_back = self._limited().restore_original_limits
+            work()
+        finally:
+            with self._lock:  # not in another method, which an interrupt could prevent
+                self._inside.discard(call)
+                if not self._inside and self._set_back is not None:
+                    self._set_back()
+                    self._set_back = None
 
     def _limited(self) -> Any:
         """Set the limit. Finding the libraries takes milliseconds, so it is done once."""
@@ -51,11 +55,12 @@ class _OneThreadEach:
         return self._limit(limits=1)
 
     def forget(self) -> None:
-        """Reset the count: a forked child does not have its parent's threads."""
+        """Forget the functions that run: a forked child does not have its parent's threads."""
         self._lock = threading.Lock()
-        if self._inside:
+        self._inside.clear()
+        if self._set_back is not None:
             self._set_back()
-            self._inside = 0
+            self._set_back = None
 
 
 one_thread_each: Final = _OneThreadEach()

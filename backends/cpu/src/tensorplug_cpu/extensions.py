@@ -166,8 +166,10 @@ def share_out(work: Callable[[int], None], count: int) -> None:
         for number in queue:
             work(number)
     elif count:
-        with np.errstate(all="ignore"), one_thread_each:
-            parallel.share_out(run_pieces, (), np.arange(count), parts=count)
+        with np.errstate(all="ignore"):
+            one_thread_each.run(
+                lambda: parallel.share_out(run_pieces, (), np.arange(count), parts=count)
+            )
 
 
 def _taken_from(queue: deque[int]) -> Iterator[int]:

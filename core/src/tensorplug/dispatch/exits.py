@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from operator import methodcaller
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Exit", "Watch", "watch"]
-
-B = TypeVar("B", bound="Any")
-
 
 class Watch(ref[Any]):
     """A weak reference that calls ``restore`` when its object dies."""
@@ -36,7 +33,7 @@ class Watch(ref[Any]):
 _restore = methodcaller("restore")
 
 
-class Exit(Generic[B]):
+class Exit:
     """Decorates ``__exit__``: a descriptor that returns a new method each time it is looked up.
 
     It puts a ``Watch`` of that method, which does nothing yet, into the block's ``_exit``. For
@@ -46,7 +43,7 @@ class Exit(Generic[B]):
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
 
-    def __get__(self, block: B | None, _owner: type[B] | None = None) -> Callable[..., None]:
+    def __get__(self, block: Any, _owner: type[Any] | None = None) -> Callable[..., None]:
         if block is None:
             return self._function
         method = MethodType(self._function, block)
