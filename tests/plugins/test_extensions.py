@@ -266,7 +266,7 @@ def test_two_distributions_that_claim_one_extension(site, good, make_extension):
     [[category, message]] = seen["built"][3]
     assert category == "PluginWarning"
     assert "extension 'acme_ops' comes from acme-ops 4.5.6 and zeta 4.5.6" in message
-    assert "TENSORPLUG_PLUGINS=acme-ops:acme_ops," in message
+    assert "TENSORPLUG_DISABLE_PLUGINS=zeta:acme_ops keeps that of acme-ops" in message
     assert not seen["known"]
     assert seen["good"] == ["float32", [2], [3.0, 7.0], "good"]
 

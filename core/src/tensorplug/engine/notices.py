@@ -6,6 +6,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.engine.foreign_text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Collection
     from types import FrameType
@@ -23,7 +25,7 @@ def warn(message: str, category: type[Warning], *, within: Collection[str] = ())
     while frame is not None and _package_of(frame) in packages:
         frame = frame.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)
 
 
 def _package_of(frame: FrameType) -> str:

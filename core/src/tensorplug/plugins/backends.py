@@ -172,7 +172,7 @@ def remove_backend(name: str) -> None:
     Its live tensors first move to the host's memory (``x.device`` is then ``"host"``): they stay
     readable, on the tape too, and kernels copy them to their own device. Other threads should
     not use them meanwhile. Tensors that cannot be read back, because the device is lost, stay
-    closed, with a ``BackendWarning``.
+    closed, with a ``BackendWarning``; another one reports what closing the backend raised.
 
     A backend of ``register_backend`` is forgotten. An installed one can be opened again, which is
     how to recover from a lost device. If it was active, the engine chooses another when it needs

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tensorplug.contract import capabilities
 from tensorplug.contract.backend import Backend, DeviceInfo
 from tensorplug.contract.dtypes import DType
 from tensorplug.contract.tables import (
@@ -17,6 +18,7 @@ from tensorplug.contract.tables import (
     KernelEntry,
     KernelTable,
 )
+from tensorplug.engine.foreign_text import shown
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.plugins.loader import call_guarded, refusal
@@ -99,14 +101,16 @@ def _collect(
                 f"iterable of {kind.__name__}s, such as a list of one",
             )
         if not isinstance(result, Iterable):
-            raise refusal(plugin.candidate, f"{hook} returned {result!r}, which is not iterable")
+            raise refusal(
+                plugin.candidate, f"{hook} returned {shown(result)}, which is not iterable"
+            )
         # A generator runs code of the plugin here.
         items += call_guarded(plugin.candidate, f"in {hook}", partial(list, result))
     for item in items:
         if not isinstance(item, kind):
             raise refusal(
                 plugin.candidate,
-                f"{hook} returned {item!r}, a {type(item).__name__}, not {kind.__name__}s",
+                f"{hook} returned {shown(item)}, a {type(item).__name__}, not {kind.__name__}s",
             )
     return items
 
@@ -116,7 +120,8 @@ def _entries(candidate: Candidate, table: Any, kind: type[T]) -> list[T]:
     for entry in entries:
         if not isinstance(entry, kind):
             raise refusal(
-                candidate, f"{table!r} contains {entry!r}, which is not a {kind.__name__}"
+                candidate,
+                f"{shown(table)} contains {shown(entry)}, which is not a {kind.__name__}",
             )
     return entries
 
@@ -148,6 +153,7 @@ def check_backend(candidate: Candidate, backend: Any) -> None:
         )
     if not isinstance(backend.device, str):
         raise RegistrationError(f"{what} has device {backend.device!r}; it must be a string")
+    capabilities.of(backend)  # the engine reads them; they may raise here, with the plugin's name
 
 
 def device_infos(candidate: Candidate, returned: Any) -> list[DeviceInfo]:
@@ -194,5 +200,6 @@ def _check_chained(candidate: Candidate, function: Any) -> None:
     if not getattr(function, "__tensorplug_chained__", False) or not callable(function):
         raise refusal(
             candidate,
-            f"tensorplug_chained_ops returned {function!r}, which is not an op marked @chained",
+            f"tensorplug_chained_ops returned {shown(function)}, which is not an op marked "
+            "@chained",
         )

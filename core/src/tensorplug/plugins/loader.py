@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pluggy
 
+from tensorplug import errors
 from tensorplug.contract import hooks, signatures
+from tensorplug.engine.foreign_text import cause_of, message_of, printable
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -73,10 +75,12 @@ class Loader:
         try:
             self._manager.register(module, name=f"{candidate.group}:{candidate.name}")
             self._manager.check_pending()
-        except pluggy.PluginValidationError as error:
+        except BaseException as error:  # whatever attributes of the module raise
             if self._manager.is_registered(module):
                 self._manager.unregister(module)
-            raise RegistrationError(str(error)) from error
+            if isinstance(error, pluggy.PluginValidationError):
+                raise RegistrationError(message_of(error)) from error
+            raise
 
     def call(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any]:
         """Call one hook of one plugin; return its results, at most one per function.
@@ -186,16 +190,20 @@ def call_guarded(candidate: Candidate, when: str, function: Callable[[], T]) -> 
     except KeyboardInterrupt:
         raise
     except RegistrationError as error:
-        raise refusal(candidate, str(error)) from error
+        raise refusal(candidate, message_of(error)) from error
     except BackendUnavailableError as error:
-        raise BackendUnavailableError(f"{candidate} is not available here: {error}") from error
+        raise BackendUnavailableError(
+            f"{candidate} is not available here: {message_of(error)}"
+        ) from error
     except (ArgumentError, SettingsError) as error:
-        raise type(error)(f"{candidate}: {error}") from error
+        # A class of the plugin's own may take other arguments.
+        ours = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+        raise ours(f"{candidate}: {message_of(error)}") from error
     except BaseException as error:  # SystemExit must not end the program
-        cause = f"{type(error).__name__}: {error}".removesuffix(": ")
         what = f"entry point {candidate.name} = " if candidate.installed else ""
+        what += printable(candidate.entry.value)
         raise PluginLoadError(
-            f"{candidate} ({what}{candidate.entry.value}) raised {cause} {when}{_skip(candidate)}"
+            f"{candidate} ({what}) raised {cause_of(error)} {when}{_skip(candidate)}"
         ) from error
 
 

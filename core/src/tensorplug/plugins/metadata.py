@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import importlib_metadata
@@ -11,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from tensorplug.contract.owner import Owner
 from tensorplug.engine import notices
+from tensorplug.engine.foreign_text import cause_of, printable
 from tensorplug.errors import PluginWarning
 
 if TYPE_CHECKING:
@@ -31,14 +33,19 @@ __all__ = [
     "State",
     "candidates",
     "core_version",
+    "meant_group",
 ]
 
 CORE: Final = "tensorplug"
 BACKENDS: Final = "tensorplug.backends"
 EXTENSIONS: Final = "tensorplug.extensions"
 
-# A colon separates in `opencl:1` and `dist:name`, a comma in environment variables.
+# The rule for distributions. A colon separates in `opencl:1` and `dist:name`, a comma in
+# environment variables.
 PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", re.ASCII)
+
+_OURS: Final = re.compile(rf"^\s*\[\s*{CORE}", re.IGNORECASE | re.MULTILINE)  # also misspelt
+_SIMILARITY: Final = 0.85  # at most 1, for groups of entry points
 
 # In place of a backend's name, these mean the engine's choice and the host's memory.
 RESERVED: Final = ("auto", "host")
@@ -62,6 +69,9 @@ class ProgramEntry:
 class Candidate:
     """A candidate for a plugin name: one entry point of one installed distribution.
 
+    ``group`` may be a misspelling of one of ours; then it belongs to no group, and only messages
+    mention it.
+
     ``distribution`` is normalised (``tensorplug-acme``); ``requires`` are the distribution's
     requirements as metadata writes them. ``priority`` orders the backends among which the
     engine chooses; installed backends have priority 0.
@@ -84,6 +94,11 @@ class Candidate:
     def installed(self) -> bool:
         """Whether it comes from an installed distribution, and not from the running program."""
         return not isinstance(self.entry, ProgramEntry)
+
+    @property
+    def where(self) -> str:
+        """The distribution, the entry point and its group, for messages."""
+        return f"{self.owner} has the entry point {self.name!r} in the group {self.group!r}"
 
     @property
     def kind(self) -> str:
@@ -135,7 +150,10 @@ def candidates() -> tuple[Candidate, ...]:
         try:
             if not _mentions_us(distribution):
                 continue
-            name = canonicalize_name(distribution.metadata["Name"])
+            written = distribution.metadata["Name"]
+            if not PLUGIN_NAME.fullmatch(written):  # the rule for both
+                raise ValueError(f"{written!r} cannot be the name of a distribution")
+            name = canonicalize_name(written)
             # The first distribution of that name on the path counts: imports find that one.
             for candidate in _candidates_of(name, importlib_metadata.distribution(name)):
                 found[candidate.group, candidate.name, candidate.distribution] = candidate
@@ -143,24 +161,25 @@ def candidates() -> tuple[Candidate, ...]:
             where = getattr(distribution, "_path", None) or distribution.locate_file("")
             notices.warn(
                 f"the metadata of the distribution at {where} cannot be read and its plugins "
-                f"are left out: {type(error).__name__}: {error}",
+                f"are left out: {cause_of(error)}",
                 PluginWarning,
             )
     return tuple(found[key] for key in sorted(found))
 
 
 def _mentions_us(distribution: Any) -> bool:
-    return f"[{CORE}." in (distribution.read_text("entry_points.txt") or "")
+    return _OURS.search(distribution.read_text("entry_points.txt") or "") is not None
 
 
 def _candidates_of(name: str, distribution: Any) -> Iterator[Candidate]:
     if not _mentions_us(distribution):
         return
     described = distribution.metadata  # parsed again at each access
-    version = described["Version"]
+    version = printable(described["Version"])
     requires = tuple(described.get_all("Requires-Dist") or distribution.requires or ())
     for entry in distribution.entry_points:
-        if entry.group in (BACKENDS, EXTENSIONS):
+        meant = meant_group(entry.group)
+        if meant is not None:
             if not PLUGIN_NAME.fullmatch(entry.name):
                 raise ValueError(
                     f"{entry.name!r} cannot be the name of a plugin: use letters and digits, with "
@@ -170,4 +189,23 @@ def _candidates_of(name: str, distribution: Any) -> Iterator[Candidate]:
                 raise ValueError(
                     f"{entry.name!r} is reserved, and cannot be the name of a backend"
                 )
-            yield Candidate(entry.group, entry.name, name, version, entry, requires)
+            candidate = Candidate(entry.group, entry.name, name, version, entry, requires)
+            if meant != entry.group:
+                notices.warn(
+                    f"{candidate.where}, did you mean {meant!r}? It is left out", PluginWarning
+                )
+            yield candidate
+
+
+def meant_group(group: str) -> str | None:
+    """Return our group of entry points with this name or a similar one, or None."""
+    plain = _plain(group)
+    for ours in (BACKENDS, EXTENSIONS):
+        alike = abs(len(plain) - len(_plain(ours))) < 3
+        if alike and SequenceMatcher(None, plain, _plain(ours)).ratio() > _SIMILARITY:
+            return ours
+    return None
+
+
+def _plain(group: str) -> str:
+    return re.sub(r"[\W_]", "", group).lower()

@@ -14,6 +14,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import current_engine
 from tensorplug.errors import ArgumentError
+from tensorplug.plugins import provisional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.tables import OnDevice
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.engine import Engine
     from tensorplug.engine.registry import Handle
     from tensorplug.introspection.explanation import Explanation
 
@@ -133,7 +135,7 @@ def register_kernel(
     entry = kernel_entry(
         found, function, prepares=prepares, dtypes=dtypes, setup=setup, teardown=teardown
     )
-    return engine.registry.add(PROGRAM, kernels=[(backend, entry)], override=override)
+    return _add(engine, kernels=[(backend, entry)], override=override)
 
 
 def copy_registered_kernels(source: str, target: str, *, override: bool = False) -> Handle:
@@ -150,7 +152,7 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
     state = engine.registry.state
     owned = [state.kernel(kernel, owner) for kernel, owner in state.kernels if owner == source]
     copies = [(target, replace(kernel.entry)) for kernel in owned if kernel is not None]
-    return engine.registry.add(PROGRAM, kernels=copies, override=override)
+    return _add(engine, kernels=copies, override=override)
 
 
 def _check_backend_name(name: object, role: str) -> None:
@@ -174,7 +176,7 @@ def register_gradient(
     """
     engine = current_engine()
     entry = gradient_entry(engine.registry.spec(spec), wrt, rule)
-    return engine.registry.add(PROGRAM, gradients=[entry], override=override)
+    return _add(engine, gradients=[entry], override=override)
 
 
 def register_decomposition(
@@ -190,7 +192,12 @@ def register_decomposition(
     """
     engine = current_engine()
     entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
-    return engine.registry.add(PROGRAM, decompositions=[entry], override=override)
+    return _add(engine, decompositions=[entry], override=override)
+
+
+def _add(engine: Engine, **entries: Any) -> Handle:
+    """Register entries of the running program; undo it if it is a plugin that fails to load."""
+    return engine.registry.add(PROGRAM, **entries, into=provisional.handles())
 
 
 def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tensorplug.engine.foreign_text import message_of
 from tensorplug.errors import PluginVersionError
 from tensorplug.plugins import metadata
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_version"]
 
+_SHOWN: Final = 200  # characters of a requirement
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
@@ -41,9 +43,9 @@ def check_version(candidate: Candidate) -> None:
             f"{candidate} requires a version of tensorplug, but tensorplug itself is not "
             "installed as a distribution. Try: pip install tensorplug"
         ) from None
-    except ValueError as error:  # also of packaging, for what is not a requirement or a version
+    except (ValueError, RecursionError) as error:  # of packaging: no requirement or version
         raise PluginVersionError(
-            f"{candidate}: its requirement on tensorplug cannot be read: {error}. "
+            f"{candidate}: its requirement on tensorplug cannot be read: {message_of(error)}. "
             f"Try: pip install --upgrade {candidate.distribution}"
         ) from error
 
@@ -60,9 +62,15 @@ def _requirements_on_core(candidate: Candidate) -> Iterator[tuple[str, Requireme
         try:
             requirement = Requirement(line)
         except InvalidRequirement as error:
-            raise ValueError(f"{line!r}: {str(error).splitlines()[0]}") from error
+            raise ValueError(f"{_short(line)}: {str(error).splitlines()[0]}") from error
+        except RecursionError as error:
+            raise ValueError(f"{_short(line)}: it is nested too deeply") from error
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             yield line, requirement
+
+
+def _short(line: str) -> str:
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}...")
 
 
 def _check(candidate: Candidate, line: str, requirement: Requirement, installed: Version) -> None:

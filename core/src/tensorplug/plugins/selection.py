@@ -140,23 +140,31 @@ class Selection:
             hint = _did_you_mean(name, _meant(name, known))
             what = f"{name!r} cannot be the name of a backend."
         else:
-            hint = advice(name, known)
+            elsewhere = [item for item in self.candidates if item.name == name]
+            hint = " ".join(
+                f"{item.where}, but backends belong in {BACKENDS!r}." for item in elsewhere
+            ) or advice(name, known)
             what = f"backend {name!r} is not installed."
         return BackendNotInstalledError(" ".join(filter(None, (what, hint, installed))))
 
     def _collision(self, enabled: Sequence[Candidate]) -> str:
+        """Return the message, with a cure that keeps the official distribution, if there is one.
+
+        Without one, nothing says which is the newcomer: the user chooses.
+        """
         first = enabled[0]
-        others = [
-            candidate.name
-            for candidate in self.candidates
-            if (candidate.group, candidate.name) != (first.group, first.name)
-            and not self._disabled_by(candidate)
-        ]
-        choice = ",".join([f"{first.distribution}:{first.name}", *dict.fromkeys(others)])
+        official = f"{metadata.CORE}-{first.name}"
+        kept = [item for item in enabled if item.distribution == official] or enabled
+        cures = []
+        for keep in kept:
+            others = [f"{item.distribution}:{item.name}" for item in enabled if item is not keep]
+            cures.append(
+                f"TENSORPLUG_DISABLE_PLUGINS={','.join(others)} keeps that of {keep.distribution}"
+            )
         owners = " and ".join(str(candidate.owner) for candidate in enabled)
         return (
-            f"{first.kind} {first.name!r} comes from {owners}. Uninstall one of them, or choose: "
-            f"TENSORPLUG_PLUGINS={choice}"
+            f"{first.kind} {first.name!r} comes from {owners}. Uninstall all but one of them, or "
+            f"skip the others: {', '.join(cures)}"
         )
 
     # Listing --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tensorplug.contract.owner import PROGRAM
 from tensorplug.dispatch.locks import Lock
 from tensorplug.engine import notices
 from tensorplug.engine.engine import Opened
+from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -19,7 +20,7 @@ from tensorplug.errors import (
     RegistrationError,
     TensorplugError,
 )
-from tensorplug.plugins import contributions, garbage_collection, metadata
+from tensorplug.plugins import contributions, garbage_collection, metadata, provisional
 from tensorplug.plugins.loader import CREATE, DEVICES, Loader, call_guarded
 from tensorplug.plugins.metadata import (
     BACKENDS,
@@ -122,14 +123,15 @@ class PluginSource:
 
     def _open(self, candidate: Candidate, device: str | None) -> Opened:
         plugin = self._load(candidate)
-        backend = self._create(plugin, device)
-        try:
-            check = partial(contributions.check_backend, candidate, backend)
-            call_guarded(candidate, "while its backend was checked", check)
-            tables = self._tables(plugin, backend)
-        except BaseException as error:  # an interrupt too, and warnings made errors
-            _abandon(backend, error)
-            raise
+        with provisional.undone_on_failure():
+            backend = self._create(plugin, device)
+            try:
+                check = partial(contributions.check_backend, candidate, backend)
+                call_guarded(candidate, "while its backend was checked", check)
+                tables = self._tables(plugin, backend)
+            except BaseException as error:  # an interrupt too, and warnings made errors
+                _abandon(backend, error)
+                raise
         self._outcomes[candidate] = _LOADED
         return Opened(backend, candidate.owner, tuple(tables))
 
@@ -217,7 +219,8 @@ class PluginSource:
             raise type(stored)(str(stored)) from stored.__cause__
         if candidate not in self._plugins:
             try:
-                self._plugins[candidate] = self._loader.load(candidate)
+                with provisional.undone_on_failure():
+                    self._plugins[candidate] = self._loader.load(candidate)
             except TensorplugError as error:
                 self._errors[candidate] = error
                 raise
@@ -352,9 +355,10 @@ def _warn(error: TensorplugError) -> None:
 
 def _abandon(backend: Any, error: BaseException) -> None:
     """Close a backend that will not be used; if that fails, add a note to ``error``."""
-    if not hasattr(backend, "close"):  # then it is not a backend
-        return
     try:
-        backend.close()
-    except Exception as closing:  # noqa: BLE001  # `error` came first
-        error.add_note(f"closing it raised {type(closing).__name__}: {closing}")
+        if hasattr(backend, "close"):  # else it is not a backend
+            backend.close()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as closing:  # noqa: BLE001  # `error` came first
+        error.add_note(f"closing it raised {cause_of(closing)}")

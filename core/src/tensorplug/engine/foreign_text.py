@@ -1,0 +1,51 @@
+"""Text that plugins bring, for messages: it may hide terminal escapes, or fail to be made."""
+
+from __future__ import annotations
+
+__all__ = ["cause_of", "message_of", "printable", "shown"]
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with every character that could act on a terminal escaped.
+
+    Control characters, those that change the direction of writing, and lone surrogates become
+    ``\x1b``, ``\u202e``, ``\udc80``; line ends and tabs remain.
+
+    Example:
+        >>> print(printable("\x1b[2Jno driver"))
+        \x1b[2Jno driver
+
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable() or character in "\n\t"
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an error of any origin; never raise."""
+    try:
+        return printable(str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # noqa: BLE001  # SystemExit must not end the program
+        return f"<its __str__ raised {type(raised).__name__}>"
+
+
+def cause_of(error: BaseException) -> str:
+    """Return class and message of an error: ``OSError: no driver``."""
+    return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def shown(value: object) -> str:
+    """Return the ``repr`` of a value of any origin; never raise."""
+    try:
+        return printable(repr(value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # noqa: BLE001  # SystemExit must not end the program
+        return f"<its __repr__ raised {type(raised).__name__}>"
