@@ -13,7 +13,7 @@ import pytest
 from tensorplug.command_line import doctor, listings
 from tensorplug.command_line.commands import main
 
-from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment
+from .conftest import GOOD, GOOD_SOURCE, Site, backend, clean_environment, extension
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,6 +191,67 @@ def test_the_doctor_shows_devices_that_are_refused(
     assert {line["device"]: line["state"] for line in lines} == expected
     assert ended == code
     assert [line["finding"] for line in lines][-1] == "Bad card: 2 + 2 is 5 there"
+
+
+# How an extension ends the process that imports it, and what the doctor says of that.
+ENDS = {
+    "exit": ("import os; os._exit(7)", "it ended with exit status 7"),
+    "crash": ("import ctypes; ctypes.string_at(0)", "it died of SIGSEGV"),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_doctor_blames_the_extension_that_ends_the_process(site: Site, how: str) -> None:
+    source, finding = ENDS[how]
+    site.install(extension("acme_ops", source))
+    code, lines = answer(site, "doctor", "cpu")
+    assert code == 1
+    blamed, sound = lines
+    assert (blamed["backend"], blamed["state"]) == ("", "failed")
+    assert blamed["finding"].startswith(f"extension 'acme_ops' of acme-ops 4.5.6: {finding}")
+    assert blamed["advice"].endswith("to skip it: TENSORPLUG_DISABLE_PLUGINS=acme-ops:acme_ops")
+    assert (sound["backend"], sound["device"], sound["state"]) == ("cpu", "cpu", "ok")
+
+
+def test_extensions_that_end_the_process_together(site: Site) -> None:
+    """Each alone is sound: the doctor blames neither them nor the backend."""
+    ends = "import os, sys; 'acme_one' in sys.modules and os._exit(7)"
+    site.install(extension("acme_one", ""), extension("acme_two", ends))
+    code, (line,) = answer(site, "doctor", "cpu")
+    assert code == 1
+    assert line["finding"] == "while the extensions were loaded: it ended with exit status 7"
+    assert line["advice"].endswith("TENSORPLUG_PLUGINS=tensorplug-cpu:cpu")
+
+
+PRINTS = """
+import os
+
+@hookimpl
+def tensorplug_create_backend(device):
+    os.write(1, b"{\\xff\\n")
+    print("{")
+    return Numpy("noisy")
+"""
+
+
+def test_what_a_driver_prints_is_no_answer(site: Site) -> None:
+    site.install(full_backend("noisy", PRINTS))
+    code, (line,) = answer(site, "doctor", "noisy")
+    assert (code, line["state"]) == (0, "ok"), line
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_no_escape_reaches_the_terminal(site: Site, rich: bool) -> None:
+    site.install(backend("odd", "raise OSError('\\x1b]0;owned\\x07no driver\\x1b[2J')"))
+    if not rich:
+        (site.path / "rich.py").write_text(NO_RICH)
+    ended = command(site, "doctor", "odd", columns=400)
+    assert r"\x1b]0;owned\x07no driver\x1b[2J" in ended.stdout
+    wrong = command(site, "explain", "Sum\x1b[2J", "--backend", "cpu", columns=400)
+    assert wrong.returncode == 2
+    for text in (ended.stdout, ended.stderr, wrong.stdout, wrong.stderr):
+        assert "\x1b" not in text
+        assert "\x07" not in text
 
 
 def test_the_doctor_finds_nothing_wrong_with_the_cpu(site: Site) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.command_line import doctor, listings, new
 from tensorplug.engine.distributions import INSTALL
+from tensorplug.engine.foreign_text import message_of, printable
 from tensorplug.errors import TensorplugError
 from tensorplug.observers import text_tables
 from tensorplug.observers.text_tables import Column
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.function(options)
     except TensorplugError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message_of(error)}", file=sys.stderr)
         return 2
     return code
 
@@ -69,7 +70,7 @@ def _explain(options: argparse.Namespace) -> int:
             )
         )
     else:
-        print(found)
+        print(printable(str(found)))
     return 0 if found.how else 1
 
 
@@ -99,7 +100,7 @@ def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
         print(empty)
         return
     columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    cells = [[str(line[name]) for name in columns] for line in lines]
+    cells = [[printable(str(line[name])) for name in columns] for line in lines]
     try:
         from rich.console import Console
         from rich.markup import escape

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
@@ -13,11 +15,13 @@ from tensorplug.engine.distributions import INSTALL
 from tensorplug.plugins import selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["examine"]
 
 Line = dict[str, Any]
+
+_DENY: Final = "TENSORPLUG_DISABLE_PLUGINS"
 
 _ADVICE: Final = {
     "incompatible": "install versions that fit: pip install --upgrade tensorplug {distribution}",
@@ -31,12 +35,21 @@ def examine(name: str | None, seconds: float) -> list[Line]:
     """Try each backend, or only ``name``, and return a line per device.
 
     ``state`` is "ok" or "failed", or "refused" for a device that its backend refuses while it
-    has others; ``advice`` says what to do. ``seconds``: the time limit for one backend.
+    has others; ``advice`` says what to do. ``seconds``: the time limit for one backend. If an
+    extension ends the process, it has a line of its own, and the backends are tried without it.
     """
-    known = [line for line in installed() if line["kind"] == "backend"]
-    lines = [
-        line for info in known if name in (None, info["name"]) for line in _backend(info, seconds)
-    ]
+    found = installed()
+    known = [line for line in found if line["kind"] == "backend"]
+    asked = [info for info in known if name in (None, info["name"])]
+    lines: list[Line] = []
+    skipped: list[Line] | None = None
+    for info in asked:
+        ended = _run(info, seconds, skipped or ())
+        if ended is not None and not ended.loaded_extensions and skipped is None:
+            skipped = [line for line in found if line["kind"] == "extension"]
+            skipped = [line for line in skipped if _ends(line, seconds, lines)]
+            ended = _run(info, seconds, skipped)
+        lines += _unusable(info) if ended is None else _read_output(info, ended)
     return lines or [_missing(name, [info["name"] for info in known])]
 
 
@@ -57,26 +70,75 @@ def _line(backend: str, device: str, state: str, finding: str, advice: str = "")
     }
 
 
-def _backend(info: Line, seconds: float) -> list[Line]:
+def _unusable(info: Line) -> list[Line]:
+    """Return the line of a backend of which metadata alone says that it cannot be loaded."""
+    advice = _ADVICE.get(info["state"], "").format(distribution=info["distribution"])
+    finding = f"{info['state']}: {info['detail']}" if info["detail"] else info["state"]
+    return [_line(info["name"], "", "failed", finding, advice)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A probe that has ended: its events, and how it ended, if that was not by itself."""
+
+    events: list[Line]
+    how: str = ""
+    advice: str = ""
+
+    @property
+    def loaded_extensions(self) -> bool:
+        return any(event.get("step") == "load" or "failed" in event for event in self.events)
+
+
+def _run(info: Line, seconds: float, skipped: Iterable[Line]) -> _Ended | None:
+    """Run a probe of a backend without the skipped extensions; None if it is not to be tried."""
     if info["state"] not in ("available", "loaded"):
-        advice = _ADVICE.get(info["state"], "").format(distribution=info["distribution"])
-        finding = f"{info['state']}: {info['detail']}" if info["detail"] else info["state"]
-        return [_line(info["name"], "", "failed", finding, advice)]
-    command = [sys.executable, "-m", "tensorplug.command_line.probe", info["name"]]
+        return None
+    denied = [os.environ.get(_DENY, ""), *(_qualified(line) for line in skipped)]
+    return _probe([info["name"]], {_DENY: ",".join(filter(None, denied))}, seconds)
+
+
+def _ends(extension: Line, seconds: float, lines: list[Line]) -> bool:
+    """Return whether an extension ends its process, and add a line for it if so."""
+    if extension["state"] not in ("available", "loaded"):
+        return False  # it is not loaded
+    ended = _probe([], {"TENSORPLUG_PLUGINS": _qualified(extension)}, seconds)
+    if ended.loaded_extensions:
+        return False
+    what = "{name!r} of {distribution} {version}".format_map(extension)
+    advice = f"report it to its authors; to skip it: {_DENY}={_qualified(extension)}"
+    lines.append(_line("", "", "failed", f"extension {what}: {ended.how}", advice))
+    return True
+
+
+def _qualified(plugin: Line) -> str:
+    return f"{plugin['distribution']}:{plugin['name']}"
+
+
+def _probe(arguments: list[str], environment: Mapping[str, str], seconds: float) -> _Ended:
+    command = [sys.executable, "-m", "tensorplug.command_line.probe", *arguments]
     try:
         ended = subprocess.run(  # our own module
-            command, capture_output=True, text=True, timeout=seconds, check=False
+            command,
+            env={**os.environ, **environment},
+            capture_output=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired as hung:
-        text = (hung.stdout or b"").decode(errors="replace")  # bytes, in spite of text=True
         finding = f"it did not end within {seconds:.0f} s"
-        return _read_output(info, text, finding, "look for a hanging driver")
-    if ended.returncode in (0, 1) and '"done": "backend"' in ended.stdout:
-        return _read_output(info, ended.stdout)
-    finding = _end(ended.returncode, ended.stderr)
-    return _read_output(
-        info, ended.stdout, finding, "report it to the authors of the backend, with its output"
-    )
+        return _Ended(_events(hung.stdout or b""), finding, "look for a hanging driver")
+    events = _events(ended.stdout)
+    if ended.returncode in (0, 1) and any(event.get("done") == "backend" for event in events):
+        return _Ended(events)
+    how = _end(ended.returncode, ended.stderr.decode(errors="replace"))
+    return _Ended(events, how, "report it to the authors of the backend, with its output")
+
+
+def _events(output: bytes) -> list[Line]:
+    """Return the events of a probe; the last one may be cut off."""
+    lines = output.decode(errors="replace").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _end(code: int, output: str) -> str:
@@ -89,11 +151,10 @@ def _end(code: int, output: str) -> str:
     return "\n".join([how, *last])
 
 
-def _read_output(info: Line, output: str, end: str = "", advice: str = "") -> list[Line]:
-    """Return lines for the output of a probe and, if it ended early, for how it ended."""
+def _read_output(info: Line, ended: _Ended) -> list[Line]:
+    """Return lines for the events of a probe and, if it ended early, for how it ended."""
     lines, begun = [], ""
-    for text in output.splitlines():
-        event = json.loads(text)
+    for event in ended.events:
         if event.get("step") == "device":
             begun = event["device"]
             hardware = ", ".join(filter(None, (event["hardware"], event["driver"])))
@@ -105,10 +166,13 @@ def _read_output(info: Line, output: str, end: str = "", advice: str = "") -> li
             lines.append(_line(info["name"], about, "failed", event["error"], _hint(info, event)))
             begun = ""
         elif event.get("done") == "backend":
-            found = [_line(info["name"], "", "warning", text) for text in event["warnings"]]
-            lines += found
-    if end:
-        lines.append(_line(info["name"], begun, "failed", end, advice))
+            lines += [_line(info["name"], "", "warning", text) for text in event["warnings"]]
+    if ended.how and not ended.loaded_extensions:  # not the backend's fault, and no single one's
+        advice = "try without the extensions: TENSORPLUG_PLUGINS={distribution}:{name}"
+        finding = f"while the extensions were loaded: {ended.how}"
+        lines.append(_line(info["name"], "", "failed", finding, advice.format_map(info)))
+    elif ended.how:
+        lines.append(_line(info["name"], begun, "failed", ended.how, ended.advice))
     if lines and all(line["state"] == "refused" for line in lines):
         lines = [{**line, "state": "failed"} for line in lines]
     return lines

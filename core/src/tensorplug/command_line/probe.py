@@ -1,12 +1,14 @@
 """Tries one backend in a separate process: ``python -m tensorplug.command_line.probe NAME``.
 
-Prints a line of JSON per step, so that the steps before a crash are known.
+Without a name it loads the extensions only, as it does first for every backend. Prints a line of
+JSON per step, so that the steps before a crash are known.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import sys
 import time
 import warnings
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
+from tensorplug.engine.current import current_engine
+from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import TensorplugError
 
 if TYPE_CHECKING:
@@ -23,18 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 
-def main(name: str) -> int:
+def main(name: str = "") -> int:
     """Load a backend, list its devices, and run a computation on each."""
     faulthandler.enable()
-    say = _speaker(sys.stdout)
-    sys.stdout = sys.stderr  # keeps what a driver prints out of the answers
+    say = _speaker()
     said: list[str] = []
     warnings.showwarning = lambda message, *_args, **_more: said.append(str(message))
-    say(step="load")
+    say(step="extensions")
     try:
-        devices = tp.devices(name)
+        current_engine()
+        say(step="load")
+        devices = tp.devices(name) if name else {}
     except (TensorplugError, ImportError, OSError) as error:
-        say(failed="load", error=f"{type(error).__name__}: {error}")
+        say(failed="load", error=cause_of(error))
         say(done="backend", warnings=said)
         return 1
     wrong = 0
@@ -47,7 +52,7 @@ def main(name: str) -> int:
         try:
             computed = _compute(device)
         except Exception as error:  # noqa: BLE001  # the error is the finding
-            say(failed="device", device=device, error=f"{type(error).__name__}: {error}")
+            say(failed="device", device=device, error=cause_of(error))
             wrong += 1
             continue
         seconds = time.perf_counter() - began
@@ -57,7 +62,12 @@ def main(name: str) -> int:
     return 1 if wrong else 0
 
 
-def _speaker(stream: Any) -> Callable[..., None]:
+def _speaker() -> Callable[..., None]:
+    """Return a function that prints an event; all that others print goes to standard error."""
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # a driver in C does not ask for sys.stdout
+    sys.stdout = sys.stderr
+
     def say(**event: Any) -> None:
         stream.write(json.dumps(event) + "\n")
         stream.flush()
@@ -81,4 +91,4 @@ def _compute(device: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
