@@ -52,7 +52,8 @@ def _series(a: Tensor, x: Tensor) -> Tensor:
         change = (change - total / (a + float(n))) * ratio
         total = 1.0 + total * ratio
     density = exp(formulas.log_density(FUNCTIONS, a, x))
-    return density * (total * (log(x) - digamma(a + 1.0)) + change)
+    slope: Tensor = density * (total * (log(x) - digamma(a + 1.0)) + change)
+    return slope
 
 
 def _fraction(a: Tensor, x: Tensor) -> Tensor:
@@ -64,7 +65,8 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
         change = share + share * (float(n) - a) / result * change - 1.0
         result = x - a + (2.0 * n - 1.0) - share * (float(n) - a)
     part = exp(formulas.log_density(FUNCTIONS, a, x)) * a / result
-    return part * (log(x) - digamma(a) - change / result)
+    slope: Tensor = part * (log(x) - digamma(a) - change / result)
+    return slope
 
 
 def _small(a: Tensor, x: Tensor) -> Tensor:
@@ -77,8 +79,9 @@ def _small(a: Tensor, x: Tensor) -> Tensor:
         change = (change - inverse * inverse) * factor
         total = (inverse + total) * factor
     power = exp(a * log(x) - gammaln(a + 1.0))
-    slope = log(x) - digamma(a + 1.0)
-    return -power * (slope * (1.0 + a * total) + total + a * change)
+    log_slope = log(x) - digamma(a + 1.0)
+    slope: Tensor = -power * (log_slope * (1.0 + a * total) + total + a * change)
+    return slope
 
 
 def _integral(a: Tensor, x: Tensor, lower: Tensor) -> Tensor:
