@@ -212,7 +212,8 @@ class Compiled(Generic[P, R]):
     def _describe(
         self, device: Device, args: Any, kwargs: Any, special: Specialized
     ) -> recompiles.Signature:
-        if self._traced > recompiles.MANY:  # nobody will be warned again
+        # Only the last two before the warning are compared.
+        if not recompiles.MANY - 1 <= self._traced <= recompiles.MANY:
             return {}
         read = None if self._static_floats else special.floats.read
         return recompiles.describe(self._f, device, args, kwargs, read)
