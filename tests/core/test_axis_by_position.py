@@ -59,7 +59,7 @@ REQUIRED = {  # the required arguments before the axis, where that is not only X
     **dict.fromkeys(("partition", "argpartition", "roll", "repeat"), (X, 1)),
     **dict.fromkeys(("gather", "take"), (X, np.int32([0, 1]))),
     "take_along_axis": (X, np.int32([[0, 1, 0], [1, 0, 1]])),
-    "put_along_axis": (X, np.int32([[0, 1, 0], [1, 0, 1]]), X),
+    "scatter_along_axis": (X, np.int32([[0, 1, 0], [1, 0, 1]]), X),
     "boolean_mask": (X, np.asarray([True, False])),
     "split": (X, 1),
     "linalg.cross": (np.ones((3, 3), np.float32), np.eye(3)),

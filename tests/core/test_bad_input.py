@@ -137,7 +137,7 @@ OTHERS = {
     "one_hot": [[I], (3,)],
     "moving_average": [[X, X], (0.5, 1)],
     "outer_product": [[X[0], X[0]], ()],
-    "put_along_axis": [[X, I[:, None], X[:, :1]], ()],
+    "scatter_along_axis": [[X, I[:, None], X[:, :1]], ()],
     "nanpercentile": [[X], (50,)],
     "nanquantile": [[X], (0.5,)],
     "pad": [[X], ([(0, 0), (0, 0)],)],

@@ -43,7 +43,7 @@ def put(x, indices, values, axis, reduction):
 
 @pytest.mark.parametrize("reduction", [None, *FOLDS])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_put_along_axis(axis, reduction):
+def test_scatter_along_axis(axis, reduction):
     rng = np.random.default_rng(axis + 1)
     length = X.shape[axis]
     shape = list(X.shape)
@@ -53,27 +53,27 @@ def test_put_along_axis(axis, reduction):
         values = rng.integers(-9, 9, shape).astype(np.float32) / 4
         for given in (values, values.flat[0]):
             wanted = put(X, indices, given, axis, reduction)
-            found = tp.put_along_axis(X, indices, given, axis=axis, reduction=reduction)
+            found = tp.scatter_along_axis(X, indices, given, axis=axis, reduction=reduction)
             expect(found, "float32", X.shape, wanted)
 
 
-def test_put_along_axis_edges():
-    expect(tp.put_along_axis(X, np.zeros((2, 3, 0), np.int32), 1.0), "float32", X.shape, X)
+def test_scatter_along_axis_edges():
+    expect(tp.scatter_along_axis(X, np.zeros((2, 3, 0), np.int32), 1.0), "float32", X.shape, X)
     empty = np.zeros((0, 3), np.float32)
-    expect(tp.put_along_axis(empty, np.zeros((0, 1), np.int8), 1.0), "float32", (0, 3), empty)
+    expect(tp.scatter_along_axis(empty, np.zeros((0, 1), np.int8), 1.0), "float32", (0, 3), empty)
     ids = np.array([[3, 0, 3]], np.uint64)
     wanted = np.array([[1.0, 0, 0, 2]], np.float32)
     zeros = np.zeros((1, 4), np.float32)
-    found = tp.put_along_axis(zeros, ids, 1, reduction="add")
+    found = tp.scatter_along_axis(zeros, ids, 1, reduction="add")
     expect(found, "float32", (1, 4), wanted)
     if tp.get_backend() == "cpu":
         words = tp.asarray(["a", "b", "c"])
-        assert tp.put_along_axis(words, [2, -3], ["x", "y"]).tolist() == ["y", "b", "x"]
-        found = tp.put_along_axis(np.zeros(2), [0], 0.1)
+        assert tp.scatter_along_axis(words, [2, -3], ["x", "y"]).tolist() == ["y", "b", "x"]
+        found = tp.scatter_along_axis(np.zeros(2), [0], 0.1)
         expect(found, "float64", (2,), np.array([0.1, 0]))
 
 
-def test_put_along_axis_gradients(backend):
+def test_scatter_along_axis_gradients(backend):
     if backend == "minimal":
         pytest.skip("differences need float64")
     rng = np.random.default_rng(7)
@@ -81,7 +81,7 @@ def test_put_along_axis_gradients(backend):
     indices = np.array([[[1, 1], [0, 2], [-1, 3]], [[0, 0], [1, 3], [2, 2]]])
     for reduction in (None, *FOLDS):
         check_grads(
-            lambda x, v, r=reduction: tp.put_along_axis(x, indices, v + 0.01, reduction=r) ** 2,
+            lambda x, v, r=reduction: tp.scatter_along_axis(x, indices, v + 0.01, reduction=r) ** 2,
             [x, values],
             order=2,
         )
@@ -158,39 +158,39 @@ BAD = [
         "input 'tensor' is bool[2,3,4], but its dtype must be",
     ),
     (
-        lambda: tp.put_along_axis(X, [0], 1.0),
+        lambda: tp.scatter_along_axis(X, [0], 1.0),
         ShapeError,
-        "put_along_axis: x is float32[2,3,4] and indices are int32[1]: the ranks differ",
+        "scatter_along_axis: x is float32[2,3,4] and indices are int32[1]: the ranks differ",
     ),
     (
-        lambda: tp.put_along_axis(X, [[[0]]], 1.0, axis=3),
+        lambda: tp.scatter_along_axis(X, [[[0]]], 1.0, axis=3),
         ShapeError,
-        "put_along_axis of float32[2,3,4]: axis 3 is out of range",
+        "scatter_along_axis of float32[2,3,4]: axis 3 is out of range",
     ),
     (
-        lambda: tp.put_along_axis(X, [[[0], [1]]], 1.0),
+        lambda: tp.scatter_along_axis(X, [[[0], [1]]], 1.0),
         ShapeError,
-        "put_along_axis: indices are int32[1,2,1], but must broadcast to [2, 3, 1]",
+        "scatter_along_axis: indices are int32[1,2,1], but must broadcast to [2, 3, 1]",
     ),
     (
-        lambda: tp.put_along_axis(X, [[[0]]], X),
+        lambda: tp.scatter_along_axis(X, [[[0]]], X),
         ShapeError,
-        "put_along_axis: values are float32[2,3,4], but must broadcast to [2, 3, 1]",
+        "scatter_along_axis: values are float32[2,3,4], but must broadcast to [2, 3, 1]",
     ),
     (
-        lambda: tp.put_along_axis([1, 2], [0], 1.5),
+        lambda: tp.scatter_along_axis([1, 2], [0], 1.5),
         DTypeError,
-        "put_along_axis: x is int32[2]: the value: 1.5 is not an integer",
+        "scatter_along_axis: x is int32[2]: the value: 1.5 is not an integer",
     ),
     (
-        lambda: tp.put_along_axis([1, 2], [0], [0.5], reduction="mean"),
+        lambda: tp.scatter_along_axis([1, 2], [0], [0.5], reduction="mean"),
         ArgumentError,
         "reduction must be None, 'add', 'multiply', 'max', 'min', got 'mean'",
     ),
     (
-        lambda: tp.put_along_axis([1, 2], [0.5], [1]),
+        lambda: tp.scatter_along_axis([1, 2], [0.5], [1]),
         DTypeError,
-        "put_along_axis: indices are float32[1], but must be integers",
+        "scatter_along_axis: indices are float32[1], but must be integers",
     ),
 ]
 
@@ -216,4 +216,4 @@ def test_indices_out_of_range(backend):
         with pytest.raises(OutOfRangeError, match="index 2 is out of range for axis 0"):
             tp.tensor_scatter_reduce([1.0, 2.0], [[2]], [1.0], reduction)
         with pytest.raises(OutOfRangeError, match="index -5 is out of range for axis 1"):
-            tp.put_along_axis(X[0], [[-5]], 1.0, reduction=reduction)
+            tp.scatter_along_axis(X[0], [[-5]], 1.0, reduction=reduction)

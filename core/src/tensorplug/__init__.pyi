@@ -173,7 +173,7 @@ from tensorplug.ops.indexing.indexing import sparse_to_dense as sparse_to_dense
 from tensorplug.ops.indexing.indexing import take as take
 from tensorplug.ops.indexing.indexing import take_along_axis as take_along_axis
 from tensorplug.ops.indexing.indexing import tensor_scatter_update as tensor_scatter_update
-from tensorplug.ops.indexing.scattering import put_along_axis as put_along_axis
+from tensorplug.ops.indexing.scattering import scatter_along_axis as scatter_along_axis
 from tensorplug.ops.indexing.scattering import tensor_scatter_reduce as tensor_scatter_reduce
 from tensorplug.ops.indexing.slicing import split as split
 from tensorplug.ops.indexing.slicing import strided_slice as strided_slice
@@ -531,7 +531,7 @@ __all__ = [
     "pow",
     "prod",
     "profile",
-    "put_along_axis",
+    "scatter_along_axis",
     "quantile",
     "ragged",
     "random",

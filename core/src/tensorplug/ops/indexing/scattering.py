@@ -18,7 +18,7 @@ from tensorplug.ops.indexing.setting import cast_value
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["put_along_axis", "tensor_scatter_reduce"]
+__all__ = ["scatter_along_axis", "tensor_scatter_reduce"]
 
 REDUCTIONS: Final = ("add", "multiply", "max", "min")
 
@@ -86,7 +86,7 @@ def tensor_scatter_reduce(
     )
 
 
-def put_along_axis(
+def scatter_along_axis(
     x: Any, indices: Any, values: Any, /, axis: int = -1, *, reduction: str | None = None
 ) -> Tensor:
     """Return a copy of ``x`` with ``x[..., indices[..., i, ...], ...] = values[..., i, ...]``.
@@ -112,11 +112,11 @@ def put_along_axis(
         ArgumentError: an unknown reduction; or an index is out of range and the device can detect
             it (see ``gather``).
 
-    Example: ``put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)`` is ``[[1, 9], [9, 4]]``.
-    (NumPy's put_along_axis, which writes in place; ONNX's ScatterElements.)
+    Example: ``scatter_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)`` is ``[[1, 9], [9, 4]]``.
+    (``numpy.put_along_axis`` writes in place instead; ONNX calls it ScatterElements.)
 
     """
-    who = "put_along_axis"
+    who = "scatter_along_axis"
     if reduction is not None and reduction not in REDUCTIONS:
         allowed = ", ".join(map(repr, REDUCTIONS))
         raise ArgumentError(f"{who}: reduction must be None, {allowed}, got {reduction!r}")
