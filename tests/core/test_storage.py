@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import struct
+import subprocess
 import sys
 
 import numpy as np
@@ -20,7 +21,6 @@ from tensorplug.errors import (
     BackendMemoryError,
     DisposedError,
     DTypeError,
-    PackageNotInstalledError,
     ShapeError,
 )
 
@@ -276,15 +276,27 @@ def test_an_object_that_gives_no_array(path):
 # Writing ----------------------------------------------------------------------------------
 
 
-def broken(*_args, **_options):
-    raise safetensors.SafetensorError("I/O error: no space left")
+FILLS_UP = """
+import resource, signal, sys
+import numpy as np
+import tensorplug as tp
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    tp.save({"x": np.zeros(1000)}, sys.argv[1])
+except OSError as error:
+    print(error.strerror, error.__notes__)
+"""
 
 
-def test_a_failure_leaves_the_old_file(path, monkeypatch):
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_a_failure_leaves_the_old_file(path):
     tp.save({"x": tp.ones((2,))}, path)
-    monkeypatch.setattr(safetensors.numpy, "save_file", broken)
-    with pytest.raises(OSError, match="could not be written: I/O error: no space left"):
-        tp.save({"x": tp.zeros((2,))}, path)
+    ended = subprocess.run(
+        [sys.executable, "-c", FILLS_UP, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (ended.stdout, ended.stderr) == (f"File too large ['while {path} was saved']\n", "")
     assert tp.load(path)["x"].tolist() == [1, 1]
     assert list(path.parent.iterdir()) == [path]
 
@@ -328,8 +340,6 @@ def test_places_where_no_file_can_be(tmp_path):
     with pytest.raises(OSError, match=r"irectory|denied"):
         tp.save({"x": ONE}, tmp_path)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(TypeError, match="PathLike"):
-        tp.save({"x": ONE}, 3)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such devices there")
@@ -389,9 +399,7 @@ def test_no_file(tmp_path):
         tp.load(tmp_path)
 
 
-@pytest.mark.parametrize("use", [lambda path: tp.save({}, path), tp.load], ids=["save", "load"])
-def test_without_the_package(path, monkeypatch, use):
+def test_without_the_package(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(PackageNotInstalledError, match=r"pip install 'tensorplug\[io\]'") as got:
-        use(path)
-    assert isinstance(got.value, ImportError)
+    tp.save({"x": ONE}, path)
+    assert tp.load(path)["x"].tolist() == tp.asarray(ONE).tolist()

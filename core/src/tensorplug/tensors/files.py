@@ -6,11 +6,9 @@ A file maps names to tensors; ``file_trees`` says what the names of a tree's lea
 from __future__ import annotations
 
 import os
-import secrets
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -23,38 +21,22 @@ from tensorplug.errors import (
     ArgumentError,
     DTypeError,
     FileFormatError,
-    PackageNotInstalledError,
     TensorplugError,
 )
-from tensorplug.tensors import file_trees
+from tensorplug.tensors import file_format, file_trees, scratch_files
+from tensorplug.tensors.file_format import CODES, Header, UnreadableError
 
 __all__ = ["load", "save"]
 
 T = TypeVar("T")
-
-_CODES: Final = {  # the format's names of dtypes
-    "BOOL": dt.bool_,
-    "I8": dt.int8,
-    "I16": dt.int16,
-    "I32": dt.int32,
-    "I64": dt.int64,
-    "U8": dt.uint8,
-    "U16": dt.uint16,
-    "U32": dt.uint32,
-    "U64": dt.uint64,
-    "F16": dt.float16,
-    "F32": dt.float32,
-    "F64": dt.float64,
-    "C64": dt.complex64,
-}
-
+Location = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 # Saving ---------------------------------------------------------------------------------
 
 
 def save(
     tensors: Any,
-    path: str | os.PathLike[str],
+    path: Location,
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
@@ -67,16 +49,16 @@ def save(
             them: nested dicts, lists, tuples, named tuples, dataclasses. Keys, positions and
             fields are joined: ``{"a": [x, {"b": y}]}`` is saved as ``"a.0"`` and ``"a.1.b"``. A
             list without tensors is one tensor. Gradients are not recorded.
-        path: of the file. The usual extension is ``.safetensors``.
+        path: of the file, as ``open`` takes it. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
             There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any.
 
     Raises:
         DTypeError: a tensor is complex128 or string, which the format does not support.
         ArgumentError: names or metadata are not text; a part of the tree is empty or has a name
-            with a dot, so that loading could not restore it; ``path`` is not a regular file.
+            with a dot, so that loading could not restore it; ``path`` is not a path, or not that
+            of a regular file.
         DisposedError: a tensor was disposed.
-        PackageNotInstalledError: ``safetensors`` is not installed.
         OSError: the file cannot be written.
 
     Example:
@@ -87,28 +69,35 @@ def save(
         0.1
 
     """
-    package = _package("save")
     record = file_trees.Record({}, {})
     arrays = {name: _dense(name, value) for name, value in file_trees.flat(tensors, record)}
     text = _with_record(_checked(metadata), record)
-    target = Path(os.path.realpath(path))  # keeps a symbolic link
+    target = Path(os.path.realpath(_checked_path("save", path)))  # keeps a symbolic link
     if target.exists() and not (target.is_file() or target.is_dir()):
         raise ArgumentError(f"save: {target} is not a regular file")
-    scratch = target.with_name(f".tensorplug-{secrets.token_hex(8)}.tmp")
-    try:
-        scratch.open("xb").close()  # in the same folder, with the permissions of a new file
-        rights = stat.S_IMODE((target if target.is_file() else scratch).stat().st_mode)
+    with scratch_files.scratch_file(target) as file:
         try:
-            package.numpy.save_file(arrays, scratch, metadata=text)
-        except package.SafetensorError as error:  # not an error of the caller: that was checked
-            raise OSError(f"save: {target} could not be written: {error}") from error
-        with scratch.open("rb+") as file:
-            os.fsync(file.fileno())  # else a power cut could leave the name without the data
-        scratch.chmod(rights)
-        scratch.replace(target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+            file_format.write(file, arrays, text)
+        except OSError as error:  # such as a full disk, which names no file
+            error.add_note(f"while {target} was saved")
+            raise
+
+
+def _checked_path(who: str, path: object) -> str:
+    """Return a path as text.
+
+    Raises:
+        ArgumentError: it is no path, or no file system allows it.
+
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise ArgumentError(
+            f"{who}: path must be text, bytes or an os.PathLike, got {type(path).__name__}"
+        )
+    text = os.fsdecode(path)
+    if "\0" in text:
+        raise ArgumentError(f"{who}: path must not contain a null character, got {text!r}")
+    return text
 
 
 def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
@@ -122,7 +111,7 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
         error.add_note(f"while {name!r} was saved")
         raise
     type_ = TensorType(dt.of(array.dtype), array.shape)
-    if type_.dtype not in _CODES.values():
+    if type_.dtype not in CODES.values():
         instead = "text goes into metadata" if type_.dtype is dt.string else "use astype"
         raise DTypeError(
             f"save: {name!r} is {type_}, but safetensors does not support {type_.dtype}; {instead}"
@@ -158,7 +147,7 @@ def _with_record(
 
 @overload
 def load(
-    path: str | os.PathLike[str],
+    path: Location,
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
@@ -166,16 +155,16 @@ def load(
 ) -> dict[str, Tensor]: ...
 @overload
 def load(
-    path: str | os.PathLike[str],
+    path: Location,
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
     nested: Literal[True],
 ) -> Any: ...
 @overload
-def load(path: str | os.PathLike[str], *, device: str | None = None, like: T) -> T: ...
+def load(path: Location, *, device: str | None = None, like: T) -> T: ...
 def load(
-    path: str | os.PathLike[str],
+    path: Location,
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
@@ -185,7 +174,7 @@ def load(
     """Return the tensors of a file in the safetensors format, by name.
 
     Args:
-        path: of the file.
+        path: of the file, as ``open`` takes it.
         names: of the tensors to read, in this order; all by default.
         device: of the tensors, such as ``"opencl"``; the active one by default.
         nested: split the names at dots into nested dicts, the inverse of ``save``. Lists, tuples
@@ -199,38 +188,38 @@ def load(
         DTypeError: tensorplug or the device does not support the dtype of a tensor (bfloat16, the
             float8 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
-            also a prefix of another one; with ``like``, the names are not those of its leaves.
+            also a prefix of another one; with ``like``, the names are not those of its leaves;
+            ``path`` is not a path.
         ShapeError: with ``like``, a tensor has another shape than the one in ``like``; another
             dtype is a DTypeError.
-        PackageNotInstalledError: ``safetensors`` is not installed.
         OSError: the file cannot be read. ``device`` may also raise the errors of ``use_backend``.
 
     """
-    package = _package("load")
-    Path(path).open("rb").close()  # its errors are more precise than the package's
+    text = _checked_path("load", path)
     context = current_context()
     convert = engine_of(context).convert
     try:
-        with package.safe_open(path, framework="numpy") as file:
-            found = list(file.keys())
+        with Path(text).open("rb", buffering=0) as file:
+            header = Header.read(file)
+            found = list(header.entries)
             if like is not None:
-                names = _names_of(path, like, found, names, nested=nested)
-            wanted = _wanted(path, found, names)
-            record = file_trees.Record.of((file.metadata() or {}).get(file_trees.RECORD))
+                names = _names_of(text, like, found, names, nested=nested)
+            wanted = _wanted(text, found, names)
+            record = file_trees.Record.of(header.metadata.get(file_trees.RECORD))
             if nested:
                 file_trees.check_nesting(wanted)
             for name in wanted:
-                _check_dtype(name, file.get_slice(name).get_dtype())
-            loaded = {
-                name: convert(
-                    context, _read(file, name), None, f"load: {name!r}", device=device, copy=None
+                _check_dtype(name, header.entries[name].code)
+            loaded = {}
+            for name in wanted:
+                array = header.entries[name].read(file)
+                loaded[name] = convert(
+                    context, array, None, f"load: {name!r}", device=device, copy=None
                 )
-                for name in wanted
-            }
-    except (package.SafetensorError, _UnreadableError) as error:
-        raise FileFormatError(f"load: {path} is not a valid safetensors file: {error}") from error
+    except UnreadableError as error:
+        raise FileFormatError(f"load: {text} is not a valid safetensors file: {error}") from error
     if like is not None:
-        return file_trees.like(like, loaded, record, path)
+        return file_trees.like(like, loaded, record, text)
     return file_trees.nested(loaded, record) if nested else loaded
 
 
@@ -251,21 +240,6 @@ def _names_of(
     return wanted
 
 
-class _UnreadableError(Exception):
-    """NumPy cannot represent a tensor of the header."""
-
-
-def _read(file: Any, name: str) -> np.ndarray[Any, Any]:
-    """Return one tensor in memory of its own."""
-    try:
-        array: np.ndarray[Any, Any] = file.get_tensor(name)
-    except ValueError as error:  # a dimension or a rank that is too large for NumPy
-        raise _UnreadableError(f"{name!r}: {error}") from error
-    if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-        raise _UnreadableError(f"{name!r} is bool, but has bytes other than 0 and 1")
-    return array
-
-
 def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list[str]:
     if names is None:
         return found
@@ -281,20 +255,8 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
 
 
 def _check_dtype(name: str, code: str) -> None:
-    if code not in _CODES:
+    if code not in CODES:
         raise DTypeError(
             f"load: {name!r} is {code}, which is not supported; supported are "
-            f"{', '.join(_CODES)}. Convert it, or omit it with names=[...]"
+            f"{', '.join(CODES)}. Convert it, or omit it with names=[...]"
         )
-
-
-def _package(who: str) -> Any:
-    try:
-        import safetensors.numpy  # an optional dependency
-    except ModuleNotFoundError as error:
-        if error.name != "safetensors":
-            raise
-        raise PackageNotInstalledError(
-            f"{who} needs the package safetensors: pip install 'tensorplug[io]'"
-        ) from None
-    return safetensors

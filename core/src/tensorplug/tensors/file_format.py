@@ -1,0 +1,224 @@
+"""The safetensors format, read and written without mapping files into memory.
+
+A map of a file that another program shortens kills the process (SIGBUS). Here, such a file is a
+``FileFormatError``.
+
+Source: https://github.com/huggingface/safetensors#format
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from io import FileIO
+    from typing import BinaryIO
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["CODES", "Entry", "Header", "UnreadableError", "write"]
+
+CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
+    "BOOL": dt.bool_,
+    "I8": dt.int8,
+    "I16": dt.int16,
+    "I32": dt.int32,
+    "I64": dt.int64,
+    "U8": dt.uint8,
+    "U16": dt.uint16,
+    "U32": dt.uint32,
+    "U64": dt.uint64,
+    "F16": dt.float16,
+    "F32": dt.float32,
+    "F64": dt.float64,
+    "C64": dt.complex64,
+}
+# Bits per element of those that tensors do not have.
+_OTHERS: Final = {
+    "BF16": 16,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "F4": 4,
+}
+_LIMIT: Final = 100_000_000  # bytes of a header, as in other readers
+_METADATA: Final = "__metadata__"
+
+
+class UnreadableError(Exception):
+    """The file does not follow the format, or NumPy cannot represent a tensor of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tensor: the code of its dtype, its shape, and where its bytes are in the file."""
+
+    name: str
+    code: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+    def read(self, file: FileIO) -> np.ndarray[Any, Any]:
+        """Return the elements, in memory of their own.
+
+        Raises:
+            UnreadableError: the file has become too short, the shape is too large for NumPy, or a
+                bool is neither 0 nor 1.
+
+        """
+        dtype = CODES[self.code].numpy.newbyteorder("<")
+        try:
+            array = np.empty(self.shape, dtype)
+        except (ValueError, OverflowError) as error:  # a dimension or a rank that is too large
+            raise UnreadableError(f"{self.name!r}: {error}") from error
+        whole = array.reshape(-1).view(np.uint8)
+        _fill(file, self.start, whole.data, repr(self.name))
+        if array.dtype == np.bool_ and (whole > 1).any():
+            raise UnreadableError(f"{self.name!r} is bool, but has bytes other than 0 and 1")
+        return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The tensors of a file by name, in the order of the names, and its metadata."""
+
+    entries: Mapping[str, Entry]
+    metadata: Mapping[str, str]
+
+    @classmethod
+    def read(cls, file: FileIO) -> Header:
+        """Read and check the header: entries must cover the rest of the file exactly.
+
+        Raises:
+            UnreadableError: with the first rule that is broken.
+
+        """
+        size = os.fstat(file.fileno()).st_size
+        length = bytearray(8)
+        _fill(file, 0, memoryview(length), "the length of its header")
+        (count,) = struct.unpack("<Q", length)
+        if count > min(_LIMIT, size - 8):
+            raise UnreadableError(f"its header would have {count} bytes")
+        text = bytearray(count)
+        _fill(file, 8, memoryview(text), "its header")
+        fields = _parsed(bytes(text))
+        metadata = fields.pop(_METADATA, None) or {}
+        if not isinstance(metadata, dict) or not all(
+            isinstance(value, str) for value in metadata.values()
+        ):
+            raise UnreadableError("its metadata must be text by name")
+        entries = [_entry(name, value, 8 + count) for name, value in fields.items()]
+        at = 8 + count
+        for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
+            if entry.start != at:
+                raise UnreadableError(
+                    f"{entry.name!r} starts at byte {entry.start}, but the data before it ends "
+                    f"at byte {at}"
+                )
+            at = entry.end
+        if at != size:
+            raise UnreadableError(f"its entries end at byte {at}, but it has {size} bytes")
+        return cls({entry.name: entry for entry in sorted(entries, key=_name)}, metadata)
+
+
+def write(
+    file: BinaryIO, arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str] | None
+) -> None:
+    """Write a header and the elements of arrays, which are in row-major order.
+
+    Larger elements come first and the header is padded, so that all elements are aligned.
+    """
+    codes = {dtype.numpy: code for code, dtype in CODES.items()}
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    fields: dict[str, Any] = {} if metadata is None else {_METADATA: dict(metadata)}
+    at = 0
+    for name, array in ordered:
+        fields[name] = {
+            "dtype": codes[array.dtype.newbyteorder("=")],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        at += array.nbytes
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for _, array in ordered:
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        file.write(little.reshape(-1).view(np.uint8).data)
+
+
+def _name(entry: Entry) -> str:
+    return entry.name
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    if not text.startswith(b"{"):
+        raise UnreadableError("its header is not a JSON object")
+    try:
+        decoded = text.decode("utf-8")
+        fields: dict[str, Any] = json.loads(decoded, object_pairs_hook=_unique)
+        json.dumps(fields, ensure_ascii=False).encode()  # escapes may make text that no UTF-8 is
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"its header: {error}") from error
+    return fields
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it has {twice!r} twice")
+    return found
+
+
+def _entry(name: str, fields: Any, data: int) -> Entry:
+    """Return a checked entry; ``data``: the byte at which the data begins."""
+    match fields:
+        case {"dtype": str(code), "shape": list(shape), "data_offsets": [start, end]}:
+            pass
+        case _:
+            raise UnreadableError(f"{name!r} is not described by dtype, shape and data_offsets")
+    if code not in CODES and code not in _OTHERS:
+        raise UnreadableError(f"{name!r} has the unknown dtype {code!r}")
+    if not all(type(number) is int and number >= 0 for number in (*shape, start, end)):
+        raise UnreadableError(f"{name!r}: sizes and offsets must be integers, not negative")
+    bits = _OTHERS[code] if code in _OTHERS else 8 * CODES[code].numpy.itemsize
+    if 8 * (end - start) != bits * _elements(shape):
+        raise UnreadableError(f"{name!r}: shape {shape} of {code} is not {end - start} bytes")
+    return Entry(name, code, tuple(shape), data + start, data + end)
+
+
+def _elements(shape: list[int]) -> int:
+    """Return the number of elements, or some number that is too large for any file."""
+    count = 0 if 0 in shape else 1
+    for size in shape:
+        count *= size
+        if count >> 64:  # the product of a million sizes takes minutes
+            break
+    return count
+
+
+def _fill(file: FileIO, start: int, view: memoryview, what: str) -> None:
+    """Read bytes from position ``start`` until ``view`` is full."""
+    file.seek(start)
+    done = 0
+    while done < len(view):
+        count = file.readinto(view[done:])
+        if not count:
+            raise UnreadableError(f"it ends within {what}")
+        done += count
