@@ -82,6 +82,13 @@ def sigmoid(x: Tensor) -> Tensor:
     return where(x < 0, small, 1.0) / (small + 1.0)
 
 
+@decompositions.of(ops.SIGMOID_GRAD)
+def sigmoid_grad(dy: Tensor, x: Tensor) -> Tensor:
+    small = exp(-abs_(x))
+    total = small + 1.0
+    return dy * (small / total / total)
+
+
 @decompositions.of(ops.SOFTMAX)
 def softmax(logits: Tensor, *, dim: int) -> Tensor:
     if not logits.size:

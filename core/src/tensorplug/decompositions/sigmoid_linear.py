@@ -28,5 +28,7 @@ def silu(x: Tensor) -> Tensor:
 @decompositions.of(ops.SILU_GRAD)
 def silu_grad(dy: Tensor, x: Tensor) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
-    rise = sigmoid(bounded)
-    return dy * (rise * (1.0 + bounded * (1.0 - rise)))
+    root = exp(abs_(bounded) * -0.5)
+    side = where(x < 0, root, 1.0)  # twice, as above
+    slope = side * (1.0 + bounded * sigmoid(-bounded)) * side
+    return dy * (slope / (root * root + 1.0))

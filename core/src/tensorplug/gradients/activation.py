@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.elementwise import exp, where
+from tensorplug.ops.elementwise import exp, tanh, where
 from tensorplug.ops.nn import activation as ops
 from tensorplug.ops.nn.cross_entropy import SOFTMAX_GRAD
 from tensorplug.ops.reduction import sum as sum_
@@ -30,8 +31,8 @@ def relu6(dy: Tensor, x: Tensor) -> Tensor:
 
 
 @gradients.wrt(ops.ELU, "x")
-def elu(dy: Tensor, out: Tensor) -> Tensor:
-    return dispatch(ops.ELU_GRAD, dy, out)
+def elu(dy: Tensor, x: Tensor) -> Tensor:
+    return dy * where(x > 0, 1.0, _exp_below_0(x))  # out + 1 would round small powers away
 
 
 @gradients.wrt(ops.ELU_GRAD, "dy")
@@ -46,9 +47,13 @@ def elu_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor) -> Tensor:
 
 @gradients.wrt(ops.SELU, "x")
 def selu(dy: Tensor, x: Tensor) -> Tensor:
-    # The other branch must be finite too: its gradient is multiplied by 0, not omitted.
-    below = exp(where(x > 0, 0.0, x)) * (ops.SELU_SCALE * ops.SELU_ALPHA)
+    below = _exp_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA)
     return dy * where(x > 0, ops.SELU_SCALE, below)
+
+
+def _exp_below_0(x: Tensor) -> Tensor:
+    """Return ``e**x``, and 1 for x > 0: its gradient is multiplied by 0 there, not omitted."""
+    return exp(where(x > 0, 0.0, x))
 
 
 @gradients.wrt(ops.LEAKY_RELU, "x")
@@ -72,8 +77,21 @@ def softplus(dy: Tensor, x: Tensor) -> Tensor:
 
 
 @gradients.wrt(ops.SIGMOID, "x")
-def sigmoid(dy: Tensor, out: Tensor) -> Tensor:
-    return dy * out * (1.0 - out)
+def sigmoid(dy: Tensor, x: Tensor) -> Tensor:
+    if x.dtype in dt.COMPLEX:
+        rise = ops.sigmoid(x)
+        return dy * rise * (1.0 - rise)
+    return dispatch(ops.SIGMOID_GRAD, dy, x)  # out * (1 - out) is 0 where out is rounded to 1
+
+
+@gradients.wrt(ops.SIGMOID_GRAD, "dy")
+def sigmoid_grad_wrt_dy(ddy: Tensor, x: Tensor) -> Tensor:
+    return dispatch(ops.SIGMOID_GRAD, ddy, x)
+
+
+@gradients.wrt(ops.SIGMOID_GRAD, "x")
+def sigmoid_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor) -> Tensor:
+    return dispatch(ops.SIGMOID_GRAD, ddy * dy, x) * -tanh(x * 0.5)
 
 
 @gradients.wrt(ops.SOFTMAX, "logits")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.elementwise import tanh
 from tensorplug.ops.nn import sigmoid_linear as ops
-from tensorplug.ops.nn.activation import sigmoid
+from tensorplug.ops.nn.activation import SIGMOID_GRAD
 from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:
@@ -29,5 +30,5 @@ def silu_grad_wrt_dy(ddy: Tensor, x: Tensor) -> Tensor:
 @gradients.wrt(ops.SILU_GRAD, "x")
 def silu_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
-    rise = sigmoid(bounded)
-    return ddy * dy * (rise * (1.0 - rise) * (2.0 + bounded * (1.0 - 2.0 * rise)))
+    bend = 2.0 - bounded * tanh(bounded * 0.5)
+    return dispatch(SIGMOID_GRAD, ddy * dy, bounded) * bend

@@ -46,24 +46,27 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(specs.SILU_GRAD)
 def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
-    """Compute the slope at ``|x|``; at ``-|x|`` it is 1 less that."""
+    """Compute ``s(x) * (1 + x * s(-x))``; s(x) has the power's root as a factor twice below 0."""
     dtype = working(out.dtype)
-    half, one, high = (dtype.type(number) for number in (0.5, 1, SILU_REACH))
+    zero, half, one, high = (dtype.type(number) for number in (0, -0.5, 1, SILU_REACH))
 
     def work(result: Array, dy: Array, x: Array) -> None:
-        wide = x.astype(dtype, copy=False)
-        size = np.asarray(np.abs(wide))
-        size.clip(0, high, out=size)
-        below = np.asarray(np.negative(size))
-        np.exp(below, out=below)
-        below /= np.add(below, one)  # the sigmoid of -|x|
-        size *= below
-        size += one
+        wide = x.astype(dtype, copy=False).clip(-high, high)
+        side = np.asarray(np.abs(wide))
+        side *= half
+        np.exp(side, out=side)
+        slope = np.asarray(np.square(side))
+        total = np.add(slope, one)
+        below = np.asarray(np.less(wide, zero).astype(dtype))
+        np.maximum(slope, below, out=slope)  # the power, and 1 below 0
+        slope /= total
+        slope *= wide
+        slope += one
+        slope /= total
         np.subtract(one, below, out=below)
-        size *= below
-        size -= half
-        np.copysign(size, wide, out=size)
-        size += half
-        np.multiply(size, dy, out=result, casting="same_kind")
+        np.maximum(side, below, out=side)  # the root below 0, and 1 above
+        slope *= side
+        slope *= side
+        np.multiply(slope, dy, out=result, casting="same_kind")
 
     return elementwise_kernel(work, out, in_blocks=True)

@@ -29,6 +29,24 @@ EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
 formula_tables.register(kernels, EXPRESSIONS)
 
 
+_BELL: Final = """
+INLINE A bell(A x) {
+  const A small = a_exp(-a_fabs(x));
+  return small / ((1 + small) * (1 + small));
+}"""
+
+
+@kernels.prepare(specs.SIGMOID_GRAD)
+def sigmoid_grad(
+    dy: TensorType, x: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Callable[..., Any]:
+    """Multiply by the slope of the sigmoid, which is the same on both sides of 0."""
+    formula, title = Formula("dy * bell(x)"), f"SigmoidGrad {x.dtype}"
+    return pointwise.prepare_formula(
+        backend.runtime, title, formula, {"dy": dy, "x": x}, out, declarations=_BELL
+    )
+
+
 @kernels.prepare(specs.ELU_GRAD)
 def elu_grad(
     dy: TensorType, y: TensorType, *, backend: OpenCLBackend, out: TensorType

@@ -23,13 +23,13 @@ INLINE A unit(A x) {{
   const A side = x < 0 ? root : 1;
   return (x < -(A){SILU_REACH} ? -(A){SILU_REACH} : x) * side * side / (root * root + 1);
 }}"""
-# The slope at |x|; at -|x| it is 1 minus that.
+# s(x) * (1 + x * s(-x)), s being the sigmoid; below 0 it, too, has the root as a factor twice.
 _SLOPE: Final = f"""
 INLINE A slope(A x) {{
-  const A size = a_fabs(x) > (A){SILU_REACH} ? (A){SILU_REACH} : a_fabs(x);
-  const A below = logistic(-size);
-  const A above = (1 - below) * (1 + size * below);
-  return x < 0 ? 1 - above : above;
+  const A cut = a_fabs(x) > (A){SILU_REACH} ? a_copysign((A){SILU_REACH}, x) : x;
+  const A root = a_exp(a_fabs(cut) * (A)-0.5);
+  const A side = cut < 0 ? root : 1;
+  return side * (1 + cut * logistic(-cut)) * side / (root * root + 1);
 }}"""
 
 

@@ -44,6 +44,13 @@ SOFTPLUS = KernelSpec(
 )
 
 
+SIGMOID_GRAD = KernelSpec(
+    "SigmoidGrad",
+    ("dy", "x"),
+    inference.of_one_shape("dy", "x"),
+    accepts=dt.FLOATING,
+    promote=("dy", "x"),
+)
 ELU_GRAD = KernelSpec(
     "EluGrad",
     ("dy", "y"),

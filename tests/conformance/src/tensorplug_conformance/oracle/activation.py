@@ -85,6 +85,14 @@ def sigmoid(x: Array) -> Array:
         return np.asarray(np.where(z >= 0, 1 / (1 + small), small / (1 + small)))
 
 
+def sigmoid_grad(dy: Array, x: Array) -> Array:
+    """Dy over (2 cosh(x / 2))**2; where the dtype has no such small slope, dy times 0."""
+    half = wide(x) / 2
+    with np.errstate(all="ignore"):
+        slope = 1 / np.square(2 * np.cosh(half))
+        return np.asarray(wide(dy) * np.where(slope.astype(x.dtype) == 0, 0, slope))
+
+
 def softmax(logits: Array, *, dim: int = -1) -> Bounded:
     """e**x / sum(e**x) along one axis.
 

@@ -23,13 +23,15 @@ def silu(x: Array) -> Array:
 
 
 def silu_grad(dy: Array, x: Array) -> Bounded:
-    """Dy times s * (1 + x * (1 - s)), s the sigmoid; errors are measured by those of 1."""
+    """Dy times s * (1 + x * (1 - s)), s the sigmoid; errors are relative to the larger of both."""
     z = np.clip(wide(x), -1000, 1000)
     with np.errstate(all="ignore"):
         small = np.exp(-np.abs(z))
         rise = np.where(z >= 0, 1, small) / (1 + small)
         fall = np.where(z >= 0, small, 1) / (1 + small)
         value = wide(dy) * (rise * (1 + z * fall))
-        size = np.where(np.isfinite(value), np.abs(wide(dy)), 0)
-        slack = 6 + 2 * np.abs(z) * np.minimum(rise, fall) * (2 + np.abs(z))
-        return Bounded(value, size * (slack * epsilon(x)))
+        larger = np.abs(wide(dy)) * rise * np.maximum(1, np.abs(z) * fall)
+        size = np.where(np.isfinite(value), larger, 0)
+        least = np.finfo(x.dtype).smallest_subnormal  # of a slope, which dy multiplies
+        room = size * (12 * epsilon(x)) + 2 * least * np.maximum(1, np.abs(wide(dy)))
+        return Bounded(value, np.where(np.isfinite(value), room, 0))
