@@ -109,3 +109,9 @@ BAD = [
 def test_bad_calls(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_no_differences_are_x_without_its_ends():
+    x = tp.asarray([1.0, 2.0, 4.0])
+    for more in ({}, {"prepend": 5.0}, {"append": [1.0, 2.0]}):
+        np.testing.assert_array_equal(tp.diff(x, 0, **more).numpy(), [1, 2, 4])

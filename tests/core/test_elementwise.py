@@ -268,3 +268,11 @@ def test_multiply_add_refuses():
         tp.multiply_add(tp.ones(2), tp.ones(3), 1.0)
     with pytest.raises(DTypeError, match="MultiplyAdd"):
         tp.multiply_add(tp.asarray([True]), tp.asarray([True]), tp.asarray([False]))
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float16", 1e6), ("float32", 1e300)])
+def test_bounds_beyond_the_dtype_clip_nothing_and_warn_of_nothing(dtype, bound):
+    x = np.array([-np.inf, -np.finfo(dtype).max, 1, np.inf], dtype)
+    got = tp.clip(tp.asarray(x), -bound, bound)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.numpy(), x)

@@ -312,3 +312,23 @@ def test_missing_gradients_raise(f, x, message):
     with pytest.raises(GradientNotFoundError) as caught:
         tp.grad(lambda x: tp.sum(f(x)))(x)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("order", [1, 2, INF, "fro", "nuc"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 0), (0, 2, 2)])
+def test_norms_of_empty_matrices_are_0(shape, order):
+    got = L.matrix_norm(np.zeros(shape), ord=order)
+    assert got.dtype is tp.float64
+    np.testing.assert_array_equal(got.numpy(), np.zeros(shape[:-2]))
+    kept = L.matrix_norm(np.zeros(shape), ord=order, keepdims=True)
+    np.testing.assert_array_equal(kept.numpy(), np.zeros((*shape[:-2], 1, 1)))
+
+
+def test_norms_of_empty_vectors_are_0_unless_they_are_minima():
+    for order in (0.5, 1, 2, 3, INF):
+        got = L.vector_norm(np.zeros((2, 0)), axis=1, ord=order)
+        np.testing.assert_array_equal(got.numpy(), [0, 0])
+    with pytest.raises(ShapeError, match="must not be empty"):
+        L.vector_norm(np.zeros((2, 0)), axis=1, ord=-INF)
+    with pytest.raises(ShapeError, match="must not be empty"):
+        L.matrix_norm(np.zeros((0, 3)), ord=-2)

@@ -273,3 +273,19 @@ def test_nothing_flows_from_what_is_ignored():
 def test_bad_calls_with_class_numbers(labels, logits, options, error, message):
     with pytest.raises(error, match=message):
         tp.losses.sparse_softmax_cross_entropy(labels, logits, **options)
+
+
+@pytest.mark.parametrize("delta", [0, -1.0, float("nan"), True, "1"])
+def test_the_delta_of_huber_loss_is_above_0(delta):
+    with pytest.raises(ArgumentError, match="huber_loss: delta must be a number above 0"):
+        tp.losses.huber_loss([0.0], [0.5], delta=delta)
+
+
+def test_the_hessian_of_huber_loss_is_1_up_to_delta():
+    def first(x):
+        return tp.grad(lambda x: tp.losses.huber_loss(tp.zeros_like(x), x, reduction="sum"))(x)
+
+    x = tp.asarray([0.0, -0.0, 0.5, -0.75, 2.0, -3.0])
+    np.testing.assert_array_equal(first(x).numpy(), [0, 0, 0.5, -0.75, 1, -1])
+    second = tp.grad(lambda x: tp.sum(first(x)))(x)
+    np.testing.assert_array_equal(second.numpy(), [1, 1, 1, 1, 0, 0])

@@ -13,6 +13,7 @@ from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.comparison import equal, isinf, isnan, less, logical_and, logical_or
 from tensorplug.ops.elementwise import floor, where
+from tensorplug.ops.powers import hypot
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
@@ -48,11 +49,15 @@ def round(x: Tensor) -> Tensor:
 @decompositions.of(ops.SIGN)
 def sign(x: Tensor) -> Tensor:
     if x.dtype in dt.COMPLEX:
-        size = elementary.abs(x)
+        parts = complexes.real(x), complexes.imag(x)
+        # The modulus of large numbers overflows: first over the larger part.
+        larger = elementary.maximum(*map(elementary.abs, parts))
+        unit = where(logical_or(equal(larger, 0.0), isinf(larger)), 1.0, larger)
+        a, b = (part / unit for part in parts)
+        size = hypot(a, b)
         nothing = equal(size, 0.0)
-        unit = where(nothing, 1.0, size)
-        parts = [where(nothing, 0.0, part(x) / unit) for part in (complexes.real, complexes.imag)]
-        return complexes.complex(*parts)
+        size = where(nothing, 1.0, size)
+        return complexes.complex(*[where(nothing, 0.0, part / size) for part in (a, b)])
     positive = where(x > 0, 1, where(equal(x, 0), 0, x))  # the last one is NaN
     return where(x < 0, -1, positive) if x.dtype not in dt.UNSIGNED else positive
 

@@ -143,10 +143,13 @@ def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 @gradients.wrt(ops.POW, "a")
 def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    # 0 * 0**-1 is NaN, but the derivative of a**0 is 0. For other a, the exponent must stay
-    # b - 1 even at b = 0, or the mixed second derivative is wrong.
-    undefined = cmp.logical_and(a == 0, b == 0)
-    return dy * b * a ** ops.where(undefined, 0.0, b - 1.0)
+    # The derivative of a**0 is 0, but 0 * a**-1 is NaN for a = 0, and so are further derivatives
+    # where a**-2 overflows. 0 / a is 0, and has the right mixed second derivative.
+    constant = cmp.equal(b, 0)
+    factor = dy * b
+    sloped = factor * a ** ops.where(constant, 1.0, b - 1.0)
+    safe = ops.where(cmp.logical_and(constant, cmp.not_equal(a, 0)), a, 1.0)
+    return ops.where(constant, factor / safe, sloped)
 
 
 @gradients.wrt(ops.POW, "b")

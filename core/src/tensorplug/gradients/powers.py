@@ -29,12 +29,12 @@ def log1p(dy: Tensor, x: Tensor) -> Tensor:
 
 @gradients.wrt(ops.LOG2, "x")
 def log2(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / x * (1 / log(2))
+    return dy * (1 / log(2)) / x
 
 
 @gradients.wrt(ops.LOG10, "x")
 def log10(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / x * (1 / log(10))
+    return dy * (1 / log(10)) / x  # 1 / x may overflow
 
 
 @gradients.wrt(ops.RECIPROCAL, "x")

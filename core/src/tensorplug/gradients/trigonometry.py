@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import trigonometry as ops
-from tensorplug.ops.elementwise import div_no_nan, sqrt
+from tensorplug.ops.elementwise import abs as abs_
+from tensorplug.ops.elementwise import div_no_nan, sqrt, where
 from tensorplug.ops.powers import hypot
 
 if TYPE_CHECKING:
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 
-# Near 1, products such as (1 - x)(1 + x) are more accurate than 1 - x**2.
+
+def _one_minus_square(x: Tensor) -> Tensor:
+    """Return ``1 - x**2``, by a product near 1, whose derivative would cancel near 0."""
+    return where(abs_(x) < 0.5, 1.0 - x * x, (1.0 - x) * (1.0 + x))
 
 
 @gradients.wrt(ops.ACOS, "x")
 def acos(dy: Tensor, x: Tensor) -> Tensor:
-    return -dy / sqrt((1.0 - x) * (1.0 + x))
+    return -dy / sqrt(_one_minus_square(x))
 
 
 @gradients.wrt(ops.ACOSH, "x")
@@ -30,7 +34,7 @@ def acosh(dy: Tensor, x: Tensor) -> Tensor:
 
 @gradients.wrt(ops.ASIN, "x")
 def asin(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / sqrt((1.0 - x) * (1.0 + x))
+    return dy / sqrt(_one_minus_square(x))
 
 
 @gradients.wrt(ops.ASINH, "x")
@@ -42,7 +46,7 @@ def asinh(dy: Tensor, x: Tensor) -> Tensor:
 
 @gradients.wrt(ops.ATANH, "x")
 def atanh(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / ((1.0 - x) * (1.0 + x))
+    return dy / _one_minus_square(x)
 
 
 @gradients.wrt(ops.ATAN2, "a")

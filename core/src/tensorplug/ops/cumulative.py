@@ -169,7 +169,7 @@ def diff(
     Args:
         x: a tensor of rank 1 or more, of length m along ``axis``; the result has length
             ``max(m - n, 0)`` there. For booleans it is whether neighbours differ.
-        n: number of repetitions.
+        n: number of repetitions; for 0 the result is x, without what is prepended or appended.
         axis: the axis to subtract along.
         prepend: a number, or a tensor that may differ from x in its length along ``axis``; it
             is put in front of x first.
@@ -191,6 +191,8 @@ def diff(
         _read_end(prepend, tensor, at, "diff: prepend"),
         _read_end(append, tensor, at, "diff: append"),
     ]
+    if not times:
+        return tensor
     parts = [part for part in (ends[0], tensor, ends[1]) if part is not None]
     result = concat(parts, axis=at) if len(parts) > 1 else tensor
     for _ in range(min(times, result.shape[at])):

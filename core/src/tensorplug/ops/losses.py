@@ -20,7 +20,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import comparison, elementwise
+from tensorplug.ops import comparison, elementwise, rounding
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.ops.nn import activation
 from tensorplug.ops.nn.cross_entropy import SOFTMAX_CROSS_ENTROPY, SPARSE_SOFTMAX_CROSS_ENTROPY
@@ -188,12 +188,17 @@ def huber_loss(
     With ``e = |labels - predictions|`` they are ``e**2 / 2`` for ``e <= delta`` and
     ``delta * (e - delta / 2)`` otherwise, weighted and reduced.
 
-    Raises: as ``absolute_difference``.
+    ``delta`` is a number above 0.
+
+    Raises: as ``absolute_difference``; ArgumentError also for another ``delta``.
     """
     wanted, found = _read_pair(labels, predictions, "huber_loss", _PREDICTED)
-    error = elementwise.abs(wanted - found)
-    near = elementwise.minimum(error, delta)
-    losses = near * near * 0.5 + (error - near) * delta
+    limit = dt.as_number(delta)
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+        raise ArgumentError(f"huber_loss: delta must be a number above 0, got {delta!r}")
+    error = wanted - found
+    near = rounding.clip(error, -limit, limit)  # |error| would bend at 0
+    losses = near * (error - near * 0.5)
     return _reduce(losses, weights, reduction, "huber_loss")
 
 

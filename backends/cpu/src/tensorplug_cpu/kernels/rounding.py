@@ -28,8 +28,12 @@ def _itself(x: Array) -> Array:
 
 
 def _complex_sign(x: Array) -> Array:
+    # NumPy's modulus of large numbers overflows: they are scaled by a power of 2 first.
+    large = np.finfo(x.dtype).max / 4
+    big = (np.abs(x.real) > large) | (np.abs(x.imag) > large)
+    result = np.sign(np.where(big & np.isfinite(x), x * x.real.dtype.type(0.25), x))
     # NumPy overlooks a NaN beside an infinity; the standard wants NaN in both parts.
-    return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
+    return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), result)
 
 
 def _register_rounding(spec: KernelSpec, function: np.ufunc) -> None:
@@ -78,7 +82,8 @@ def clip_by_value(
 ) -> Call:
     """Clip to bounds that are made once, in x's dtype."""
     dtype = x.dtype.numpy
-    low, high = np.array(clip_value_min).astype(dtype), np.array(clip_value_max).astype(dtype)
+    with np.errstate(over="ignore"):  # a bound beyond the dtype's largest number is infinite
+        low, high = (np.array(at).astype(dtype) for at in (clip_value_min, clip_value_max))
 
     def one_pass(result: Array, x: Array) -> None:
         x.clip(low, high, out=result)

@@ -53,7 +53,7 @@ def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: flo
     gradient 0. Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: an axis is out of range, or empty for ``inf`` or ``-inf``.
+        ShapeError: an axis is out of range, or empty for ``-inf``.
         ArgumentError: ``ord`` is not a number.
 
     """
@@ -72,8 +72,7 @@ def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) 
         return astype(_take_root(total, 2), narrow, copy=False)
     sizes = abs_(wide)
     if math.isinf(order):
-        extreme = reduction.max if order > 0 else reduction.min
-        result = extreme(sizes, axis=axis, keepdims=keepdims)
+        result = _find_extreme(sizes, axis, order, keepdims=keepdims)
     elif order == 0:
         counted = astype(not_equal(sizes, 0), sizes.dtype)
         result = reduction.sum(counted, axis=axis, keepdims=keepdims)
@@ -83,6 +82,15 @@ def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) 
         powers = sizes**order if order > 1 else _raise_sizes(sizes, order)
         result = _take_root(reduction.sum(powers, axis=axis, keepdims=keepdims), order)
     return result if result.dtype is narrow else astype(result, narrow)
+
+
+def _find_extreme(sizes: Tensor, axis: Any, order: float, *, keepdims: bool = False) -> Tensor:
+    """Return the largest size, 0 if there is none, or for a negative order the smallest."""
+    if order < 0:
+        return reduction.min(sizes, axis=axis, keepdims=keepdims)
+    axes = shapes.normalize_axes(axis, sizes.ndim, "norm: axis")
+    empty = any(not sizes.shape[at] for at in axes)
+    return (reduction.sum if empty else reduction.max)(sizes, axis=axis, keepdims=keepdims)
 
 
 def _raise_sizes(sizes: Tensor, order: float) -> Tensor:
@@ -105,7 +113,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     Source: the array API standard 2025.12.
 
     Raises:
-        ShapeError: the rank is below 2, or the matrices are empty and the norm is a maximum.
+        ShapeError: the rank is below 2, or the matrices are empty and the norm is a minimum.
         ArgumentError: an unknown ``ord``.
 
     """
@@ -117,14 +125,12 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
         summed = -2 if ord in (1, -1) else -1
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
-        extreme = reduction.max if ord > 0 else reduction.min
-        return extreme(sums, axis=(-2, -1), keepdims=keepdims)
+        return _find_extreme(sums, (-2, -1), ord, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         from tensorplug.ops.linalg.factorization import svdvals  # not needed to import tensorplug
 
         values = svdvals(tensor)
-        reduce = {2: reduction.max, -2: reduction.min, "nuc": reduction.sum}[ord]
-        result = reduce(values, axis=-1)
+        result = reduction.sum(values, axis=-1) if ord == "nuc" else _find_extreme(values, -1, ord)
         return reshape(result, (*result.shape, 1, 1)) if keepdims else result
     raise ArgumentError(
         f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
@@ -162,8 +168,7 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
         rows, columns = (shapes.normalize_axis(at, tensor.ndim, "norm: axis") for at in chosen)
         summed = rows if ord in (1, -1) else columns
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
-        extreme = reduction.max if ord > 0 else reduction.min
-        return extreme(sums, axis=(rows, columns), keepdims=keepdims)
+        return _find_extreme(sums, (rows, columns), ord, keepdims=keepdims)
     raise ArgumentError(
         f"norm of {tensor.type}: ord of a matrix must be 'euclidean', 'fro', 1, -1, inf or -inf, "
         f"got {ord!r}; linalg.matrix_norm has 2 and 'nuc'"

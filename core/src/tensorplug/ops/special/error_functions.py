@@ -94,9 +94,13 @@ def ndtr(x: Any, /) -> Tensor:
 
 
 def _ndtr(x: Tensor) -> Tensor:
-    size = elementwise.abs(x)
-    below = 0.5 * exp_minus_half_square(elementwise, x) * erfcx(size * _ROOT_HALF)
-    return where(x < 0.0, below, 1.0 - below)
+    middle = elementwise.abs(x) < 1.0
+    near = 0.5 * erfc(where(middle, x, 0.0) * -_ROOT_HALF)  # |x| has no slope at 0
+    far = where(middle, 1.0, x)
+    below = (
+        0.5 * exp_minus_half_square(elementwise, far) * erfcx(elementwise.abs(far) * _ROOT_HALF)
+    )
+    return where(middle, near, where(x < 0.0, below, 1.0 - below))
 
 
 def log_ndtr(x: Any, /) -> Tensor:

@@ -40,6 +40,10 @@ for spec, reference, signed in (
                 yield Case(f"{name} halves", (np.nextafter(halves, corpus.of(to)),))
         if corpus.dtype in dt.COMPLEX:
             yield Case("complex halves", (corpus.of([0.5 + 1.5j, -2.5 - 0.5j, 1.5j, -0.2 + 2j]),))
+            about = np.finfo(corpus.dtype.numpy)
+            parts = np.array([1, 1 + 1j, 1 - 1j, -1 - 0.5j, -1j, 0.25j - 1], np.clongdouble)
+            yield Case("modulus beyond the dtype", (corpus.of(parts * about.max),))
+            yield Case("tiny modulus", (corpus.of(parts * about.tiny),))
 
 
 @cases.of(specs.COPY_SIGN, oracle=oracle.copysign, signed_zero=True)
@@ -80,6 +84,9 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.edges(),), bounds)
     if corpus.dtype in dt.INTEGER:
         bounds = {"clip_value_min": -(2**70), "clip_value_max": 2**70}
+        yield Case("bounds beyond the dtype", (corpus.edges(),), bounds)
+    elif corpus.dtype is not dt.float64:
+        bounds = {"clip_value_min": -1e300, "clip_value_max": 1e300}
         yield Case("bounds beyond the dtype", (corpus.edges(),), bounds)
     for name, low, high in (("turned round", 3, 1), ("not a number", np.nan, 1)):
         bounds = {"clip_value_min": low, "clip_value_max": high}
