@@ -34,6 +34,7 @@ _TOO_LARGE: Final = frozenset(
         cl.status_code.OUT_OF_RESOURCES,  # NVIDIA's code if a group needs too many registers
     }
 )
+_UNKNOWN: Final = -1  # no offset
 _info = cl.kernel_work_group_info
 
 
@@ -82,8 +83,9 @@ def bind_setter(kernel: cl.Kernel) -> Callable[[int, Any], None]:
 class LaunchContext(Protocol):
     """What a launch needs of the runtime: its queue, and what goes along with enqueuing.
 
-    ``lock`` is held from the first argument to the enqueue. A launch sets ``last``, the event of
-    what was enqueued last; while ``measuring``, it passes the event to ``measurements``.
+    ``lock`` is held while a command is enqueued: it keeps ``queue`` from being replaced. A launch
+    sets ``last``, the event of what was enqueued last; while ``measuring``, it passes the event to
+    ``measurements``.
     """
 
     name: str
@@ -99,118 +101,164 @@ class LaunchContext(Protocol):
         """Wait until all work is done."""
 
 
+class _Arguments:
+    """A kernel object with its arguments, used by one call at a time.
+
+    ``offsets`` are those of the arrays, as last set.
+    """
+
+    __slots__ = ("kernel", "offsets", "set_arg", "set_number")
+
+    def __init__(self, kernel: cl.Kernel, arrays: int, constants: Sequence[Any]) -> None:
+        self.kernel = kernel
+        self.set_arg: Callable[[int, Any], None] = kernel.set_arg
+        self.set_number = bind_setter(kernel)
+        self.offsets = [0] * arrays
+        for number in range(arrays):
+            self.set_number(2 * number + 1, np.int64(0))
+        for number, constant in enumerate(constants, start=2 * arrays):
+            self.set_number(number, constant)
+
+
 class Launch:
     """A kernel whose constants and sizes are fixed: called with buffers, it is enqueued.
 
-    ``clSetKernelArg`` is not thread safe, and arguments must not change before the enqueue has
-    read them. So each plan has a separate kernel object, whose constants stay set, and the
-    runtime's lock is held from the first argument to the enqueue: an uncontended lock costs less
-    than the look-up of a kernel per thread, and the queue serializes the threads anyway.
+    Arguments must not change before the enqueue has read them, and a lock does not prevent that:
+    a signal handler or a finalizer may call the same launch in the same thread, at any point. So
+    each call takes a kernel object out of ``_free``, which nobody else can use until the call puts
+    it back. A call that finds none makes another one. Constants stay set.
     """
 
     __slots__ = (
+        "_arrays",
+        "_constants",
         "_fixed",
-        "_global",
+        "_free",
         "_items",
-        "_local",
-        "_offsets",
         "_runtime",
-        "_set_arg",
-        "_set_number",
+        "_sizes",
+        "_source",
         "_untried",
         "kernel",
         "title",
     )
 
     def __init__(
-        self, runtime: LaunchContext, kernel: cl.Kernel, title: str, arrays: int, items: int
+        self,
+        runtime: LaunchContext,
+        source: str,
+        title: str,
+        arrays: int,
+        constants: Sequence[Any],
+        items: int,
     ) -> None:
         self._runtime = runtime
-        self._set_arg: Callable[[int, Any], None] = kernel.set_arg
-        self._set_number = bind_setter(kernel)
-        self.kernel = kernel
+        self._source = source
         self.title = title
+        self._arrays = arrays
+        self._constants = tuple(constants)
         self._items = items
-        self._offsets = [0] * arrays  # as last set
-        self._untried: str | None = None  # the program, if no process has run it yet
+        self._untried = False
         self.form_groups(1)
+        self.kernel = runtime.programs.kernel(source)
+        if self.kernel.num_args != 2 * arrays + len(constants):
+            raise TypeError(
+                f"program {title!r} takes {self.kernel.num_args} arguments, but there are "
+                f"2 for each of {arrays} arrays and {len(constants)} constants"
+            )
+        self._free = [_Arguments(self.kernel, arrays, self._constants)]
 
-    def guard_first_run(self, source: str) -> None:
-        """Guard the first call, since no process has run the program ``source`` to completion."""
-        self._untried = source
+    def guard_first_run(self) -> None:
+        """Guard the first call, since no process has run the program to completion."""
+        self._untried = True
 
     @property
     def group(self) -> int:
         """How many work-items form a group."""
-        return self._local[0]
+        return self._sizes[1][0]
 
     def form_groups(self, group: int, *, fixed: bool = False) -> None:
         """Set the size of groups; ``fixed``: the kernel is wrong with smaller ones."""
         self._fixed = fixed
-        self._local = (group,)
-        self._global = (-(-self._items // group) * group,)
-
-    def set_constants(self, constants: Sequence[Any]) -> None:
-        """Set the arguments after the arrays, and the arrays' offsets to 0."""
-        arrays = len(self._offsets)
-        for number in range(arrays):
-            self._set_number(2 * number + 1, np.int64(0))
-        for number, constant in enumerate(constants, start=2 * arrays):
-            self._set_number(number, constant)
+        self._sizes = ((-(-self._items // group) * group,), (group,))
 
     def __call__(self, *arrays: DeviceBuffer) -> None:
         """Enqueue the kernel on ``arrays``, in the order of its parameters."""
-        if self._untried is not None:
+        if self._untried:
             self._run_first(arrays)
             return
-        set_arg = self._set_arg
-        offsets = self._offsets
+        free = self._free
+        try:
+            arguments = free.pop()
+        except IndexError:
+            arguments = self._make_arguments()
+        try:
+            self._enqueue_on(arrays, arguments)
+        finally:
+            free.append(arguments)
+
+    def _make_arguments(self) -> _Arguments:
+        """Return another kernel object: other calls, which have not ended, use all that exist."""
+        kernel = self._runtime.programs.kernel(self._source)
+        try:
+            return _Arguments(kernel, self._arrays, self._constants)
+        except cl.Error as error:
+            raise self._translate(error) from error
+
+    def _enqueue_on(self, arrays: Sequence[DeviceBuffer], arguments: _Arguments) -> None:
         runtime = self._runtime
+        set_arg = arguments.set_arg
+        offsets = arguments.offsets
+        at = 0
+        try:
+            for number, array in enumerate(arrays):
+                set_arg(at, array.memory)
+                if array.offset != offsets[number]:
+                    offsets[number] = _UNKNOWN  # in case of an interrupt
+                    arguments.set_number(at + 1, np.int64(array.offset))
+                    offsets[number] = array.offset
+                at += 2
+        except cl.Error as error:
+            raise self._translate(error) from error
+        try:
+            event = self._enqueue(arguments.kernel)
+        except cl.Error as error:
+            event = self._retry(arguments.kernel, error)
+        if runtime.measuring:
+            runtime.measurements.record(event)
+
+    def _enqueue(self, kernel: cl.Kernel) -> cl.Event:
+        runtime = self._runtime
+        items, group = self._sizes
         with runtime.lock:
-            try:
-                at = 0
-                for number, array in enumerate(arrays):
-                    set_arg(at, array.memory)
-                    if array.offset != offsets[number]:
-                        self._set_number(at + 1, np.int64(array.offset))
-                        offsets[number] = array.offset
-                    at += 2
-                event = cl.enqueue_nd_range_kernel(
-                    runtime.queue, self.kernel, self._global, self._local
-                )
-            except cl.Error as error:
-                event = self._retry(error)
+            # No other Python code can run between reading the queue and enqueuing.
+            event = cl.enqueue_nd_range_kernel(runtime.queue, kernel, items, group)
             runtime.last = event
-            if runtime.measuring:
-                runtime.measurements.record(event)
+        return event
 
     def _run_first(self, arrays: Sequence[DeviceBuffer]) -> None:
         """Run the program to completion, for the first time in any process."""
-        source, self._untried = self._untried, None
-        assert source is not None
+        self._untried = False
         runtime = self._runtime
-        with runtime.programs.first_run(source):
+        with runtime.programs.first_run(self._source):
             self(*arrays)
             runtime.synchronize()
 
-    def _retry(self, error: cl.Error) -> cl.Event:
+    def _retry(self, kernel: cl.Kernel, error: cl.Error) -> cl.Event:
         """Enqueue again with the pool emptied, then with smaller and smaller groups."""
-        runtime = self._runtime
         if faults.is_memory(error):
-            runtime.memory.trim()
+            self._runtime.memory.trim()
             try:
-                return self._enqueue()
+                return self._enqueue(kernel)
             except cl.Error as again:
                 error = again
         while error.code in _TOO_LARGE and self.group > 1 and not self._fixed:
             self.form_groups(self.group // 2)
             try:
-                return self._enqueue()
+                return self._enqueue(kernel)
             except cl.Error as again:
                 error = again
-        raise faults.translate(error, runtime.name, f"running {self.title!r}") from error
+        raise self._translate(error) from error
 
-    def _enqueue(self) -> cl.Event:
-        return cl.enqueue_nd_range_kernel(
-            self._runtime.queue, self.kernel, self._global, self._local
-        )
+    def _translate(self, error: cl.Error) -> Exception:
+        return faults.translate(error, self._runtime.name, f"running {self.title!r}")

@@ -26,6 +26,7 @@ class MeasuredRuntime(Protocol):
     context: cl.Context
     device: cl.Device
     queue: cl.CommandQueue
+    last: cl.Event | None
     lock: threading.RLock
     measuring: bool
 
@@ -59,9 +60,12 @@ class Measurements:
         events: list[cl.Event] = []
         runtime = self._runtime
         with runtime.lock:
-            if not self._count:
-                runtime.translate("creating a queue with profiling", self._start)
             self._count += 1
+            try:
+                self._follow_count()
+            except BaseException:
+                self._count -= 1
+                raise
         mine = self._open.events  # this thread's, even if another one ends it
         mine.append(events)
 
@@ -69,8 +73,7 @@ class Measurements:
             mine[:] = [other for other in mine if other is not events]
             with runtime.lock:
                 self._count -= 1
-                if not self._count:
-                    runtime.translate("returning to the queue without profiling", self._stop)
+                self._follow_count()
             took = [0]
             runtime.translate(
                 "reading times of events", lambda: took.append(_add_up_times(events))
@@ -80,9 +83,22 @@ class Measurements:
         return end
 
     def record(self, event: cl.Event) -> None:
-        """Add ``event``, which this thread has enqueued, to the thread's measurements."""
-        for events in self._open.events:
-            events.append(event)
+        """Add ``event``, which this thread has enqueued, to the thread's measurements.
+
+        It has no times if its queue was the plain one, which a signal handler has replaced since.
+        """
+        if event.command_queue == self._timed:
+            for events in self._open.events:
+                events.append(event)
+
+    def _follow_count(self) -> None:
+        """Use the queue that the count asks for; a signal handler may change it meanwhile."""
+        runtime = self._runtime
+        while runtime.measuring != (self._count > 0):
+            if self._count:
+                runtime.translate("creating a queue with profiling", self._start)
+            else:
+                runtime.translate("returning to the queue without profiling", self._stop)
 
     def _start(self) -> None:
         if self._timed is None:
@@ -96,16 +112,23 @@ class Measurements:
         self._runtime.measuring = True
 
     def _stop(self) -> None:
-        self._runtime.measuring = False
         self._switch_to(self._plain)
+        self._runtime.measuring = False
 
     def _switch_to(self, queue: cl.CommandQueue) -> None:
         """Send all further work to ``queue``, after the work in the other queue."""
-        before = self._runtime.queue
+        runtime = self._runtime
+        before, last = runtime.queue, runtime.last
+        self.order(before, queue)
+        runtime.queue = queue
+        if runtime.last is not last:  # a signal handler has enqueued more
+            self.order(before, queue)
+
+    def order(self, before: cl.CommandQueue, after: cl.CommandQueue) -> None:
+        """Let all further work in ``after`` wait for the work in ``before``."""
         done = cl.enqueue_marker(before)
         before.flush()  # otherwise the driver might not start it
-        cl.enqueue_barrier(queue, wait_for=[done])
-        self._runtime.queue = queue
+        cl.enqueue_barrier(after, wait_for=[done])
 
 
 def _add_up_times(events: list[cl.Event]) -> int:

@@ -96,7 +96,8 @@ class Programs:
         # Built here, and not run to completion yet: the binary, if it is usable.
         self._untried: dict[str, bytes | None] = {}
         self._lethal: dict[str, str] = {}  # why programs are skipped
-        self._lock = threading.Lock()
+        # Re-entrant: signal handlers and finalizers may need programs during a build.
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._built)
@@ -110,15 +111,22 @@ class Programs:
             DeviceLostError, BackendMemoryError: as OpenCL's error code says.
 
         """
-        with self._lock:
-            program = self._built.get(source)
-            if program is None:
-                program = self._built[source] = self._load(source) or self._attempt(source)
+        program = self._built.get(source) or self._provide(source)
         try:
             # A new one for each call; cl.Kernel would also generate code that calls it.
             return next(iter(program.all_kernels()))
         except cl.Error as error:
             raise faults.translate(error, self._name, "creating a kernel") from error
+
+    def _provide(self, source: str) -> cl.Program:
+        """Load or build the program ``source``, unless another thread has just done so."""
+        with self._lock:
+            program = self._built.get(source)
+            if program is None:
+                program = self._load(source) or self._attempt(source)
+                # A program that was built meanwhile, in this thread, has kernels already.
+                program = self._built.setdefault(source, program)
+        return program
 
     def is_untried(self, source: str) -> bool:
         """Return whether ``source`` has never run to completion yet, in any process."""

@@ -2,7 +2,7 @@
 
 All work goes to one in-order queue, so the pool may reuse a freed piece of memory at once: work
 that still reads it was enqueued earlier. Only ``read`` and ``synchronize`` wait. One lock is held
-from setting arguments to enqueuing.
+while work is enqueued.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Runtime:
             self.memory = Memory(self.queue, self.name, self.synchronize)
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
-        self.lock = threading.RLock()  # reentrant: a finalizer may run kernels
+        self.lock = threading.RLock()  # re-entrant: signal handlers and finalizers may run kernels
         self.last: cl.Event | None = None
         self.measuring = False
         self.measurements = Measurements(self)
@@ -167,8 +167,17 @@ class Runtime:
             queue = self.queue
             if not self._is_idle():
                 self.last = self.staging.send(queue, memory, at, host, owned=owned)
+                self._join(queue)
                 return
         cl.enqueue_copy(queue, memory, host, dst_offset=at, is_blocking=True)
+
+    def _join(self, queue: cl.CommandQueue) -> None:
+        """Put the work in ``queue`` before further work, if a signal handler measured meanwhile.
+
+        Measurements replace the runtime's queue, and ``queue`` was the runtime's before.
+        """
+        if self.queue is not queue:
+            self.measurements.order(queue, self.queue)
 
     def _is_idle(self) -> bool:
         done = cl.command_execution_status.COMPLETE
@@ -194,9 +203,11 @@ class Runtime:
 
     def _fill(self, memory: PooledBuffer, value: HostArray, nbytes: int) -> None:
         with self.lock:
-            self.last = cl.enqueue_fill_buffer(self.queue, memory, value, 0, nbytes)
+            queue = self.queue
+            event = self.last = cl.enqueue_fill_buffer(queue, memory, value, 0, nbytes)
+            self._join(queue)
             if self.measuring:
-                self.measurements.record(self.last)
+                self.measurements.record(event)
 
     def synchronize(self) -> None:
         """Wait until all work is done.
@@ -258,21 +269,14 @@ class Runtime:
 
         """
         self._check_process()
-        kernel = self.programs.kernel(source)
         title = read_title(source)
         try:
-            if kernel.num_args != 2 * arrays + len(constants):
-                raise TypeError(
-                    f"program {title!r} takes {kernel.num_args} arguments, but there are "
-                    f"2 for each of {arrays} arrays and {len(constants)} constants"
-                )
-            launch = Launch(self, kernel, title, arrays, items)
-            launch.set_constants(constants)
+            launch = Launch(self, source, title, arrays, constants, items)
             wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
-            size = choose_group(self.device, kernel, title, wanted, group)
+            size = choose_group(self.device, launch.kernel, title, wanted, group)
         except cl.Error as error:
             raise faults.translate(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)
         if self.programs.is_untried(source):
-            launch.guard_first_run(source)
+            launch.guard_first_run()
         return launch

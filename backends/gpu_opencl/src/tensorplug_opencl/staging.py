@@ -71,8 +71,8 @@ class Staging:
         ``owned``: nothing else can write to ``host``.
         """
         self.retire()
-        while self._waiting and self._bytes + host.nbytes > WAITING_BYTES:
-            self._waiting[0].event.wait()
+        while self._bytes + host.nbytes > WAITING_BYTES and (waiting := list(self._waiting)):
+            waiting[0].event.wait()
             self.retire()
         block = None if owned else self._block(host.nbytes)
         if block is not None:
@@ -89,12 +89,15 @@ class Staging:
     def retire(self) -> None:
         """Release the copies that are done: the oldest, since the queue is in order."""
         done = cl.command_execution_status.COMPLETE
-        while self._waiting:
-            copy = self._waiting[0]
+        while True:
+            try:  # taken out first: a signal handler that uploads must not release it as well
+                copy = self._waiting.popleft()
+            except IndexError:
+                return
             status: Any = copy.event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)
             if status > done:
+                self._waiting.appendleft(copy)
                 return  # below: it failed, and waiting for the queue raises
-            self._waiting.popleft()
             self._bytes -= copy.source.nbytes
             if copy.block is not None:
                 self._free.setdefault(copy.block.bytes.nbytes, []).append(copy.block)
