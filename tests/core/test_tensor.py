@@ -220,8 +220,8 @@ def test_numpy_is_read_only():
     array = x.numpy()
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 0
-    with pytest.raises(ValueError, match="read-only"):
-        np.asarray(x)[0] = 0
+    own = np.asarray(x)
+    own[0] = 0  # an array of its own
     expect(x, "float32", (2, 3), A)
 
 
@@ -341,7 +341,7 @@ ARGUMENTS = {
     "scatter_nd": [[[0], [1]], ("x", (2,)), (3,)],
     "slice": ["x", (0, 0)],
     "squeeze": [("x", (1, 2)), 0],
-    "stack": [["x", "x"]],
+    **{name: [["x", "x"]] for name in ("stack", "hstack", "vstack", "dstack", "column_stack")},
     "where": [[[True]], "x", "x"],
     "keep": ["x"],
     "explain": ["Neg", ["x"]],

@@ -298,6 +298,7 @@ class ContextBlock:
             entry.token = None
         else:
             _remove(entry, current)
+        del entry.context  # which refers to the entry: a cycle would wait for the collector
         self._exit = self._watch = self._ending = self._entry = None
 
 
