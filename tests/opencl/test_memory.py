@@ -159,3 +159,29 @@ def test_trimming_from_the_facade():
         held = tp.memory()["opencl"].backend["held_bytes"]
         assert held >= MIB
         assert abs(tp.trim_memory("opencl") - held) < 8
+
+
+@pytest.mark.parametrize(
+    ("make", "nbytes"),
+    [
+        (lambda: tp.ones((33,), dtype="int16"), 66),
+        (lambda: tp.ones((4,), dtype="complex64"), 32),
+        (lambda: tp.ones((11,), dtype="int32")[3:5], 44),  # a view keeps all of its memory
+        (lambda: tp.ones((5,), dtype="complex64") * 2j, 40),
+        (lambda: tp.fft.rfft(tp.ones((9,), dtype="float32")), 40),
+        (lambda: tp.fft.irfft(tp.ones((6,), dtype="complex64"), n=10), 40),
+        (lambda: tp.ones((3, 3), dtype="complex64") @ tp.ones((3, 1), dtype="complex64"), 24),
+        (lambda: tp.cumsum(tp.ones((7,), dtype="complex64")), 56),
+    ],
+    ids=["int16", "complex", "view", "product", "rfft", "irfft", "matrices", "sums"],
+)
+def test_memory_counts_the_bytes_that_tensors_need(make, nbytes):
+    require_device()
+    with isolated_engine("opencl"):
+        make()  # with the constants and tables of its kernels
+        before = tp.memory()["opencl"]
+        kept = make()
+        after = tp.memory()["opencl"]
+        assert kept.size
+        assert (after.tensors - before.tensors, after.bytes - before.bytes) == (1, nbytes)
+        assert after.backend["active_bytes"] - before.backend["active_bytes"] == nbytes

@@ -75,16 +75,15 @@ class OpenCLBackend:
             raise TypeError(f"{type(buffer).__name__} is not a DeviceBuffer")
         type_ = buffer.type
         end = buffer.offset * buffer.dtype.itemsize + type_.nbytes
-        room = 0 if buffer.memory is None else buffer.memory.size
-        if type_.nbytes and end > room:
-            raise TypeError(f"{buffer!r} needs {end} bytes, but its memory has {room}")
+        if type_.nbytes and end > buffer.capacity:
+            raise TypeError(f"{buffer!r} needs {end} bytes, but its memory has {buffer.capacity}")
         return type_
 
     def allocation(self, buffer: DeviceBuffer) -> tuple[Hashable, int]:
-        """Return a key of the memory under ``buffer``, and the size that the pool gave it."""
+        """Return a key of the memory under ``buffer``, and how many bytes were asked for."""
         if buffer.memory is None:
             return id(buffer), 0
-        return id(buffer.memory), buffer.memory.size
+        return id(buffer.memory), buffer.capacity
 
     def live_buffers(self) -> int:
         """Return how many blocks of the pool are in use."""

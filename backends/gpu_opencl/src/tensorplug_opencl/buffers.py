@@ -18,13 +18,22 @@ __all__ = ["DeviceBuffer"]
 class DeviceBuffer:
     """Elements of one dtype, contiguous in row-major order, from ``offset`` (in elements) on.
 
-    ``memory`` is shared by views that differ in shape or offset only; it is None for a buffer
-    without elements, since OpenCL has no empty buffers.
+    ``memory`` is shared by views that differ in dtype, shape or offset only; it is None for a
+    buffer without elements, since OpenCL has no empty buffers. ``capacity``: how many bytes of
+    ``memory`` were asked for; ``memory.size`` includes what the pool has added.
     """
 
-    __slots__ = ("__weakref__", "dtype", "memory", "offset", "shape")
+    __slots__ = ("__weakref__", "capacity", "dtype", "memory", "offset", "shape")
 
-    def __init__(self, memory: Memory | None, dtype: DType, shape: Shape, offset: int = 0) -> None:
+    def __init__(
+        self,
+        memory: Memory | None,
+        dtype: DType,
+        shape: Shape,
+        offset: int = 0,
+        capacity: int = 0,
+    ) -> None:
+        self.capacity = capacity
         self.memory = memory
         self.dtype = dtype
         self.shape = shape
@@ -40,4 +49,12 @@ class DeviceBuffer:
 
     def view(self, shape: Shape, start: int = 0) -> DeviceBuffer:
         """Return the elements from ``start`` on as ``shape``, sharing the memory."""
-        return DeviceBuffer(self.memory, self.dtype, shape, self.offset + start)
+        return DeviceBuffer(self.memory, self.dtype, shape, self.offset + start, self.capacity)
+
+    def reinterpret(self, dtype: DType, shape: Shape) -> DeviceBuffer:
+        """Return the same bytes as ``shape`` of ``dtype``, sharing the memory.
+
+        An element of ``dtype`` must begin at the first byte.
+        """
+        offset = self.offset * self.dtype.itemsize // dtype.itemsize
+        return DeviceBuffer(self.memory, dtype, shape, offset, self.capacity)

@@ -117,7 +117,7 @@ class Runtime:
         """Return a buffer of ``type_`` whose contents are still to be written."""
         nbytes = type_.nbytes
         memory = self.allocate(nbytes) if nbytes else None
-        return DeviceBuffer(memory, type_.dtype, type_.shape)
+        return DeviceBuffer(memory, type_.dtype, type_.shape, 0, nbytes)
 
     def prepare_empty(self, type_: TensorType) -> Callable[[], DeviceBuffer]:
         """Return a function that does ``empty(type_)``, with its constants computed once."""
@@ -125,7 +125,7 @@ class Runtime:
         if not nbytes:
             return lambda: DeviceBuffer(None, dtype, shape)
         allocate = self.allocate
-        return lambda: DeviceBuffer(allocate(nbytes), dtype, shape)
+        return lambda: DeviceBuffer(allocate(nbytes), dtype, shape, 0, nbytes)
 
     def upload_table(self, host: HostArray) -> DeviceBuffer:
         """Return a device copy of ``host`` (not empty), a table that a plan's kernels read.
@@ -138,7 +138,7 @@ class Runtime:
             memory = cl.Buffer(self.context, flags, hostbuf=np.ascontiguousarray(host))
         except cl.Error as error:
             raise faults.translate(error, self.name, "copying a table") from error
-        return DeviceBuffer(memory, dt.of(host.dtype), host.shape)
+        return DeviceBuffer(memory, dt.of(host.dtype), host.shape, 0, host.nbytes)
 
     def _check_process(self) -> None:
         if self.pid != _Process.pid:

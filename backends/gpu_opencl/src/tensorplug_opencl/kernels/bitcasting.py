@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
-from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
 
 kernels = KernelTable()
@@ -25,7 +25,7 @@ def bitcast(input: TensorType, *, dtype: DType, backend: OpenCLBackend, out: Ten
     shape = out.shape
 
     def reinterpret(x: DeviceBuffer) -> DeviceBuffer:
-        return DeviceBuffer(x.memory, dtype, shape, x.offset * old // new)
+        return x.reinterpret(dtype, shape)
 
     if new <= old:
         return reinterpret

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import (
     calls,
     complex_functions,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -129,8 +129,7 @@ def batch_mat_mul(
 
     def run(a: DeviceBuffer, b: DeviceBuffer) -> DeviceBuffer:
         first = pairs.as_pairs(a if turn is None else turn(a)).view(wide_a.shape)
-        result = multiply(first, widen(b))
-        return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
+        return multiply(first, widen(b)).reinterpret(out.dtype, out.shape)
 
     return run
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import KernelEntry, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.buffers import DeviceBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tensorplug_opencl.buffers import DeviceBuffer
 
 
 __all__ = ["as_pairs", "pair_type", "serve_by_pairs"]
@@ -51,7 +52,7 @@ def as_pairs(buffer: DeviceBuffer) -> DeviceBuffer:
     if buffer.dtype not in dt.COMPLEX:
         return buffer
     type_ = pair_type(buffer.type)
-    return DeviceBuffer(buffer.memory, type_.dtype, type_.shape, 2 * buffer.offset)
+    return buffer.reinterpret(type_.dtype, type_.shape)
 
 
 def _map(function: Callable[[Any], Any], operand: Any) -> Any:
@@ -74,8 +75,8 @@ def serve_by_pairs(entry: KernelEntry) -> KernelEntry:
         inner = prepare_entry(entry, [_map(pair_type, type_) for type_ in types], asked)
 
         def run(*buffers: Any) -> DeviceBuffer:
-            result = inner(*[_map(as_pairs, buffer) for buffer in buffers])
-            return DeviceBuffer(result.memory, out.dtype, out.shape, result.offset // 2)
+            result: DeviceBuffer = inner(*[_map(as_pairs, buffer) for buffer in buffers])
+            return result.reinterpret(out.dtype, out.shape)
 
         return run
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.buffers import DeviceBuffer
 
     Call = Callable[..., DeviceBuffer]
 
@@ -72,8 +72,7 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Ten
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
         reals = sized(x)
-        pairs = DeviceBuffer(reals.memory, packed.dtype, packed.shape, reals.offset // 2)
-        return split(whole(pairs))
+        return split(whole(reals.reinterpret(packed.dtype, packed.shape)))
 
     return run
 
@@ -179,8 +178,7 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: Te
     if even:
 
         def run(x: DeviceBuffer) -> DeviceBuffer:
-            pairs = transform(join(x))
-            return DeviceBuffer(pairs.memory, out.dtype, out.shape, 2 * pairs.offset)
+            return transform(join(x)).reinterpret(out.dtype, out.shape)
 
         return run
     part = calls.make_producer(
