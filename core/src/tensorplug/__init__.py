@@ -80,6 +80,7 @@ from tensorplug.plugins.registration import (
     unregister_gradient,
     unregister_kernel,
 )
+from tensorplug.tensors import foreign_members as _foreign_members
 from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__
 from tensorplug.tensors.interchange import from_dlpack
@@ -123,6 +124,7 @@ globals().update(_ops.public(""))
 _methods.attach_parts()
 for _, _family in _ops.families():
     _methods.attach(_methods.find_chained(_family))
+_foreign_members.attach()
 __all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 
 
@@ -154,4 +156,19 @@ def __getattr__(name):
         raise AttributeError(
             f"tensorplug.{name} is a part of the core, not a public name", name=name
         )
-    raise spellings.missing(name)
+    raise spellings.missing(__name__, name)
+
+
+def _missing_in(module):
+    """Return the ``__getattr__`` of a public module: it raises, with a hint."""
+
+    def missing(name):
+        from tensorplug.introspection import spellings  # only where a name is missing
+
+        raise spellings.missing(module, name)
+
+    return missing
+
+
+for _info in (fft, image, linalg, losses, nn, ragged, random, signal, sparse, special, strings):
+    _info.__getattr__ = _missing_in(_info.__name__)

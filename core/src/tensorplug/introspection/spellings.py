@@ -1,171 +1,127 @@
-"""Names of other libraries, for the message about an unknown name in tensorplug."""
+"""The message about an unknown name in tensorplug: what was probably meant, or how to do it here.
+
+A wrong hint is worse than none. So names of other libraries are looked up in tables, and only a
+difference that a slip of the fingers makes counts as a misspelling.
+"""
 
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
+from functools import cache, lru_cache
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.introspection.foreign_names import ADVICE, FOREIGN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["missing"]
 
+_PACKAGE: Final = __name__.partition(".")[0]
 _OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested
 
-# From TensorFlow.js, PyTorch, NumPy and JAX, if the spelling alone does not give our name.
-FOREIGN: Final = {
-    "absolute": "abs",
-    "adadelta": "train.Adadelta",
-    "adagrad": "train.Adagrad",
-    "adam": "train.Adam",
-    "adamax": "train.Adamax",
-    "amax": "max",
-    "amin": "min",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "array": "asarray",
-    "as_tensor": "asarray",
-    "avg_pool2d": "nn.avg_pool",
-    "batch_matmul": "matmul",
-    "batch_norm2d": "nn.batch_norm",
-    "batch_norm3d": "nn.batch_norm",
-    "batch_norm4d": "nn.batch_norm",
-    "bitwise_not": "bitwise_invert",
-    "bmm": "matmul",
-    "boolean_mask_async": "boolean_mask",
-    "broadcast_in_dim": "broadcast_to",
-    "bucketize": "searchsorted",
-    "buffer": "asarray",
-    "cast": "astype",
-    "cat": "concat",
-    "chunk": "split",
-    "clamp": "clip",
-    "clone": "identity",
-    "complex_abs": "abs",
-    "concatenate": "concat",
-    "conjugate": "conj",
-    "custom_vjp": "custom_grad",
-    "device_put": "Tensor.to",
-    "digitize": "searchsorted",
-    "div": "divide",
-    "embedding": "gather",
-    "fill": "full",
-    "fix": "trunc",
-    "flatnonzero": "nonzero",
-    "flatten": "reshape",
-    "floor_div": "floor_divide",
-    "from_pixels_async": "image.from_pixels",
-    "grads": "grad",
-    "grid_sample": "image.transform",
-    "hstack": "concat",
-    "in1d": "isin",
-    "in_top_k_async": "in_top_k",
-    "index_select": "take",
-    "inner": "vecdot",
-    "interpolate": "image.resize_bilinear",
-    "inverse": "linalg.inv",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "list_diff": "setdiff1d",
-    "logdet": "linalg.slogdet",
-    "logcumsumexp": "cumulative_log_sum_exp",
-    "logsumexp": "log_sum_exp",
-    "lstsq": "linalg.pinv",
-    "masked_select": "boolean_mask",
-    "max_pool2d": "nn.max_pool",
-    "mm": "matmul",
-    "mod": "remainder",
-    "momentum": "train.Momentum",
-    "mul": "multiply",
-    "multinomial": "random.categorical",
-    "neg": "negative",
-    "nms": "image.non_max_suppression",
-    "no_grad": "stop_gradient",
-    "non_max_suppression_async": "image.non_max_suppression",
-    "non_max_suppression_padded_async": "image.non_max_suppression_padded",
-    "non_max_suppression_with_score_async": "image.non_max_suppression_with_score",
-    "outer": "outer_product",
-    "percentile": "quantile",
-    "pinverse": "linalg.pinv",
-    "pixel_shuffle": "depth_to_space",
-    "pixel_unshuffle": "space_to_depth",
-    "power": "pow",
-    "rand": "random.uniform",
-    "randint": "random.integers",
-    "randn": "random.normal",
-    "random_gamma": "random.gamma",
-    "random_normal": "random.normal",
-    "random_standard_normal": "random.normal",
-    "random_uniform": "random.uniform",
-    "random_uniform_int": "random.integers",
-    "range": "arange",
-    "ravel": "reshape",
-    "ready": "set_backend",
-    "repeat_interleave": "repeat",
-    "reverse": "flip",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-    "rmsprop": "train.RMSProp",
-    "scalar": "asarray",
-    "setdiff1d_async": "setdiff1d",
-    "sgd": "train.SGD",
-    "sgn": "sign",
-    "split_v": "split",
-    "sub": "subtract",
-    "swapaxes": "permute_dims",
-    "swish": "nn.silu",
-    "take_along_dim": "take_along_axis",
-    "tensor": "asarray",
-    "top_k": "topk",
-    "transpose": "permute_dims",
-    "true_divide": "divide",
-    "truncated_normal": "random.truncated_normal",
-    "unbind": "unstack",
-    "unsqueeze": "expand_dims",
-    "value_and_grads": "value_and_grad",
-    "variable": "Variable",
-    "view": "reshape",
-    "vstack": "concat",
-    "where_async": "argwhere",
-    # TensorFlow.js has a name for each rank.
-    **{f"concat{rank}d": "concat" for rank in range(1, 5)},
-    **{f"pad{rank}d": "pad" for rank in range(1, 5)},
-    **{f"reverse{rank}d": "flip" for rank in range(1, 5)},
-    **{f"slice{rank}d": "slice" for rank in range(1, 5)},
-    **{f"tensor{rank}d": "asarray" for rank in range(1, 7)},
-}
+# Names of at least so many characters may differ by one slip, and by two. Among shorter ones,
+# different words differ by as little: cond and conj, tile and file.
+_ONE_SLIP: Final = 5
+_TWO_SLIPS: Final = 9
 
 
-def missing(name: str) -> AttributeError:
-    """Return the error for an unknown name, with the name that was probably meant."""
-    ours = _places()
-    plain = {_plain(known): place for known, place in ours.items()}
-    foreign = {_plain(known): place for known, place in FOREIGN.items()}
-    found = foreign.get(_plain(name)) or plain.get(_plain(name))
-    if found is not None:
-        hint = f"; here it is tensorplug.{found}"
-    else:
-        near = get_close_matches(name, ours, n=1)
-        hint = f"; did you mean tensorplug.{ours[near[0]]}?" if near else ""
-    return AttributeError(f"module 'tensorplug' has no attribute {name!r}{hint}", name=name)
+def missing(module: str, name: str) -> AttributeError:
+    """Return the error for an unknown name in a public module, such as ``tensorplug.nn``."""
+    message = f"module {module!r} has no attribute {name!r}"
+    if not name.startswith("__"):  # else Python itself asks
+        message += _hint(module.removeprefix(_PACKAGE).removeprefix("."), name)
+    return AttributeError(message, name=name)
 
 
-def _places() -> dict[str, str]:
-    """Return the qualified form of each public name: ``{"relu": "nn.relu"}``."""
-    package: Any = sys.modules[__name__.partition(".")[0]]
-    places = {name: name for name in package.__all__}
-    for part in places.copy():
+@lru_cache(maxsize=256)
+def _hint(part: str, name: str) -> str:
+    plain = _plain(name)
+    places = _places()
+    here = [place for place in places if place.rpartition(".")[0] == part]
+    foreign = _foreign()
+    found = _same(name, here)
+    if not found:
+        known = foreign.get((part, plain)) or foreign.get(("", plain))
+        if known:
+            return f"; {known}"
+        found = _same(name, places)
+    if found:
+        return f"; here it is {_PACKAGE}.{found}"
+    near = _nearest(plain, here) or _nearest(plain, places)
+    return f"; did you mean {_PACKAGE}.{near}?" if near else ""
+
+
+@cache
+def _foreign() -> dict[tuple[str, str], str]:
+    """Return the hints of the tables by part and plain name."""
+    hints = {
+        **ADVICE,
+        **{name: f"here it is {_PACKAGE}.{place}" for name, place in FOREIGN.items()},
+    }
+    return {(key.rpartition(".")[0], _plain(key)): hint for key, hint in hints.items()}
+
+
+def _places() -> list[str]:
+    """Return the qualified form of each public name: ``["abs", ..., "nn.relu", ...]``."""
+    package: Any = sys.modules[_PACKAGE]
+    places: list[str] = list(package.__all__)
+    for part in package.__all__:
         member = getattr(package, part)
         if isinstance(member, ModuleType) and part not in _OF_PLUGINS:
-            for name in getattr(member, "__all__", ()):
-                places.setdefault(name, f"{part}.{name}")
+            places += [f"{part}.{name}" for name in getattr(member, "__all__", ())]
     return places
 
 
-def _plain(name: str) -> str:
+def _same(name: str, places: Iterable[str]) -> str:
+    """Return the place of ``name``, or of the first name that differs in capitals at most."""
+    alike = [place for place in places if _plain(place) == _plain(name)]
+    exact = [place for place in alike if place.rpartition(".")[2] == name]
+    return next(iter(exact or alike), "")
+
+
+def _plain(place: str) -> str:
     """Return the same name for different spellings: ``argmax`` for ``argMax`` and ``arg_max``."""
-    return name.replace("_", "").lower()
+    return place.rpartition(".")[2].replace("_", "").lower()
+
+
+def _nearest(plain: str, places: Iterable[str]) -> str:
+    """Return the place whose name is the least number of slips away, if that is near enough."""
+    best, found = 3, ""
+    for place in places:
+        other = _plain(place)
+        shorter = min(len(plain), len(other))
+        allowed = (shorter >= _ONE_SLIP) + (shorter >= _TWO_SLIPS)
+        if (
+            plain[0] == other[0]
+            and _digits(plain) == _digits(other)
+            and abs(len(plain) - len(other)) <= allowed
+        ):
+            slips = _slips(plain, other)
+            if slips <= allowed and slips < best:
+                best, found = slips, place
+    return found
+
+
+def _digits(name: str) -> str:
+    """Return the digits of a name, which are no slips: logaddexp2 is not logaddexp."""
+    return "".join(filter(str.isdecimal, name))
+
+
+def _slips(a: str, b: str) -> int:
+    """Return how many characters must be inserted, deleted, replaced or swapped with the next.
+
+    Source: the optimal string alignment distance, G. Navarro, "A guided tour to approximate
+    string matching", ACM Computing Surveys 33 (2001), section 2.
+    """
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a):
+        last, before, row = before, row, [i + 1]
+        for j, right in enumerate(b):
+            cost = min(before[j + 1] + 1, row[j] + 1, before[j] + (left != right))
+            if i and j and left == b[j - 1] and a[i - 1] == right:
+                cost = min(cost, last[j - 1] + 1)
+            row.append(cost)
+    return row[-1]

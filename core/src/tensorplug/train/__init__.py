@@ -7,6 +7,8 @@ functions. A schedule can be passed wherever a learning rate is expected.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 from tensorplug.train.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from tensorplug.train.optimizers import (
     SGD,
@@ -57,3 +59,10 @@ __all__ = [
     "sgd",
     "warmup",
 ]
+
+if not TYPE_CHECKING:  # it would make every name valid
+
+    def __getattr__(name: str) -> NoReturn:
+        from tensorplug.introspection import spellings  # only where a name is missing
+
+        raise spellings.missing(__name__, name)
