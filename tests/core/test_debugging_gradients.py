@@ -207,7 +207,8 @@ def test_errors_of_rules_stay_what_they_are():
 
 @pytest.mark.parametrize("case", POINTS, ids=str)
 def test_ordinary_gradients_raise_nothing(case):
-    f, args = as_function(case, "float32")
+    # Whether Bitcast takes a shape depends on the dtype, and the points are of float64.
+    f, args = as_function(case, "float64" if case.kernel == "Bitcast" else "float32")
     inputs = tp.tree_map(tp.asarray, args)
 
     def total(*given):
