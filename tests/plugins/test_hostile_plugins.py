@@ -203,6 +203,53 @@ def test_a_backend_that_cannot_be_closed(closing, cause, site, good, make_backen
     assert (kept, device, result[2:]) == ([], "host", [[3.0, 7.0], "odd"])
 
 
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("{'driver': '7\\x1b[2J'}", {"driver": r"7\x1b[2J"}),
+        (
+            "{'driver': Unprintable()}",
+            "raised SystemExit: not even this in tensorplug_diagnostics",
+        ),
+    ],
+)
+def test_diagnostics_of_hostile_plugins(returned, expected, site, make_backend):
+    hook = f"\n@hookimpl\ndef tensorplug_diagnostics():\n    return {returned}\n"
+    source = GOOD_SOURCE.replace("good", "odd") + UNPRINTABLE + hook
+    site.install(make_backend("odd", source))
+    found, (error, message, _, _) = site.run("""
+        from tensorplug.engine.current import current_engine
+        found = {}
+        source = current_engine().devices.source
+        report([found, attempt(lambda: found.update(source.diagnostics("odd")))])
+    """)
+    if isinstance(expected, dict):
+        assert (found, error) == (expected, "nothing")
+    else:
+        assert error == "PluginLoadError"
+        assert "backend 'odd' of tensorplug-odd 1.2.3" in message
+        assert expected in message
+
+
+@pytest.mark.parametrize("returned", ["[Nameless()]", "Nameless()"])
+def test_devices_that_cannot_be_shown(returned, site, make_backend):
+    source = f"""
+class Nameless:
+    def __repr__(self):
+        raise OSError("no repr")
+@hookimpl
+def tensorplug_devices():
+    return {returned}
+"""
+    site.install(make_backend("odd", GOOD_SOURCE.replace("good", "odd") + source))
+    error, message, _, _ = site.run(
+        "import tensorplug as tp; report(attempt(lambda: tp.devices('odd')))"
+    )
+    assert error == "RegistrationError"
+    assert "tensorplug_devices of backend 'odd' of tensorplug-odd 1.2.3 returned " in message
+    assert "<its __repr__ raised OSError>" in message
+
+
 # The group as written, and the group that was meant; None if nothing says that it is ours.
 GROUPS = [
     ("tensorplug.backend", "tensorplug.backends"),

@@ -165,8 +165,9 @@ def device_infos(candidate: Candidate, returned: Any) -> list[DeviceInfo]:
     """
     infos = list(returned) if isinstance(returned, Iterable) else [returned]
     if not all(isinstance(info, DeviceInfo) for info in infos):
+        listed = ", ".join(map(shown, infos))
         raise RegistrationError(
-            f"tensorplug_devices of {candidate} returned {returned!r}; it must return a "
+            f"tensorplug_devices of {candidate} returned {listed}; it must return a "
             "sequence of tensorplug.plugin.DeviceInfo"
         )
     return infos

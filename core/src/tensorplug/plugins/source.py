@@ -11,7 +11,7 @@ from tensorplug.contract.owner import PROGRAM
 from tensorplug.dispatch.locks import Lock
 from tensorplug.engine import notices
 from tensorplug.engine.engine import Opened
-from tensorplug.engine.foreign_text import cause_of
+from tensorplug.engine.foreign_text import cause_of, printable
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -324,10 +324,8 @@ class PluginSource:
             found: dict[str, str] = {}
             hook = "tensorplug_diagnostics"
             for result in self._loader.call(plugin, hook):
-                items: dict[Any, Any] = call_guarded(
-                    plugin.candidate, f"in {hook}", partial(dict, result)
-                )
-                found.update((str(key), str(value)) for key, value in items.items())
+                read = partial(_texts, result)
+                found.update(call_guarded(plugin.candidate, f"in {hook}", read))
             return found
 
     def conformance_cases(self) -> list[tuple[Owner, Any]]:
@@ -347,6 +345,11 @@ class PluginSource:
                     )
                     found += [(plugin.candidate.owner, table) for table in tables]
         return found
+
+
+def _texts(result: Any) -> dict[str, str]:
+    items: dict[Any, Any] = dict(result)
+    return {printable(str(key)): printable(str(value)) for key, value in items.items()}
 
 
 def _warn(error: TensorplugError) -> None:
