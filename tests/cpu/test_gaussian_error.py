@@ -45,6 +45,17 @@ def call_double(x):
     return gelu(type_, approximate=False, out=type_)(x)
 
 
+def test_in_float32_small_results_and_slopes_have_their_digits(call):
+    x = np.linspace(-13, -1, 3001, dtype=np.float32)
+    allowed = np.finfo(np.float32).eps * (8 + 2 * np.square(x, dtype=np.float64))
+    expected = np.array([number * below(number) for number in x.tolist()])
+    assert np.all(np.abs(call(ops.GELU, x) / expected - 1) <= allowed)
+    slopes = np.array([below(number) + number * density(number) for number in x.tolist()])
+    larger = np.array([abs(number) * density(number) for number in x.tolist()])
+    slope = call(ops.GELU_GRAD, np.ones_like(x), x)
+    assert np.all(np.abs(slope - slopes) <= allowed * larger)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_slope_is_within_four_roundings_of_1(call, dtype):
     x = X.astype(dtype)

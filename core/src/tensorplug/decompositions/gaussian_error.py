@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.elementwise import erf, exp, maximum, square, tanh
+from tensorplug.ops.elementwise import exp, maximum, square
 from tensorplug.ops.nn import gaussian_error as ops
+from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.rounding import clip
+from tensorplug.ops.special.error_functions import erfc
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 
+_INNER: Final = math.sqrt(2.0 / math.pi)
+
 
 @decompositions.of(ops.GELU)
 def gelu(x: Tensor, *, approximate: bool) -> Tensor:
     low = maximum(x, -ops.REACH)
-    return low * (0.5 * (1.0 + _side(low, approximate=approximate)))
+    share = sigmoid(_approximate_score(low)) if approximate else _share(low)
+    return low * share
 
 
 @decompositions.of(ops.GELU_GRAD)
 def gelu_grad(dy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
     x = clip(x, -ops.REACH, ops.REACH)
-    side = _side(x, approximate=approximate)
-    if approximate:
-        slope = (1.0 + 3.0 * ops.CUBIC * square(x)) * math.sqrt(2.0 / math.pi)
-        change = 0.5 * (1.0 - square(side)) * slope
-    else:
-        change = exp(square(x) * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-    return dy * (0.5 * (1.0 + side) + x * change)
-
-
-def _side(x: Tensor, *, approximate: bool) -> Tensor:
-    """Return ``2 * Phi(x) - 1``, Phi being the normal distribution function."""
     if not approximate:
-        return erf(x * math.sqrt(0.5))
-    return tanh(x * (1.0 + ops.CUBIC * square(x)) * math.sqrt(2.0 / math.pi))
+        density = exp(square(x) * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+        return dy * (_share(x) + x * density)
+    score = _approximate_score(x)
+    slope = (1.0 + 3.0 * ops.CUBIC * square(x)) * (2.0 * _INNER)
+    return dy * (sigmoid(score) * (1.0 + x * slope * sigmoid(-score)))
+
+
+def _share(x: Tensor) -> Tensor:
+    """Return the normal distribution function, with its digits where it is small."""
+    return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+def _approximate_score(x: Tensor) -> Tensor:
+    """Return that of which the sigmoid approximates the normal distribution function."""
+    return x * (1.0 + ops.CUBIC * square(x)) * (2.0 * _INNER)

@@ -9,6 +9,7 @@ from tensorplug.contract.tables import GradientTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.elementwise import exp, square, tanh
 from tensorplug.ops.nn import gaussian_error as ops
+from tensorplug.ops.nn.activation import SIGMOID_GRAD
 from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ gradients = GradientTable()
 
 _DENSITY: Final = 1.0 / math.sqrt(2.0 * math.pi)  # of the normal distribution at 0
 _INNER: Final = math.sqrt(2.0 / math.pi)
+_CUBE: Final = ops.CUBIC * _INNER
 
 
 @gradients.wrt(ops.GELU, "x")
@@ -33,18 +35,19 @@ def gelu_grad_wrt_dy(ddy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
 @gradients.wrt(ops.GELU_GRAD, "x")
 def gelu_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
-    curvature = _approximate_curvature(bounded) if approximate else _curvature(bounded)
-    return ddy * dy * curvature
+    if approximate:
+        return _bend_approximation(ddy * dy, bounded)
+    return ddy * dy * _curvature(bounded)
 
 
 def _curvature(x: Tensor) -> Tensor:
     return (2.0 - square(x)) * exp(square(x) * -0.5) * _DENSITY
 
 
-def _approximate_curvature(x: Tensor) -> Tensor:
-    """Return the second derivative of ``x / 2 * (1 + tanh(u))``."""
-    u = x * (1.0 + ops.CUBIC * square(x)) * _INNER
-    slope, bend = (1.0 + 3.0 * ops.CUBIC * square(x)) * _INNER, x * (6.0 * ops.CUBIC * _INNER)
-    t = tanh(u)
-    of_tanh = 1.0 - square(t)
-    return of_tanh * (slope + x * (0.5 * bend - t * square(slope)))
+def _bend_approximation(dy: Tensor, x: Tensor) -> Tensor:
+    """Return dy times the second derivative of ``x * sigmoid(v)``."""
+    v = x * (1.0 + ops.CUBIC * square(x)) * (2.0 * _INNER)
+    slope, bend = (1.0 + 3.0 * ops.CUBIC * square(x)) * (2.0 * _INNER), x * (12.0 * _CUBE)
+    rise = dispatch(SIGMOID_GRAD, dy, v)
+    # The product of both slopes may overflow where the rise is 0.
+    return rise * (2.0 * slope + x * bend) - rise * slope * (slope * x * tanh(v * 0.5))

@@ -1,8 +1,7 @@
 """The Gaussian error linear unit and its gradient, block by block.
 
-For float32, what the normal distribution function is above 1/2, and likewise the slope of the
-unit, is x times a rational function of x**2, fitted by reweighted least squares so that the
-error is a few ulp of 1. Coefficients are chosen so that cutting off gives exactly 0 and 1.
+All is computed at -|x|, where the distribution function and the slope are small and keep their
+digits. At |x|, each is 1 less that.
 """
 
 from __future__ import annotations
@@ -12,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import GELU_CUBIC, GELU_REACH, KernelTable, TensorType, specs
+from tensorplug.plugin import (
+    GELU_CUBIC,
+    GELU_REACH,
+    KernelTable,
+    TensorType,
+    error_function,
+    specs,
+)
 from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
@@ -24,8 +30,9 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-    # Writes the factor of x, or of dy, into the first of several arrays.
+    # Writes the factor of x, or of dy, at -|x| into the first array, |x| into the second.
     Factor = Callable[[list[Array], Array], Array]
+    Finish = Callable[[Array, list[Array], Array, Array], None]
 
 kernels = KernelTable()
 
@@ -34,38 +41,41 @@ _SHARED: Final = 1 << 21  # elements from which threads, which wait for one anot
 _INNER: Final = math.sqrt(2.0 / math.pi)
 _DENSITY: Final = 1.0 / math.sqrt(2.0 * math.pi)
 
-# Where to cut off, and the coefficients of numerator and denominator for x**0, x**2, ...
-Ratio = tuple[float, tuple[float, ...], tuple[float, ...]]
-_DISTRIBUTION: Final[Ratio] = (
-    5.6,
-    (3.989422e-01, 3.437601e-02, 4.707251e-03, 1.7384939e-04, 6.3564926e-06, 2.2145214e-08),
-    (1.0, 2.528336e-01, 2.8940028e-02, 1.912971e-03, 7.5101336e-05, 1.1802061e-06),
-)
-_SLOPE: Final[Ratio] = (
-    6.0,
-    (7.9788446e-01, -3.0743523e-02, 1.4209181e-02, 2.418251e-05, 3.585065e-05, 1.9088613e-07),
-    (1.0, 2.948056e-01, 4.1064676e-02, 3.5287605e-03, 1.935196e-04, 8.887514e-06),
+_NUMERATOR, _DENOMINATOR = (
+    [np.float32(number) for number in part] for part in error_function.NORMAL_SINGLE
 )
 
 
-def _ratio(of: Ratio) -> Factor:
-    """Return a function that writes 1/2 plus the odd function of float32 into the first array."""
-    reach, *parts = of
-    top = np.float32(reach)
-    numerator, denominator = ([np.float32(coefficient) for coefficient in part] for part in parts)
+def _single_distribution(rooms: list[Array], x: Array) -> Array:
+    """Write the normal distribution function of float32 at -|x| into the first array."""
+    _mills_ratio(rooms, x)
+    return _times_power(rooms)
 
-    def compute(rooms: list[Array], x: Array) -> Array:
-        result, inside, square, below = rooms[:4]
-        x.clip(-top, top, out=inside)
-        np.square(inside, out=square)
-        _polynomial(numerator, square, result)
-        _polynomial(denominator, square, below)
-        result *= inside
-        result /= below
-        result += np.float32(0.5)
-        return result
 
-    return compute
+def _single_slope(rooms: list[Array], x: Array) -> Array:
+    result, size, work = rooms[:3]
+    _mills_ratio(rooms, x)
+    result -= np.multiply(size, np.float32(_DENSITY), out=work)
+    return _times_power(rooms)
+
+
+def _mills_ratio(rooms: list[Array], x: Array) -> None:
+    """Write the rational function into the first array, and |x| into the second."""
+    result, size, below = rooms[:3]
+    np.abs(x, out=size)
+    size.clip(0, np.float32(GELU_REACH), out=size)
+    _polynomial(_NUMERATOR, size, result)
+    _polynomial(_DENOMINATOR, size, below)
+    result /= below
+
+
+def _times_power(rooms: list[Array]) -> Array:
+    """Multiply the first array by exp(-size**2 / 2)."""
+    result, size, work = rooms[:3]
+    np.square(size, out=work)
+    work *= np.float32(-0.5)
+    result *= np.exp(work, out=work)
+    return result
 
 
 def _polynomial(coefficients: list[np.float32], x: Array, result: Array) -> None:
@@ -77,76 +87,77 @@ def _polynomial(coefficients: list[np.float32], x: Array, result: Array) -> None
 
 
 def _double_distribution(rooms: list[Array], x: Array) -> Array:
-    """Write the normal distribution function, in float64, into the first array."""
-    result = rooms[0]
-    tail = erfc_double(np.abs(x) * math.sqrt(0.5))
-    tail *= 0.5
-    np.subtract(1, tail, out=result)
-    np.copyto(result, tail, where=x < 0)
-    return result
+    """Write the normal distribution function at -|x|, in float64, into the first array."""
+    result, size = rooms[:2]
+    np.abs(x, out=size)
+    size.clip(0, GELU_REACH, out=size)
+    return np.multiply(erfc_double(size * math.sqrt(0.5)), 0.5, out=result)
 
 
 def _double_slope(rooms: list[Array], x: Array) -> Array:
-    inside = np.clip(x, -GELU_REACH, GELU_REACH, out=rooms[1])
-    result = _double_distribution(rooms, inside)
-    density = np.exp(np.square(inside) * -0.5)
+    result = _double_distribution(rooms, x)
+    size = rooms[1]
+    density = np.exp(np.square(size) * -0.5)
     density *= _DENSITY
-    density *= inside
-    result += density
+    density *= size
+    result -= density
     return result
 
 
 def _approximate_distribution(rooms: list[Array], x: Array) -> Array:
-    result, inside, _, work = rooms[:4]
-    x.clip(-GELU_REACH, GELU_REACH, out=inside)
-    _tanh(inside, result, work)
-    result += 1
-    result *= 0.5
+    result, work = rooms[0], rooms[2]
+    _approximate_power(rooms, x)
+    np.add(result, 1, out=work)
+    result /= work
     return result
 
 
 def _approximate_slope(rooms: list[Array], x: Array) -> Array:
-    result, inside, bend, work = rooms[:4]
-    x.clip(-GELU_REACH, GELU_REACH, out=inside)
-    _tanh(inside, result, work)
-    work -= _INNER
-    work *= 3
-    work += _INNER  # the slope of what the tanh is taken of
-    work *= inside
-    np.square(result, out=bend)
+    result, size, work, bend = rooms[:4]
+    _approximate_power(rooms, x)
+    bend -= 2 * _INNER
+    bend *= 3
+    bend += 2 * _INNER  # the slope of what the sigmoid is taken of
+    bend *= size
+    np.add(result, 1, out=work)
+    bend /= work
+    result /= work
     np.subtract(1, bend, out=bend)
-    bend *= work
-    result += bend
-    result += 1
-    result *= 0.5
+    result *= bend
     return result
 
 
-def _tanh(x: Array, result: Array, work: Array) -> None:
-    """Write tanh(x * work) into ``result``; work becomes sqrt(2 / pi) * (1 + 0.044715 * x**2)."""
-    np.square(x, out=work)
-    work *= _INNER * GELU_CUBIC
-    work += _INNER
-    np.multiply(x, work, out=result)
-    np.tanh(result, out=result)
+def _approximate_power(rooms: list[Array], x: Array) -> None:
+    """Write exp(-v) into the first array, |x| into the second, and v / |x| into the fourth.
+
+    The sigmoid of v approximates the distribution function at |x|.
+    """
+    result, size, _, factor = rooms[:4]
+    np.abs(x, out=size)
+    size.clip(0, GELU_REACH, out=size)
+    np.square(size, out=factor)
+    factor *= 2 * _INNER * GELU_CUBIC
+    factor += 2 * _INNER
+    np.multiply(size, factor, out=result)
+    np.negative(result, out=result)
+    np.exp(result, out=result)
 
 
 _DISTRIBUTIONS: Final[dict[bool, dict[Any, Factor]]] = {
-    False: {np.float32: _ratio(_DISTRIBUTION), np.float64: _double_distribution},
+    False: {np.float32: _single_distribution, np.float64: _double_distribution},
     True: dict.fromkeys((np.float32, np.float64), _approximate_distribution),
 }
 _SLOPES: Final[dict[bool, dict[Any, Factor]]] = {
-    False: {np.float32: _ratio(_SLOPE), np.float64: _double_slope},
+    False: {np.float32: _single_slope, np.float64: _double_slope},
     True: dict.fromkeys((np.float32, np.float64), _approximate_slope),
 }
 
 
-def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
-    """Return a kernel that multiplies x, or dy, by a factor that depends on x."""
+def _blockwise(factor: Factor, finish: Finish, out: TensorType) -> Call:
+    """Return a kernel that computes a factor that depends on |x|, then what ``finish`` adds."""
     dtype, allocate = working(out.dtype), output_allocator(out)
     parts = None if out.size >= _SHARED else 1
     length = max(1, min(_BLOCK, out.size))
-    low = dtype.type(-GELU_REACH)
 
     def work(result: Array, x: Array, other: Array) -> None:
         rooms = np.empty((4, length), dtype)
@@ -154,10 +165,8 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
             at = slice(start, start + _BLOCK)
             wide = x[at].astype(dtype, copy=False)
             cut = list(rooms[:, : len(wide)])
-            by = factor(cut, wide)
-            # Cut off below, because infinity times 0 is NaN.
-            product = wide.clip(low, np.inf, out=cut[1]) if of_x else other[at]
-            np.multiply(by, product, out=result[at], casting="same_kind")
+            factor(cut, wide)
+            finish(result[at], cut, wide, other[at])
 
     def run(x: Array, other: Array) -> Array:
         result = allocate()
@@ -168,11 +177,30 @@ def _blockwise(factor: Factor, out: TensorType, *, of_x: bool) -> Call:
     return without_warnings(run)
 
 
+def _multiply_x(result: Array, rooms: list[Array], x: Array, _: Array) -> None:
+    """Subtract |x| times the factor from what is right far above 0."""
+    below, size, above = rooms[:3]
+    below *= size
+    x.clip(0, np.inf, out=above)  # in a third of the time of maximum
+    np.subtract(above, below, out=result, casting="same_kind")
+
+
+def _multiply_dy(result: Array, rooms: list[Array], x: Array, dy: Array) -> None:
+    """Multiply dy by the slope: the factor below 0, and 1 less the factor above."""
+    slope, above = rooms[:2]
+    np.greater_equal(x, 0, out=above)
+    np.subtract(above, slope, out=slope)
+    above *= 2
+    above -= 1
+    slope *= above
+    np.multiply(slope, dy, out=result, casting="same_kind")
+
+
 @kernels.prepare(specs.GELU)
 def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply by the distribution function."""
     factor = _DISTRIBUTIONS[approximate][working(out.dtype).type]
-    run = _blockwise(factor, out, of_x=True)
+    run = _blockwise(factor, _multiply_x, out)
     return lambda x: run(x, x)
 
 
@@ -180,5 +208,5 @@ def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
 def gelu_grad(dy: TensorType, x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply dy by the slope."""
     factor = _SLOPES[approximate][working(out.dtype).type]
-    run = _blockwise(factor, out, of_x=False)
+    run = _blockwise(factor, _multiply_dy, out)
     return lambda dy, x: run(x, dy)

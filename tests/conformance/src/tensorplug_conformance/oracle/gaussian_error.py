@@ -1,13 +1,12 @@
 """References for the Gaussian error linear unit, with bounds on what rounding may do.
 
-Far below 0 few digits are required: errors are relative to those of 1 + erf, which
-decompositions use.
+Far below 0 the digits count too: errors are relative to the larger of what is added.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from tensorplug_conformance.oracle.reduction import epsilon
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
-_HALF = np.longdouble("0.5")
-
 
 def gelu(x: Array, *, approximate: bool = False) -> Bounded:
     """x times the normal distribution function; 0 at minus infinity."""
@@ -27,8 +24,7 @@ def gelu(x: Array, *, approximate: bool = False) -> Bounded:
     with np.errstate(all="ignore"):
         below = _approximate(z)[0] if approximate else _below(z)
         value = np.where(z == -np.inf, 0, z * below)
-        bound = np.where(np.isfinite(z), np.abs(z), 0) * (_slack(z) * epsilon(x))
-        return Bounded(value, np.where(z < -_REACH, epsilon(x), bound))
+        return Bounded(value, _room(x, z, np.abs(value), 1))
 
 
 def gelu_grad(dy: Array, x: Array, *, approximate: bool = False) -> Bounded:
@@ -41,20 +37,22 @@ def gelu_grad(dy: Array, x: Array, *, approximate: bool = False) -> Bounded:
             below = _below(z)
             slope = np.exp(-z * z / 2) / np.sqrt(2 * np.pi * np.longdouble(1))
         value = wide(dy) * (below + z * slope)
-        size = np.where(np.isfinite(value), np.abs(wide(dy)), 0)
-        slack = 4 + _slack(z)
-        if approximate:  # 1 - tanh**2 loses digits where tanh is near 1 and not 1
-            slack = slack + np.where(np.abs(z) < _BENT, np.abs(z) * (1 + z**2 / 8), 0)
-        return Bounded(value, size * (slack * epsilon(x)))
+        larger = np.abs(wide(dy)) * np.maximum(below, np.abs(z) * slope)
+        return Bounded(value, _room(x, z, np.where(np.isfinite(value), larger, 0), wide(dy)))
 
 
 _REACH = 100
-_BENT = 8
 
 
-def _slack(z: Array) -> Array:
-    """Return how many roundings of 1 + erf count, those of its argument where it still changes."""
-    return 4 + 4 * np.exp(-np.minimum(np.square(z), 1e4) / 8)
+def _room(x: Array, z: Array, size: Array, factor: Any) -> Array:
+    """Return what rounding may do: relative to the size, and more where the exponent is large.
+
+    A rounding of x changes the result by that much. Slopes may be subnormal.
+    """
+    slack = np.where(z < 0, 16 + 2 * np.minimum(np.square(z), 1e4), 16)
+    least = 4 * np.finfo(x.dtype).smallest_subnormal * np.maximum(1, np.abs(factor))
+    room = size * (slack * epsilon(x)) + least * np.maximum(1, np.minimum(np.abs(z), _REACH))
+    return np.where(np.isfinite(room), room, 0)
 
 
 def _below(z: Array) -> Array:
@@ -63,8 +61,9 @@ def _below(z: Array) -> Array:
 
 
 def _approximate(z: Array) -> tuple[Array, Array]:
-    """Return (1 + tanh(u)) / 2 and its derivative."""
+    """Return (1 + tanh(u)) / 2, as e**u / (e**u + e**-u), and its derivative."""
     factor = np.sqrt(2 / (np.pi * np.longdouble(1)))
     cubic = np.longdouble("0.044715")
-    side = np.tanh(factor * (z + cubic * z**3))
-    return _HALF * (1 + side), _HALF * (1 - side**2) * factor * (1 + 3 * cubic * z**2)
+    u = np.clip(factor * (z + cubic * z**3), -5000, 5000)
+    half = 1 / (np.exp(u) + np.exp(-u))
+    return np.exp(u) * half, 2 * half**2 * factor * (1 + 3 * cubic * z**2)
