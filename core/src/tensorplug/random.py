@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.random.choosing import categorical, choice, permutation
@@ -272,7 +273,8 @@ def _checked(state: Mapping[str, Any]) -> tuple[Block, int]:
         count = shapes.index(state["count"], "count")
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
-            f"a generator's state is {{'key': four words, 'count': an integer}}, got {state!r}"
+            f"a generator's state is {{'key': four words, 'count': an integer}}, got "
+            f"{quoted(state)}"
         ) from error
     words = (a, b, c, d)
     if any(not 0 <= word < 2**32 for word in words) or not 0 <= count < 2**64:

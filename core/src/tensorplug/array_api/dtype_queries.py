@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.errors import ArgumentError, DTypeError
 
@@ -111,7 +112,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, str):
         if kind not in KINDS:
             listed = ", ".join(map(repr, KINDS))
-            raise ArgumentError(f"isdtype: kind must be a dtype or one of {listed}, got {kind!r}")
+            raise ArgumentError(
+                f"isdtype: kind must be a dtype or one of {listed}, got {quoted(kind)}"
+            )
         return dtype in KINDS[kind]
     return dtype is dt.of(kind, "isdtype: kind")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract import arguments, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
 from tensorplug.contract.spec import REQUIRED, Attribute
 from tensorplug.errors import ArgumentError
 
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_BITS_OF_FLOATS: Final = 1023  # of the integers that float64 can represent without overflow
+
+
 def _rank(types: InputTypes, of: str) -> int:
     operand = types[of]
     if isinstance(operand, list):
@@ -42,7 +45,7 @@ def flag(default: Any = REQUIRED) -> Attribute:
 
     def canonical(value: Any, _types: InputTypes) -> bool:
         if not isinstance(value, bool):
-            raise ArgumentError(f"must be True or False, got {value!r}")
+            raise ArgumentError(f"must be True or False, got {arguments.quoted(value)}")
         return value
 
     return Attribute(canonical, default, "bool")
@@ -97,7 +100,9 @@ def number(default: Any = REQUIRED) -> Attribute:
     def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
         number = dt.as_number(value)
         if not isinstance(number, bool | int | float | complex):
-            raise ArgumentError(f"must be a number, got {value!r}")
+            raise ArgumentError(f"must be a number, got {arguments.quoted(value)}")
+        if isinstance(number, int) and number.bit_length() > _BITS_OF_FLOATS:
+            raise ArgumentError(f"must fit into float64, got {arguments.quoted(value)}")
         return number
 
     return Attribute(canonical, default, "bool, int, float or complex")
@@ -113,7 +118,9 @@ def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:
 
     def canonical(value: Any, _types: InputTypes) -> str | None:
         if not isinstance(value, str | None) or value not in allowed:
-            raise ArgumentError(f"must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+            raise ArgumentError(
+                f"must be one of {', '.join(map(repr, allowed))}, got {arguments.quoted(value)}"
+            )
         return value
 
     return Attribute(canonical, default, f"one of {', '.join(map(repr, allowed))}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, DTypeError, SettingsError
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ def _read(value: Any, what: str) -> DType | None:
 
 def _unknown(value: object, what: str) -> DTypeError:
     who = f"{what}: " if what else ""
-    return DTypeError(f"{who}unknown dtype {value!r}; dtypes are {', '.join(sorted(_BY_NAME))}")
+    known = ", ".join(sorted(_BY_NAME))
+    return DTypeError(f"{who}unknown dtype {quoted(value)}; dtypes are {known}")
 
 
 def _promote_integers(a: DType, b: DType) -> DType | None:
@@ -311,7 +313,7 @@ def _scalar_type(value: Any) -> type:
     for candidate in (int, float, complex):
         if isinstance(value, candidate):
             return candidate
-    raise DTypeError(f"{value!r} is not a Python number")
+    raise DTypeError(f"{quoted(value)} is not a Python number")
 
 
 def check_number(value: Scalar, dtype: DType) -> None:
@@ -326,14 +328,14 @@ def check_number(value: Scalar, dtype: DType) -> None:
 
     """
     if dtype.kind == "string" or (isinstance(value, complex) and dtype not in COMPLEX):
-        raise DTypeError(f"{value!r} cannot become {dtype}")
+        raise DTypeError(f"{quoted(value)} cannot become {dtype}")
     if dtype not in INTEGER or isinstance(value, complex):
         return
     if isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     limits = np.iinfo(dtype.name)
     if not limits.min <= value <= limits.max:
-        raise ArgumentError(f"{value!r} does not fit into {dtype}")
+        raise ArgumentError(f"{quoted(value)} does not fit into {dtype}")
 
 
 def real_part(dtype: DType) -> DType:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
 
 if TYPE_CHECKING:
@@ -13,20 +14,34 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+MOST_AXES: Final = 64
+"""The highest rank, which is NumPy's: every tensor can be read as an array."""
+
+MOST_BYTES: Final = 2**63 - 1
+"""The most bytes that a tensor may have: no address lies beyond, on any device."""
+
+_LEAST: Final = -(2**63)
+_GREATEST: Final = 2**64 - 1
+_TEXT_BYTES: Final = 16  # of a string in an array, without its text
+
 
 def index(value: object, what: str = "value") -> int:
     """Return ``value`` as an int. Booleans and floats are rejected.
 
     Raises:
-        ArgumentError: ``value`` is not an integer.
+        ArgumentError: ``value`` is not an integer, or no integer dtype can represent it.
 
     """
     if not isinstance(value, bool):
         try:
-            return operator.index(value)  # type: ignore[arg-type]  # raises what we catch
+            number = operator.index(value)  # type: ignore[arg-type]  # raises what we catch
         except TypeError:
             pass
-    raise ArgumentError(f"{what} must be an integer, got {value!r}")
+        else:
+            if _LEAST <= number <= _GREATEST:
+                return number
+            raise ArgumentError(f"{what} must fit into 64 bits, got {quoted(number)}")
+    raise ArgumentError(f"{what} must be an integer, got {quoted(value)}")
 
 
 def as_shape(value: object, what: str = "shape") -> Shape:
@@ -48,6 +63,27 @@ def as_ints(value: object, what: str = "value") -> tuple[int, ...]:
     if isinstance(value, list | tuple):
         return tuple(index(item, what) for item in value)
     return (index(value, what),)
+
+
+def check_limits(shape: Shape, itemsize: int) -> None:
+    """Refuse a shape that no tensor can have. Unknown sizes, which are -1, count as 1.
+
+    Sizes beside a size of 0 count too, as in NumPy.
+
+    Raises:
+        ShapeError: more than 64 axes, or 2**63 bytes or more.
+
+    """
+    if len(shape) > MOST_AXES:
+        raise ShapeError(
+            f"the result would have {len(shape)} axes, but a tensor has at most {MOST_AXES}"
+        )
+    bytes_ = prod(abs(length) for length in shape if length) * (itemsize or _TEXT_BYTES)
+    if bytes_ > MOST_BYTES:
+        raise ShapeError(
+            f"the result would have shape {quoted(list(shape))} and {quoted(bytes_)} bytes, but a "
+            "tensor has less than 2**63"
+        )
 
 
 def size(shape: Shape) -> int:
@@ -122,7 +158,7 @@ def distinct_axes(axes: object, rank: int, what: str = "axis") -> tuple[int, ...
     """
     numbers = tuple(normalize_axis(axis, rank, what) for axis in as_ints(axes, what))
     if len(set(numbers)) != len(numbers):
-        raise ShapeError(f"{what} {axes!r} names an axis twice")
+        raise ShapeError(f"{what} {quoted(axes)} names an axis twice")
     return numbers
 
 
@@ -134,10 +170,12 @@ def pairs(value: object, count: int) -> tuple[tuple[int, int], ...]:
 
     """
     if not isinstance(value, list | tuple) or len(value) != count:
-        raise ShapeError(f"must be {count} (before, after) pairs, one per axis, got {value!r}")
+        raise ShapeError(
+            f"must be {count} (before, after) pairs, one per axis, got {quoted(value)}"
+        )
     found = [as_shape(pair, "padding") for pair in value]
     if any(len(pair) != 2 for pair in found):
-        raise ShapeError(f"must be (before, after) pairs, one per axis, got {value!r}")
+        raise ShapeError(f"must be (before, after) pairs, one per axis, got {quoted(value)}")
     return tuple((pair[0], pair[1]) for pair in found)
 
 

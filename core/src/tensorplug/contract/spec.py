@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes, signatures
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class KernelSpec:
         if not isinstance(self.accepts, frozenset | Mapping):
             raise RegistrationError(
                 f"kernel spec {self.name!r}: accepts must be a frozenset of dtypes, or one for "
-                f"each input by name, got {self.accepts!r}"
+                f"each input by name, got {quoted(self.accepts)}"
             )
         if self.inexact and not self.promote:
             raise RegistrationError(
@@ -261,7 +262,7 @@ class KernelSpec:
 
         Raises:
             ArgumentError: a missing input, an unknown or missing or bad attribute, shapes
-                that do not fit.
+                that do not fit, an output of more than 64 axes or 2**63 bytes.
             DTypeError: a dtype that an input does not accept.
 
         """
@@ -270,10 +271,12 @@ class KernelSpec:
             attributes = self._canonical(types, given)
             known = {**attributes, "attributes": attributes}
             asked = {name: known[name] for name in self._infer_asks}
-            result = self.infer(*types, **asked)
+            outputs = self._checked(self.infer(*types, **asked))
+            for output in outputs:
+                shapes.check_limits(output.shape, output.dtype.itemsize)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None
-        return attributes, self._checked(result)
+        return attributes, outputs
 
     def _checked(self, result: Any) -> tuple[TensorType, ...]:
         """Return what the infer rule gave as a tuple of one type per output.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import REQUIRED, Attribute
 from tensorplug.errors import ArgumentError, ShapeError
 
@@ -152,7 +153,7 @@ def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
             numbers *= count
         if len(numbers) != count or min(numbers) < 1:
             raise ArgumentError(
-                f"must be a positive int or {_NUMERALS[count]} of them, got {value!r}"
+                f"must be a positive int or {_NUMERALS[count]} of them, got {quoted(value)}"
             )
         return numbers
 
@@ -187,7 +188,8 @@ def pad_attribute(axes: int, operands: Callable[[InputTypes], tuple[Shape, Shape
         rounding = known.get("dim_rounding_mode", "floor")
         if isinstance(pad, str) and rounding != "floor":
             raise ArgumentError(
-                f"must be a number or pairs where dim_rounding_mode is {rounding!r}, got {pad!r}"
+                f"must be a number or pairs where dim_rounding_mode is {rounding!r}, got "
+                f"{quoted(pad)}"
             )
         return _explicit(pad, axes, *operands(known), known)
 
@@ -201,7 +203,7 @@ def pad_attribute(axes: int, operands: Callable[[InputTypes], tuple[Shape, Shape
 def _checked_pad(value: Any, axes: int) -> Padding:
     if isinstance(value, str):
         if value not in ("same", "valid"):
-            raise ArgumentError(f"must be 'same', 'valid', an int or pairs, got {value!r}")
+            raise ArgumentError(f"must be 'same', 'valid', an int or pairs, got {quoted(value)}")
         return value
     if not isinstance(value, list | tuple):
         number = shapes.index(value)
@@ -210,7 +212,9 @@ def _checked_pad(value: Any, axes: int) -> Padding:
         return number
     pairs = [shapes.as_shape(pair, "padding") for pair in value]
     if len(pairs) != axes + 2 or any(len(pair) != 2 for pair in pairs):
-        raise ArgumentError(f"must be {_COUNTS[axes + 2]} (before, after) pairs, got {value!r}")
+        raise ArgumentError(
+            f"must be {_COUNTS[axes + 2]} (before, after) pairs, got {quoted(value)}"
+        )
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
@@ -240,7 +244,7 @@ def rounding_attribute() -> Attribute:
 
     def canonical(value: Any, _known: InputTypes) -> str:
         if not isinstance(value, str | None) or value not in _ROUND:
-            raise ArgumentError(f"must be 'floor', 'round', 'ceil' or None, got {value!r}")
+            raise ArgumentError(f"must be 'floor', 'round', 'ceil' or None, got {quoted(value)}")
         return value or "floor"
 
     form = "'floor', 'round' or 'ceil'; pad includes what it adds; None becomes 'floor'"

@@ -327,7 +327,7 @@ def run_on(device: str | None, make: Callable[[], Tensor]) -> Tensor:
     """
     if device is None:
         return make()
-    if device == HOST:
+    if isinstance(device, str) and device == HOST:
         return to_device(make(), device)
     context = current_context()
     with use_context(context.replace(device=engine_of(context).open(device))):

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.contract.arguments import quoted
+from tensorplug.contract.shapes import MOST_AXES
+from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["as_array", "is_scalar", "scalar"]
+__all__ = ["as_array", "is_scalar", "levels", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -44,7 +46,7 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
         with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
-        raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
+        raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
 
 
 def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
@@ -57,6 +59,7 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         ShapeError: nested lists are ragged.
         ArgumentError: numbers do not fit into the dtype, or a list contains tensors.
         DTypeError: the elements are neither numbers nor strings, or not of the dtype's kind.
+        BackendMemoryError: the host has no room for the array.
 
     """
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
@@ -64,8 +67,10 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     listed = isinstance(value, list | tuple | range)
     kinds = _kinds(value) if listed else frozenset()
     try:
-        array = np.asarray(value)
-    except ValueError as error:
+        array = _as_arange(value) if isinstance(value, range) else np.asarray(value)
+    except MemoryError as error:
+        raise BackendMemoryError(f"no room on the host for {_short(value)}: {error}") from error
+    except (ValueError, TypeError, OverflowError) as error:
         if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
             raise ShapeError(f"nested lists must be rectangular: {error}") from None
         raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
@@ -143,7 +148,15 @@ def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
         return np.empty(array.shape, dtype.numpy)
     if dtype.kind != "string" or array.dtype.kind not in "UT":
         raise DTypeError(f"the values are {array.dtype}, but the dtype is {dtype}")
-    return array.astype(dtype.numpy)
+    try:
+        return array.astype(dtype.numpy)
+    except TypeError:  # a lone surrogate, such as "\ud800"
+        raise DTypeError(f"{_short(array)} contains text that UTF-8 cannot encode") from None
+
+
+def _as_arange(numbers: range) -> np.ndarray[Any, Any]:
+    """Return a range as an array, without a Python integer for each element."""
+    return np.arange(numbers.start, numbers.stop, numbers.step)
 
 
 def _kinds(value: Sequence[Any]) -> frozenset[type]:
@@ -151,20 +164,39 @@ def _kinds(value: Sequence[Any]) -> frozenset[type]:
 
     Raises:
         ArgumentError: an element is a tensor; copying its data would disconnect it from the tape.
+        ShapeError: the lists are nested too deeply for any array.
 
     """
-    found = set(map(type, value))
-    if found <= _PLAIN:
-        return frozenset(found)
+    if isinstance(value, range):
+        return frozenset({int} if value else ())
+    found = {type(member) for level in levels(value) for row in level for member in row}
     if any(hasattr(kind, "_placement") for kind in found):
         raise ArgumentError("a list contains tensors; join them with stack or concat")
-    nested = {kind for kind in found if issubclass(kind, list | tuple)}
-    if not nested:
-        return frozenset(found)
-    inner = [_kinds(member) for member in value if type(member) in nested]
-    return frozenset(found - nested).union(*inner)
+    return frozenset(kind for kind in found if not issubclass(kind, list | tuple))
+
+
+def levels(value: Sequence[Any]) -> Iterator[Sequence[Sequence[Any]]]:
+    """Yield the lists of each level of nested lists, from the outermost; each list once a level.
+
+    Raises:
+        ShapeError: the lists are nested too deeply for any array, or contain themselves.
+
+    """
+    level: list[Sequence[Any]] = [value]
+    for _ in range(MOST_AXES):
+        yield level
+        nested = {kind for kind in {type(m) for row in level for m in row} if _is_nested(kind)}
+        if not nested:
+            return
+        inner = (member for row in level for member in row if type(member) in nested)
+        level = list({id(member): member for member in inner}.values())
+    raise ShapeError(f"lists are nested more than {MOST_AXES} deep, or contain themselves")
+
+
+def _is_nested(kind: type) -> bool:
+    return issubclass(kind, list | tuple)
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = quoted(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.device import Device, device_name
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakObjects
@@ -202,7 +203,7 @@ class Devices:
 
     def named(self, name: str) -> Device:
         """Return the device called ``name``, which may be the host."""
-        return self.host if name == self.host.name else self.open(name)
+        return self.host if isinstance(name, str) and name == self.host.name else self.open(name)
 
     def _number(self, backend_name: str, selector: str) -> str | None:
         """Return the number of a device as ``BackendSource.open`` expects it: None for 0."""
@@ -351,7 +352,9 @@ def split_name(name: object) -> tuple[str, str]:
 
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"the name of a backend must be text, such as 'cpu', got {name!r}")
+        raise ArgumentError(
+            f"the name of a backend must be text, such as 'cpu', got {quoted(name)}"
+        )
     backend_name, colon, selector = name.partition(":")
     if colon and not selector:
         raise ArgumentError(f"{name!r} must name a device after the colon")

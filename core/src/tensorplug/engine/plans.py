@@ -16,10 +16,12 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import fallback
 from tensorplug.engine.operands import unsupported
 from tensorplug.errors import (
+    BackendMemoryError,
     DTypeError,
     KernelNotFoundError,
     KernelOutputError,
     KernelRefusedError,
+    TensorplugError,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +98,18 @@ class Plan:
         return self.spec.describe(self.inputs)
 
     def annotate(self, error: BaseException) -> None:
-        """Add a note to ``error`` that names the kernel and its owner."""
+        """Add a note to ``error`` that names the kernel and its owner.
+
+        Raises:
+            BackendMemoryError: ``error`` is that of a library that found no room.
+
+        """
+        if isinstance(error, MemoryError) and not isinstance(error, TensorplugError):
+            made = sum(output.type.nbytes for output in self.outputs if output.type.known)
+            raise BackendMemoryError(
+                f"{self.describe()}: backend {self.device.name!r} has no room for its outputs of "
+                f"{made} bytes, or for what the kernel needs beside them: {error}"
+            ) from error
         error.add_note(
             f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
         )

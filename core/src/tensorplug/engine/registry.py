@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.owner import PROGRAM, Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionEntry, GradientEntry, KernelEntry
@@ -118,7 +119,9 @@ class Registry:
             self.check(spec_or_name)
             return spec_or_name
         if not isinstance(spec_or_name, str):
-            raise ArgumentError(f"kernel must be a KernelSpec or its name, got {spec_or_name!r}")
+            raise ArgumentError(
+                f"kernel must be a KernelSpec or its name, got {quoted(spec_or_name)}"
+            )
         found = self.state.specs.get(spec_or_name)
         if found is None:
             raise ArgumentError(_unknown_spec(spec_or_name, self.state.specs))

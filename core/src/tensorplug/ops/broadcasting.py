@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -94,7 +95,7 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
 
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {quoted(indexing)}")
     tensors = [as_tensor(array, what="meshgrid: an argument") for array in arrays]
     for tensor in tensors:
         if tensor.ndim > 1:
@@ -127,7 +128,7 @@ def ensure_shape(x: Any, shape: Any) -> Tensor:
     """
     tensor = as_tensor(x, what="ensure_shape: x")
     if shape is not None and not isinstance(shape, list | tuple):
-        raise ArgumentError(f"ensure_shape: shape must be a list of sizes, got {shape!r}")
+        raise ArgumentError(f"ensure_shape: shape must be a list of sizes, got {quoted(shape)}")
     wanted = tensor.shape if shape is None else tuple(shape)
     fits = len(wanted) == tensor.ndim and all(
         size is None or size == own for size, own in zip(wanted, tensor.shape, strict=True)

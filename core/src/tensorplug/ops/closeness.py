@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal, isfinite, isnan, less_equal, logical_and, logical_or
@@ -101,7 +102,7 @@ def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
 
 def _check_flag(equal_nan: object, caller: str) -> None:
     if not isinstance(equal_nan, bool):
-        raise ArgumentError(f"{caller}: equal_nan must be a bool, got {equal_nan!r}")
+        raise ArgumentError(f"{caller}: equal_nan must be a bool, got {quoted(equal_nan)}")
 
 
 def _read_tolerance(value: Any, what: str) -> Any:

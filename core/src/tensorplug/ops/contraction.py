@@ -6,6 +6,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -25,7 +26,7 @@ __all__ = [
 def _read_equation(value: Any, known: InputTypes) -> str:
     """Return the equation with its result written out and letters for the ellipsis."""
     if not isinstance(value, str):
-        raise ArgumentError(f"must be a string such as 'ij,jk->ik', got {value!r}")
+        raise ArgumentError(f"must be a string such as 'ij,jk->ik', got {quoted(value)}")
     operands: list[TensorType] = known["xs"]
     text = value.replace(" ", "")
     left, arrow, right = text.partition("->")

@@ -60,6 +60,8 @@ def asarray(
         return run_near(obj, None, lambda: identity(obj)) if copy else obj
     try:
         tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what=_WHAT))
+    except ShapeError:
+        raise
     except ArgumentError:  # asked only now, because it takes a walk through the list
         if not _holds_tensors(obj):
             raise
@@ -83,7 +85,10 @@ def _stays(obj: Any, dtype: DType | None, device: str | None) -> bool:
 def _holds_tensors(obj: Any) -> bool:
     """Return whether nested lists hold a tensor."""
     return isinstance(obj, list | tuple) and any(
-        hasattr(member, "_placement") or _holds_tensors(member) for member in obj
+        hasattr(member, "_placement")
+        for level in host_values.levels(obj)
+        for row in level
+        for member in row
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -122,7 +123,7 @@ def bincount(
     least = shapes.index(minlength, "bincount: minlength")
     if size is not None and least:
         raise ArgumentError(
-            f"bincount: size and minlength exclude each other, got {size!r} and {least}"
+            f"bincount: size and minlength exclude each other, got {quoted(size)} and {least}"
         )
     x, size = _choose_size(x, size, "bincount", least)
     return dispatch(BINCOUNT, x, weights, size=size)

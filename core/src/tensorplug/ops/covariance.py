@@ -6,6 +6,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.complexes import conj, real
 from tensorplug.ops.elementwise import sqrt
@@ -69,7 +70,7 @@ def _read_rows(x: Any, caller: str) -> Tensor:
 def _compute_covariances(x: Tensor, correction: float, caller: str) -> Tensor:
     correction = dt.as_number(correction)
     if isinstance(correction, bool) or not isinstance(correction, int | float):
-        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
+        raise ArgumentError(f"{caller}: correction must be a number, got {quoted(correction)}")
     rows = x if x.ndim > 1 else reshape(x, (1, *x.shape))
     away = rows - mean(rows, axis=-1, keepdims=True)
     count = rows.shape[-1] - correction

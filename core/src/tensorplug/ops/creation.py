@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -77,7 +78,8 @@ def range_length(start: float, stop: float, step: float) -> int:
     """
     if any(isinstance(bound, complex) or not isfinite(bound) for bound in (start, stop, step)):
         raise ArgumentError(
-            f"start, stop and step must be finite real numbers, got {start!r}, {stop!r}, {step!r}"
+            f"start, stop and step must be finite real numbers, got {quoted(start)}, {stop!r}, "
+            f"{step!r}"
         )
     if step == 0:
         raise ArgumentError("step must not be 0")

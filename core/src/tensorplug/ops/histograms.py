@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import equal, greater_equal, less_equal, logical_and
@@ -80,7 +81,7 @@ def histogram(
 
     """
     if not isinstance(density, bool):
-        raise ArgumentError(f"histogram: density must be a bool, got {density!r}")
+        raise ArgumentError(f"histogram: density must be a bool, got {quoted(density)}")
     given = real(x, "histogram: x")
     tensor = astype(given, dt.default_int) if given.dtype is dt.bool_ else given
     tensor = reshape(tensor, (tensor.size,))
@@ -110,7 +111,7 @@ def _read_edges(bins: Any) -> Tensor:
     if isinstance(bins, list | tuple | np.ndarray):  # what is on a device is not read
         numbered = np.asarray(bins)
         if not (numbered[1:] >= numbered[:-1]).all():
-            raise ArgumentError(f"histogram: the edges of bins must ascend, got {bins!r}")
+            raise ArgumentError(f"histogram: the edges of bins must ascend, got {quoted(bins)}")
     return astype(edges, dt.default_int) if edges.dtype is dt.bool_ else edges
 
 
@@ -133,14 +134,14 @@ def _space_edges(x: Tensor, bins: Any, ends: Any) -> Tensor:
 
 def _read_ends(ends: Any) -> tuple[float, float]:
     if not isinstance(ends, list | tuple | np.ndarray) or len(ends) != 2:
-        raise ArgumentError(f"histogram: range must be a pair (low, high), got {ends!r}")
+        raise ArgumentError(f"histogram: range must be a pair (low, high), got {quoted(ends)}")
     low, high = (as_tensor(end, what="histogram: range") for end in ends)
     if low.ndim or high.ndim or {low.dtype, high.dtype} - dt.REAL:
-        raise ArgumentError(f"histogram: range must be two real numbers, got {ends!r}")
+        raise ArgumentError(f"histogram: range must be two real numbers, got {quoted(ends)}")
     # A Python number has more digits than float32.
     pair = tuple(end if isinstance(end, int | float) else end.item() for end in ends)
     if not (isfinite(pair[0]) and isfinite(pair[1]) and pair[0] <= pair[1]):
-        raise ArgumentError(f"histogram: range must be finite and ascend, got {ends!r}")
+        raise ArgumentError(f"histogram: range must be finite and ascend, got {quoted(ends)}")
     return float(pair[0]), float(pair[1])
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.cumulative import diff
@@ -65,7 +66,7 @@ def _read_step(dx: Any) -> Any:
     """Return a Python number as it is; it takes the dtype of the values."""
     number = dt.as_number(dx)
     if isinstance(number, bool):
-        raise ArgumentError(f"trapezoid: dx must be a number, got {dx!r}")
+        raise ArgumentError(f"trapezoid: dx must be a number, got {quoted(dx)}")
     return number if isinstance(number, int | float | complex) else inexact(dx, "trapezoid: dx")
 
 

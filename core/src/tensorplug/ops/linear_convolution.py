@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.complexes import complex as complex_
@@ -54,7 +55,9 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Tensor:
 
     """
     if mode not in ("full", "same", "valid"):
-        raise ArgumentError(f"convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")
+        raise ArgumentError(
+            f"convolve: mode must be 'full', 'same' or 'valid', got {quoted(mode)}"
+        )
     signal, taps = _read_sequence(a, "a"), _read_sequence(v, "v")
     dtype = dt.promote((signal.dtype, taps.dtype))
     signal, taps = astype(signal, dtype), astype(taps, dtype)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import comparison, elementwise, rounding
@@ -65,7 +66,7 @@ def _reduce(
 ) -> Tensor:
     if how not in _REDUCTIONS:
         listed = ", ".join(map(repr, _REDUCTIONS))
-        raise ArgumentError(f"{caller}: reduction must be one of {listed}, got {how!r}")
+        raise ArgumentError(f"{caller}: reduction must be one of {listed}, got {quoted(how)}")
     if weights is None:
         if how == "none":
             return losses
@@ -195,7 +196,7 @@ def huber_loss(
     wanted, found = _read_pair(labels, predictions, "huber_loss", _PREDICTED)
     limit = dt.as_number(delta)
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
-        raise ArgumentError(f"huber_loss: delta must be a number above 0, got {delta!r}")
+        raise ArgumentError(f"huber_loss: delta must be a number above 0, got {quoted(delta)}")
     error = wanted - found
     near = rounding.clip(error, -limit, limit)  # |error| would bend at 0
     losses = near * (error - near * 0.5)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -221,11 +222,13 @@ def _pair_axes(left: Tensor, right: Tensor, axes: Any, caller: str) -> tuple[lis
     """Return the axes of both operands that are summed over."""
     if isinstance(axes, list | tuple):
         if len(axes) != 2:
-            raise ArgumentError(f"{caller}: axes must be a number or two sequences, got {axes!r}")
+            raise ArgumentError(
+                f"{caller}: axes must be a number or two sequences, got {quoted(axes)}"
+            )
         listed = [shapes.as_ints(axis, f"{caller}: axes") for axis in axes]
         if len(listed[0]) != len(listed[1]):
             raise ArgumentError(
-                f"{caller}: axes must name as many axes of x1 as of x2, got {axes!r}"
+                f"{caller}: axes must name as many axes of x1 as of x2, got {quoted(axes)}"
             )
         first = [shapes.normalize_axis(at, left.ndim, f"{caller}: axes") for at in listed[0]]
         second = [shapes.normalize_axis(at, right.ndim, f"{caller}: axes") for at in listed[1]]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
@@ -98,7 +99,7 @@ def _infer_broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
 def _read_input_shape(value: Any, known: InputTypes) -> Shape:
     shape: Shape = known["x"].shape
     if value is not None and shapes.as_shape(value) != shape:
-        raise ShapeError(f"must be the shape of x, {list(shape)}, got {value!r}")
+        raise ShapeError(f"must be the shape of x, {list(shape)}, got {quoted(value)}")
     return shape
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import MIRROR_PAD, Pairs
@@ -83,10 +84,11 @@ def pad(
         pairs = _read_pairs(paddings, x) if _is_short(paddings) else paddings
         return dispatch(PAD_V2, x, paddings=pairs, constant_value=constant_value)
     if mode not in list(_MODES):  # it may be unhashable
-        raise ArgumentError(f"pad: mode must be one of {_ALLOWED}, got {mode!r}")
+        raise ArgumentError(f"pad: mode must be one of {_ALLOWED}, got {quoted(mode)}")
     if constant_value is not None:
         raise ArgumentError(
-            f"pad: constant_value is for mode 'constant', got {constant_value!r} for {mode!r}"
+            f"pad: constant_value is for mode 'constant', got {quoted(constant_value)} for "
+            f"{mode!r}"
         )
     tensor = as_tensor(x, what="pad: x")
     pairs = _read_pairs(paddings, tensor)

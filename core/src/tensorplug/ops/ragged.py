@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
@@ -117,11 +118,11 @@ RAGGED_RANGE = KernelSpec(
 
 def _read_kinds(value: Any, _types: InputTypes) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(kind, str) for kind in value):
-        raise ArgumentError(f"must be a list of strings, got {value!r}")
+        raise ArgumentError(f"must be a list of strings, got {quoted(value)}")
     kinds = tuple(kind.upper() for kind in value)
     for kind in kinds:
         if kind not in PARTITIONS:
-            raise ArgumentError(f"must contain only {', '.join(PARTITIONS)}, got {kind!r}")
+            raise ArgumentError(f"must contain only {', '.join(PARTITIONS)}, got {quoted(kind)}")
     if not kinds or kinds[0] == "VALUE_ROWIDS" or "FIRST_DIM_SIZE" in kinds[1:]:
         raise ArgumentError(
             "must begin with FIRST_DIM_SIZE or ROW_SPLITS and continue with ROW_SPLITS or "

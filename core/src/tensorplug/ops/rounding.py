@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
@@ -67,7 +68,7 @@ def _read_bound(value: Any, types: InputTypes) -> dt.Scalar:
     """
     number = value.item() if hasattr(value, "item") else value
     if not isinstance(number, bool | int | float):
-        raise ArgumentError(f"must be a real number, got {value!r}")
+        raise ArgumentError(f"must be a real number, got {quoted(value)}")
     if isnan(number):
         raise ArgumentError("must not be NaN")
     dtype = types["x"].dtype
@@ -88,7 +89,7 @@ def _look_up_limits(dtype: DType) -> tuple[int, int]:
 def _read_upper(value: Any, types: InputTypes) -> dt.Scalar:
     bound, lower = _read_bound(value, types), types["clip_value_min"]
     if bound < lower:
-        raise ArgumentError(f"must be at least clip_value_min ({lower!r}), got {bound!r}")
+        raise ArgumentError(f"must be at least clip_value_min ({lower!r}), got {quoted(bound)}")
     return bound
 
 
@@ -205,7 +206,8 @@ def _is_plain(bound: Any) -> bool:
 def _check_kind(tensor: Tensor, bound: float) -> None:
     if tensor.dtype in dt.INTEGER and isinstance(bound, float):
         raise DTypeError(
-            f"clip: the bounds of {tensor.type} must be integers, got {bound!r}; convert x with "
+            f"clip: the bounds of {tensor.type} must be integers, got {quoted(bound)}; convert x "
+            "with "
             "astype"
         )
 

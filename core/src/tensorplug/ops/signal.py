@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import astype
@@ -78,7 +79,7 @@ def enclosing_power_of_two(value: float) -> int:
     """
     if type(value) not in (int, float) or not 0 < value < math.inf:
         raise ArgumentError(
-            f"enclosing_power_of_two: value must be a number above 0, got {value!r}"
+            f"enclosing_power_of_two: value must be a number above 0, got {quoted(value)}"
         )
     return 1 << (math.ceil(value) - 1).bit_length()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, run_on
 from tensorplug.errors import ArgumentError, DTypeError
 
@@ -59,7 +60,7 @@ def logspace(
     if count < 0:
         raise ArgumentError(f"logspace: num must not be negative, got {count}")
     if not isinstance(endpoint, bool):
-        raise ArgumentError(f"logspace: endpoint must be a bool, got {endpoint!r}")
+        raise ArgumentError(f"logspace: endpoint must be a bool, got {quoted(endpoint)}")
     named = {"start": start, "stop": stop, "base": base}
     first, last, factor = (_read_number(value, name) for name, value in named.items())
     with np.errstate(all="ignore"):
@@ -70,6 +71,6 @@ def logspace(
 def _read_number(value: Any, name: str) -> float:
     tensor = as_tensor(value, what=f"logspace: {name}")
     if tensor.ndim or tensor.dtype not in dt.REAL:
-        raise ArgumentError(f"logspace: {name} must be a real number, got {value!r}")
+        raise ArgumentError(f"logspace: {name} must be a real number, got {quoted(value)}")
     # A Python number has more digits than float32.
     return float(value if isinstance(value, int | float) else tensor.item())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import chained
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal
@@ -80,7 +81,7 @@ def read_correction(correction: Any, caller: str) -> float:
     """
     number = dt.as_number(correction)
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ArgumentError(f"{caller}: correction must be a number, got {correction!r}")
+        raise ArgumentError(f"{caller}: correction must be a number, got {quoted(correction)}")
     return number
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import REQUIRED, UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
@@ -41,7 +42,7 @@ class SplitStrings(NamedTuple):
 
 def _read_text(value: Any, _types: InputTypes) -> str:
     if not isinstance(value, str):
-        raise ArgumentError(f"must be a string, got {value!r}")
+        raise ArgumentError(f"must be a string, got {quoted(value)}")
     return value
 
 
@@ -58,7 +59,7 @@ def _read_rewrite(value: Any, known: InputTypes) -> str:
 def _read_widths(value: Any, _types: InputTypes) -> tuple[int, ...]:
     widths = shapes.as_ints(value)
     if not widths or min(widths) < 1:
-        raise ArgumentError(f"must be one or more positive integers, got {value!r}")
+        raise ArgumentError(f"must be one or more positive integers, got {quoted(value)}")
     return widths
 
 

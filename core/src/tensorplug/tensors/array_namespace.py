@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,5 +25,7 @@ def namespace(version: str | None) -> ModuleType:
 
     """
     if version is not None and version not in _VERSIONS:
-        raise ArgumentError(f"api_version must be one of {', '.join(_VERSIONS)}, got {version!r}")
+        raise ArgumentError(
+            f"api_version must be one of {', '.join(_VERSIONS)}, got {quoted(version)}"
+        )
     return sys.modules["tensorplug"]

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, engine_of
@@ -96,7 +97,7 @@ def _checked_path(who: str, path: object) -> str:
         )
     text = os.fsdecode(path)
     if "\0" in text:
-        raise ArgumentError(f"{who}: path must not contain a null character, got {text!r}")
+        raise ArgumentError(f"{who}: path must not contain a null character, got {quoted(text)}")
     return text
 
 
@@ -244,7 +245,7 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
     if names is None:
         return found
     if isinstance(names, str):
-        raise ArgumentError(f"load: names must be a list such as [{names!r}], got {names!r}")
+        raise ArgumentError(f"load: names must be a list such as [{names!r}], got {quoted(names)}")
     wanted = list(names)
     known = set(found)
     for name in wanted:

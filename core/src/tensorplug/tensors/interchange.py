@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
@@ -79,7 +80,7 @@ class Interchange:
 
         """
         if stream is not None:
-            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
+            raise ArgumentError(f"to_device: stream must be None, got {quoted(stream)}")
         moved: Tensor = self.to(device)
         return moved
 
@@ -226,7 +227,7 @@ def to_dlpack(
 
     """
     if stream is not None:
-        raise ArgumentError(f"__dlpack__: stream must be None, got {stream!r}")
+        raise ArgumentError(f"__dlpack__: stream must be None, got {quoted(stream)}")
     if dl_device is not None and _plain(dl_device) != HOST:
         raise InterchangeError(
             f"{type_} can only be exported to host memory, {HOST}, but device {_plain(dl_device)} "

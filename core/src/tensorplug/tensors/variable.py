@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import ref
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import EngineProtocol, current_context, engine_of
@@ -192,7 +193,7 @@ class Variable(Tensor):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise ArgumentError(f"Variable: trainable must be True or False, got {value!r}")
+            raise ArgumentError(f"Variable: trainable must be True or False, got {quoted(value)}")
         self._trainable = value
 
     def __repr__(self) -> str:
@@ -382,7 +383,7 @@ class Variable(Tensor):
 
 def _check_name(name: object) -> None:
     if name is not None and not (isinstance(name, str) and name):
-        raise ArgumentError(f"Variable: name must be text that is not empty, got {name!r}")
+        raise ArgumentError(f"Variable: name must be text that is not empty, got {quoted(name)}")
 
 
 V = TypeVar("V", bound=Variable)

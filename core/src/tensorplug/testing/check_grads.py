@@ -12,6 +12,7 @@ from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.tracing import Argnums
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
@@ -82,9 +83,9 @@ def check_grads(
 
     """
     if order not in (1, 2):
-        raise ArgumentError(f"check_grads: order must be 1 or 2, got {order!r}")
+        raise ArgumentError(f"check_grads: order must be 1 or 2, got {quoted(order)}")
     if not modes or any(mode not in ("vjp", "jvp") for mode in modes):
-        raise ArgumentError(f"check_grads: modes must be of 'vjp' and 'jvp', got {modes!r}")
+        raise ArgumentError(f"check_grads: modes must be of 'vjp' and 'jvp', got {quoted(modes)}")
     if directions is not None and shapes.index(directions, "check_grads: directions") < 1:
         raise ArgumentError(f"check_grads: directions must be at least 1, got {directions}")
     point = _Point.of(f, args, range(len(args)) if argnums is None else argnums)

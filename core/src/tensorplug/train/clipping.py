@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import elementwise as ops
@@ -116,4 +117,4 @@ def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
 def _check_norm(who: str, max_norm: Any) -> None:
     is_number = isinstance(max_norm, int | float) and not isinstance(max_norm, bool)
     if not is_number or not max_norm > 0:
-        raise ArgumentError(f"{who}: max_norm must be a positive number, got {max_norm!r}")
+        raise ArgumentError(f"{who}: max_norm must be a positive number, got {quoted(max_norm)}")

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import elementwise as ops
@@ -146,7 +147,9 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
         for number in numbers:
             _check_numbers("piecewise_constant", **{name: number})
     if any(later <= earlier for earlier, later in pairwise(boundaries)):
-        raise ArgumentError(f"piecewise_constant: boundaries must increase, got {boundaries!r}")
+        raise ArgumentError(
+            f"piecewise_constant: boundaries must increase, got {quoted(boundaries)}"
+        )
 
     def schedule(step: Any) -> Tensor:
         step = _float(step)
@@ -198,11 +201,11 @@ def _float(step: Any) -> Tensor:
 def _check_numbers(who: str, **numbers: object) -> None:
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ArgumentError(f"{who}: {name} must be a number, got {value!r}")
+            raise ArgumentError(f"{who}: {name} must be a number, got {quoted(value)}")
 
 
 def _check_positive(who: str, **numbers: Any) -> None:
     _check_numbers(who, **numbers)
     for name, value in numbers.items():
         if not 0 < value < math.inf:
-            raise ArgumentError(f"{who}: {name} must be positive and finite, got {value!r}")
+            raise ArgumentError(f"{who}: {name} must be positive and finite, got {quoted(value)}")

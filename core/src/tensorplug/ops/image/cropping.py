@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -24,7 +25,7 @@ Pair = tuple[int, int]
 def _read_real(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentError(f"must be a real number, got {value!r}")
+        raise ArgumentError(f"must be a real number, got {quoted(value)}")
     return float(value)
 
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import greater, greater_equal, less, less_equal, logical_and
 from tensorplug.ops.creation import arange, full
@@ -84,7 +85,7 @@ def grid_sample(
     _check_choice("padding", padding, _PADDINGS)
     if not isinstance(align_corners, bool):
         raise ArgumentError(
-            f"grid_sample: align_corners must be True or False, got {align_corners!r}"
+            f"grid_sample: align_corners must be True or False, got {quoted(align_corners)}"
         )
     what = "grid_sample: images"
     x = numbers(images, what) if method == "nearest" else inexact(images, what)
@@ -104,7 +105,7 @@ def grid_sample(
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(map(repr, allowed))
-        raise ArgumentError(f"grid_sample: {name} must be one of {listed}, got {value!r}")
+        raise ArgumentError(f"grid_sample: {name} must be one of {listed}, got {quoted(value)}")
 
 
 def _check_shapes(x: Tensor, grid: Tensor) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -141,11 +142,11 @@ def _read_options(value: Any, _known: InputTypes) -> float:
         or set(options) - {"alpha"}
     ):
         raise ArgumentError(
-            f'must be None or {{"image_options": {{"alpha": ...}}}}, got {value!r}'
+            f'must be None or {{"image_options": {{"alpha": ...}}}}, got {quoted(value)}'
         )
     alpha = dt.as_number(options.get("alpha", 1))
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
-        raise ArgumentError(f"alpha must be a number from 0 to 1, got {alpha!r}")
+        raise ArgumentError(f"alpha must be a number from 0 to 1, got {quoted(alpha)}")
     return float(alpha)
 
 

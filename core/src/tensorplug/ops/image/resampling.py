@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.creation import asarray
@@ -177,19 +178,19 @@ def _spread(values: np.ndarray[Any, Any], axis: int, rank: int) -> np.ndarray[An
 def _choose(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(map(repr, allowed))
-        raise ArgumentError(f"resize: {name} must be one of {listed}, got {value!r}")
+        raise ArgumentError(f"resize: {name} must be one of {listed}, got {quoted(value)}")
     return value
 
 
 def _read_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ArgumentError(f"resize: {name} must be True or False, got {value!r}")
+        raise ArgumentError(f"resize: {name} must be True or False, got {quoted(value)}")
     return value
 
 
 def _read_number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentError(f"resize: {name} must be a number, got {value!r}")
+        raise ArgumentError(f"resize: {name} must be a number, got {quoted(value)}")
     return float(value)
 
 
@@ -215,7 +216,7 @@ def _read_roi(roi: Any, count: int, coordinates: str) -> list[tuple[float, float
     ):
         raise ArgumentError(
             f"resize: roi must be a list of {count} pairs (start, end), one for each axis, "
-            f"got {roi!r}"
+            f"got {quoted(roi)}"
         )
     return [(_read_number("roi", start), _read_number("roi", end)) for start, end in pairs]
 
@@ -231,7 +232,8 @@ def _plan(
     """Return what to do with each axis."""
     if (size is None) == (scale is None):
         raise ArgumentError(
-            f"resize: exactly one of size and scale must be given, got {size!r} and {scale!r}"
+            f"resize: exactly one of size and scale must be given, got {quoted(size)} and "
+            f"{scale!r}"
         )
     old = [x.shape[axis] for axis in axes]
     if size is None:
@@ -243,7 +245,8 @@ def _plan(
         new = list(shapes.as_shape(size, "resize: size"))
         if len(new) != len(axes):
             raise ShapeError(
-                f"resize: size must have {len(axes)} numbers, one for each axis, got {size!r}"
+                f"resize: size must have {len(axes)} numbers, one for each axis, got "
+                f"{quoted(size)}"
             )
         if policy != "stretch" and all(old):
             ratios = [length / before for length, before in zip(new, old, strict=True)]
@@ -267,5 +270,5 @@ def _read_scale(scale: Any, count: int) -> list[float]:
     if len(factors) != count:
         raise ShapeError(f"resize: scale must have {count} numbers, one for each axis")
     if not all(math.isfinite(factor) and factor > 0 for factor in factors):
-        raise ArgumentError(f"resize: scale must be positive and finite, got {scale!r}")
+        raise ArgumentError(f"resize: scale must be positive and finite, got {quoted(scale)}")
     return factors

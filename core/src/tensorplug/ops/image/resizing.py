@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -97,7 +98,7 @@ def size_attribute() -> Attribute:
     def canonical(value: Any, _known: InputTypes) -> Pair:
         pair = shapes.as_shape(value, "size")
         if len(pair) != 2:
-            raise ArgumentError(f"must be a pair of sizes, (height, width), got {value!r}")
+            raise ArgumentError(f"must be a pair of sizes, (height, width), got {quoted(value)}")
         return pair[0], pair[1]
 
     return Attribute(canonical, form="pair of ints >= 0, (height, width)")
@@ -105,7 +106,7 @@ def size_attribute() -> Attribute:
 
 def _read_half_pixel_centers(value: Any, known: InputTypes) -> bool:
     if not isinstance(value, bool):
-        raise ArgumentError(f"must be True or False, got {value!r}")
+        raise ArgumentError(f"must be True or False, got {quoted(value)}")
     if value and known["align_corners"]:
         raise ArgumentError("must be False where align_corners is True")
     return value

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
@@ -24,14 +25,14 @@ __all__ = [
 def _read_part(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ArgumentError(f"must be a number from 0 to 1, got {value!r}")
+        raise ArgumentError(f"must be a number from 0 to 1, got {quoted(value)}")
     return float(value)
 
 
 def _read_number(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124  # NaN
-        raise ArgumentError(f"must be a number, got {value!r}")
+        raise ArgumentError(f"must be a number, got {quoted(value)}")
     return float(value)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -66,14 +67,14 @@ def flip_left_right(image: Any) -> Tensor:
 def _read_number(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ArgumentError(f"must be a finite number, got {value!r}")
+        raise ArgumentError(f"must be a finite number, got {quoted(value)}")
     return float(value)
 
 
 def _read_center(value: Any, known: InputTypes) -> tuple[float, float]:
     if isinstance(value, list | tuple):
         if len(value) != 2:
-            raise ArgumentError(f"must be a number or a pair (x, y), got {value!r}")
+            raise ArgumentError(f"must be a number or a pair (x, y), got {quoted(value)}")
         return _read_number(value[0], known), _read_number(value[1], known)
     both = _read_number(value, known)
     return both, both
@@ -85,7 +86,7 @@ def _read_fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     levels = tuple(map(dt.as_number, value if isinstance(value, list | tuple) else (value,)))
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, int | float):
-            raise ArgumentError(f"must be a number, or one per channel, got {value!r}")
+            raise ArgumentError(f"must be a number, or one per channel, got {quoted(value)}")
         dt.check_number(level, image.dtype)
     channels = image.shape[-1] if image.rank else 0
     if not isinstance(value, list | tuple):
@@ -168,7 +169,7 @@ def rotate_with_offset(
 def _read_filled(value: Any, known: InputTypes) -> Scalar:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentError(f"must be a number, got {value!r}")
+        raise ArgumentError(f"must be a number, got {quoted(value)}")
     image: TensorType = known["image"]
     dt.check_number(value, image.dtype)
     return value

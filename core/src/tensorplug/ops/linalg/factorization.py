@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
@@ -335,7 +336,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
     """
     if mode not in ("reduced", "complete"):
-        raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
+        raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {quoted(mode)}")
     q, r = dispatch_multiple(QR, x, full_matrices=mode == "complete")
     return QRResult(q, r)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.kinds import inexact
@@ -64,7 +65,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     matrix, given = inexact(a, "lstsq: a"), inexact(b, "lstsq: b")
     limit = dt.as_number(rcond)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
-        raise ArgumentError(f"lstsq: rcond must be a number or None, got {rcond!r}")
+        raise ArgumentError(f"lstsq: rcond must be a number or None, got {quoted(rcond)}")
     if matrix.ndim < 2:
         raise ShapeError(f"lstsq: a must have at least rank 2, got {matrix.type}")
     vector = given.ndim == 1

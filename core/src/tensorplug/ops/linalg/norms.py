@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
@@ -60,7 +61,7 @@ def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: flo
     tensor = _read_floating(x, "vector_norm")
     ord = dt.as_number(ord)
     if isinstance(ord, bool) or not isinstance(ord, int | float):
-        raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
+        raise ArgumentError(f"vector_norm: ord must be a number, got {quoted(ord)}")
     return _compute_vector_norm(tensor, axis, float(ord), keepdims=keepdims)
 
 
@@ -133,7 +134,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         result = reduction.sum(values, axis=-1) if ord == "nuc" else _find_extreme(values, -1, ord)
         return reshape(result, (*result.shape, 1, 1)) if keepdims else result
     raise ArgumentError(
-        f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+        f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {quoted(ord)}"
     )
 
 
@@ -159,7 +160,9 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
     tensor = _read_floating(x, "norm")
     chosen = None if axis is None else shapes.as_ints(axis, "norm: axis")
     if chosen is not None and len(chosen) > 2:
-        raise ArgumentError(f"norm of {tensor.type}: axis must name one or two axes, got {axis!r}")
+        raise ArgumentError(
+            f"norm of {tensor.type}: axis must name one or two axes, got {quoted(axis)}"
+        )
     if ord in ("euclidean", "fro") and (ord == "euclidean" or (chosen and len(chosen) == 2)):
         return _compute_vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
     if chosen is None or len(chosen) == 1:
@@ -171,7 +174,7 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
         return _find_extreme(sums, (rows, columns), ord, keepdims=keepdims)
     raise ArgumentError(
         f"norm of {tensor.type}: ord of a matrix must be 'euclidean', 'fro', 1, -1, inf or -inf, "
-        f"got {ord!r}; linalg.matrix_norm has 2 and 'nuc'"
+        f"got {quoted(ord)}; linalg.matrix_norm has 2 and 'nuc'"
     )
 
 

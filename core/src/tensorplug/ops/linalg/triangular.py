@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -69,7 +70,7 @@ def solve_triangular(
     """
     if isinstance(trans, bool) or trans not in list(_FORMS):  # it may be unhashable
         raise ArgumentError(
-            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}"
+            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {quoted(trans)}"
         )
     form = _FORMS[trans]
     matrix, rhs = (
@@ -79,7 +80,7 @@ def solve_triangular(
     if matrix.ndim < 2:
         raise ShapeError(f"solve_triangular: a must have at least rank 2, got {matrix.type}")
     if not isinstance(lower, bool):
-        raise ArgumentError(f"solve_triangular: lower must be a bool, got {lower!r}")
+        raise ArgumentError(f"solve_triangular: lower must be a bool, got {quoted(lower)}")
     if form == "T":
         matrix, lower = matrix_transpose(matrix), not lower
     vector = rhs.ndim == 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -41,10 +42,10 @@ def _read_scale(value: Any, known: InputTypes) -> float:
         value = 1.0 / math.sqrt(max(q.shape[-1], 1)) if q.rank else 1.0
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ArgumentError(f"must be a number or None, got {value!r}")
+        raise ArgumentError(f"must be a number or None, got {quoted(value)}")
     dtype = wider(q.dtype) if q.dtype in dt.FLOATING else dt.float64  # others are refused later
     if not abs(number) <= float(np.finfo(dtype.name).max):
-        raise ArgumentError(f"must be a finite {dtype}, got {value!r}")
+        raise ArgumentError(f"must be a finite {dtype}, got {quoted(value)}")
     return float(np.array(number, dtype.numpy))
 
 
@@ -204,7 +205,7 @@ def scaled_dot_product_attention(
     given = None if mask is None else as_tensor(mask, what=f"{_WHO}: mask")
     for name, flag in (("is_causal", is_causal), ("grouped_query", grouped_query)):
         if not isinstance(flag, bool):
-            raise ArgumentError(f"{_WHO}: {name} must be True or False, got {flag!r}")
+            raise ArgumentError(f"{_WHO}: {name} must be True or False, got {quoted(flag)}")
     heads = None
     if grouped_query:
         heads = _count_heads(tensors)
@@ -285,7 +286,7 @@ def _split_mask(mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
 def _drops(rate: Any, key: Any) -> bool:
     """Return whether weights are dropped, after checking the rate."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        raise ArgumentError(f"{_WHO}: dropout must be a number in [0, 1), got {rate!r}")
+        raise ArgumentError(f"{_WHO}: dropout must be a number in [0, 1), got {quoted(rate)}")
     if rate and key is None:
         raise ArgumentError(f"{_WHO}: dropout {rate!r} requires dropout_key")
     return bool(rate)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.contract.windows import channel_axis
 from tensorplug.dispatch.calls import dispatch
@@ -39,7 +40,7 @@ _SLOPE = 0.2  # TensorFlow.js's default
 def _read_slope(value: Any, _known: InputTypes) -> float:
     number = _SLOPE if value is None else kinds.number().canonical(value, {})
     if isinstance(number, complex):
-        raise ArgumentError(f"must be a real number, got {value!r}")
+        raise ArgumentError(f"must be a real number, got {quoted(value)}")
     return float(number)  # type: ignore[arg-type]  # a number, and not complex
 
 

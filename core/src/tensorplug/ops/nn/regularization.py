@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import where
@@ -48,7 +49,7 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
         raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
     rate = dt.as_number(rate)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {rate!r}")
+        raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {quoted(rate)}")
     shape = _read_noise_shape(tensor.shape, noise_shape)
     if not rate:
         return tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
@@ -98,7 +99,9 @@ def read(
     """
     if direction not in DIRECTIONS:
         listed = ", ".join(map(repr, DIRECTIONS))
-        raise ArgumentError(f"{caller}: direction must be one of {listed}, got {direction!r}")
+        raise ArgumentError(
+            f"{caller}: direction must be one of {listed}, got {quoted(direction)}"
+        )
     sequences = _read_numbers(x, f"{caller}: x")
     if sequences.ndim != 3:
         raise ShapeError(f"{caller}: x must be [batch, time, features], got {sequences.type}")

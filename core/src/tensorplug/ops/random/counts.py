@@ -18,6 +18,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import ArgumentError, DTypeError
@@ -115,7 +116,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     checked = as_key(key, "binomial")
     whole = _choose_signed_dtype("binomial", dtype)
     if host_values.is_scalar(p) and not 0 <= p <= 1:
-        raise ArgumentError(f"binomial: p must be in [0, 1], got {p!r}")
+        raise ArgumentError(f"binomial: p must be in [0, 1], got {quoted(p)}")
     if host_values.is_scalar(n):
         shapes.index(n, "binomial: n")
     sizes, work, (trials, chance) = _read("binomial", shape, whole, n=n, p=p)
@@ -153,7 +154,9 @@ def _read(
     first, *_ = named
     for name, value in zip(named, values, strict=True):
         if host_values.is_scalar(value) and name == first and not 0 <= value <= most:
-            raise ArgumentError(f"{caller}: {name} must be in [0, {most:.0f}], got {value!r}")
+            raise ArgumentError(
+                f"{caller}: {name} must be in [0, {most:.0f}], got {quoted(value)}"
+            )
     return (
         sizes,
         work,

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -77,7 +78,7 @@ def _check_ends(low: float, high: float, dtype: DType) -> None:
     if not low <= high or not np.isfinite(reach).all():
         raise ArgumentError(
             f"uniform: low must not be above high, and both and their difference must be finite "
-            f"in {dtype}, got {low!r} and {high!r}"
+            f"in {dtype}, got {quoted(low)} and {high!r}"
         )
 
 
@@ -249,7 +250,7 @@ def read_parameter(value: Any, what: str) -> Any:
     value = dt.as_number(value)
     if host_values.is_scalar(value):
         if isinstance(value, complex):
-            raise ArgumentError(f"{what} must be a real number, got {value!r}")
+            raise ArgumentError(f"{what} must be a real number, got {quoted(value)}")
         return value
     tensor = as_tensor(value, what=what)
     if tensor.dtype not in dt.REAL:

@@ -6,6 +6,7 @@ from math import erf, inf, nan, pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import ArgumentError
@@ -54,7 +55,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
     checked = as_key(key, "bernoulli")
     sizes, chosen, (chance,) = parameters("bernoulli", shape, None, p=p)
     if host_values.is_scalar(chance) and not 0 <= chance <= 1:
-        raise ArgumentError(f"bernoulli: p must be in [0, 1], got {chance!r}")
+        raise ArgumentError(f"bernoulli: p must be in [0, 1], got {quoted(chance)}")
     return less(uniform(checked, sizes, chosen), chance)
 
 
@@ -135,7 +136,7 @@ def _check_bounds(lower: Any, upper: Any, dtype: DType) -> None:
     both = host_values.is_scalar(lower) and host_values.is_scalar(upper)
     if both and not lower < upper:
         raise ArgumentError(
-            f"truncated_normal: lower must be below upper, got {lower!r} and {upper!r}"
+            f"truncated_normal: lower must be below upper, got {quoted(lower)} and {upper!r}"
         )
     if (host_values.is_scalar(lower) and not lower <= reach) or (
         host_values.is_scalar(upper) and not upper >= -reach
@@ -228,7 +229,9 @@ def gamma(
     )
     if host_values.is_scalar(a):
         if not 0 < a < inf:
-            raise ArgumentError(f"gamma: concentration must be positive and finite, got {a!r}")
+            raise ArgumentError(
+                f"gamma: concentration must be positive and finite, got {quoted(a)}"
+            )
         a = full((), a, dtype=widen_dtype(chosen))
     with use_context(current_context().replace(recording=None)):
         drawn = _draw_standard_gamma(checked, a, sizes)

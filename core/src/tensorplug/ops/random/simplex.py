@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import ArgumentError, ShapeError
@@ -96,7 +97,7 @@ def _concentration(what: str, value: Any, dtype: DType) -> Tensor:
         tensor: Tensor = value
         return tensor
     if not 0 < value < inf:
-        raise ArgumentError(f"{what} must be positive and finite, got {value!r}")
+        raise ArgumentError(f"{what} must be positive and finite, got {quoted(value)}")
     return full((), value, dtype=dtype)
 
 

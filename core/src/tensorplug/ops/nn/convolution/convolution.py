@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import expand_dims, squeeze
@@ -143,7 +144,9 @@ def conv1d(
 
     """
     if data_format not in ("NWC", "NCW"):
-        raise ArgumentError(f"conv1d: data_format must be 'NWC' or 'NCW', got {data_format!r}")
+        raise ArgumentError(
+            f"conv1d: data_format must be 'NWC' or 'NCW', got {quoted(data_format)}"
+        )
     height = data_format.index("W")
     taps = as_tensor(filter, what="conv1d: filter")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import axes_attribute, pad_attribute, windows
 from tensorplug.dispatch.calls import chained, dispatch
@@ -141,7 +142,7 @@ def dilation2d(
     """
     if data_format not in ("NHWC", "NCHW"):
         raise ArgumentError(
-            f"dilation2d: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
+            f"dilation2d: data_format must be 'NHWC' or 'NCHW', got {quoted(data_format)}"
         )
 
     def dilate(images: Tensor) -> Tensor:
