@@ -39,7 +39,11 @@ def test_a_gradient_has_its_inputs_type(case: Case) -> None:
     tp.tree_map(_same_type, inputs, list(vjp(tp.tree_map(tp.ones_like, value))))
 
 
-@pytest.mark.parametrize("case", [point for point in POINTS if len(point.wrt) > 1], ids=str)
+# The dtype of the attention's row sums follows from that of its other inputs.
+MIXED = [p for p in POINTS if len(p.wrt) > 1 and p.kernel != "ScaledDotProductAttentionGrad"]
+
+
+@pytest.mark.parametrize("case", MIXED, ids=str)
 def test_a_gradient_has_its_inputs_dtype_where_dtypes_are_mixed(case: Case) -> None:
     f, args = as_function(case, "float32")
     *narrow, wide = tp.tree_map(tp.asarray, args)
