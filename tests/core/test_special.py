@@ -105,7 +105,7 @@ def test_polygamma() -> None:
     close(found, "float64", [math.pi**2 / 6, math.pi**2 / 2, math.pi**2 / 6 - 1])
     expect(special.polygamma(0, [1.0, 2.5]), "float32", (2,), special.digamma([1.0, 2.5]).numpy())
     expect(special.polygamma(1, [0.0, -1.0]), "float32", (2,), [INF, INF])
-    expect(special.polygamma(2, [0.0, -1.0]), "float32", (2,), [-INF, NAN])
+    expect(special.polygamma(2, [0.0, -1.0]), "float32", (2,), [-INF, -INF])
     # psi_n(x + 1) - psi_n(x) = (-1)**n n! / x**(n + 1), also below 0 and for a large n
     x = np.array([-3.7, -0.3, 0.4, 2.5, 11.0])
     for n in (1, 2, 5, 20, 40):
@@ -115,6 +115,64 @@ def test_polygamma() -> None:
         assert (
             np.abs(step.numpy() - exact) <= 200 * n * EPS["float64"] * (size + abs(exact))
         ).all()
+
+
+def test_polygamma_of_many_orders() -> None:
+    """Each order gives what it gives alone; the sum over all whole numbers serves below 0."""
+    orders = np.array([[0], [1], [2], [5], [20], [40]])
+    x = np.array([-7.75, -3.7, -1.0, -0.3, 0.0, 0.4, 2.5, 11.0, 1e3, INF, -INF, NAN])
+    for dtype, units in (("float64", 400.0), ("float32", 400.0)):
+        given = tp.asarray(x.astype(dtype))
+        found = special.polygamma(tp.asarray(orders), given)
+        assert (found.dtype.name, found.shape) == (dtype, (6, 12))
+        alone = [special.polygamma(int(n), given).numpy() for n in orders[:, 0]]
+        tiny = np.finfo(dtype).tiny  # digits below are few
+        np.testing.assert_allclose(
+            found.numpy(), np.stack(alone), rtol=units * EPS[dtype], atol=tiny
+        )
+    expect(special.polygamma([-12, 1], INF), "float32", (2,), [NAN, 0.0])
+    expect(special.polygamma(np.array(3), [0.0]), "float32", (1,), [INF])
+    expect(special.polygamma(tp.asarray([], tp.int32), 2.0), "float32", (0,), np.zeros(0))
+    n = tp.asarray([0, 1, 2, 3])
+    for at in (-1.75, 0.5, 3.0):
+        check_grads(lambda x: special.polygamma(n, x), [np.full(4, at)], order=2)
+
+
+POLES = (  # a, b, ln |B(a, b)|: what remains of two poles that cancel, and infinities
+    (-3.0, 2.0, math.log(1 / 6)),
+    (-7.0, 3.0, math.log(math.gamma(5) * math.gamma(3) / math.gamma(8))),
+    (-100.0, 1.0, -math.log(100)),
+    (-3.0, 5.0, INF),
+    (-3.0, -2.0, INF),
+    (0.0, 0.0, INF),
+    (-3.0, 2.5, INF),
+    (-3.0, INF, INF),
+    (-2.5, 1.5, -INF),
+    (2.0, INF, -INF),
+    (INF, INF, -INF),
+    (-2.5, INF, INF),
+    (-(2.0**40), 3.0, INF),
+    (-(2.0**62), 2.0**61, INF),
+    (-(2.0**62), -(2.0**61), INF),
+    (-(2.0**62), 0.4, INF),
+    (NAN, -1.0, NAN),
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_betaln_at_poles(dtype: str) -> None:
+    a, b, exact = np.array(POLES).T
+    for left, right in ((a, b), (b, a)):
+        close(special.betaln(*map(tp.asarray, (left.astype(dtype), right.astype(dtype)))),
+              dtype, exact, units=32)  # fmt: skip
+    found = special.beta(tp.asarray([-3.0, -7.0, -2.5]), tp.asarray([2.0, 3.0, 1.5]))
+    close(found, "float32", [1 / 6, -2 * 24 / 5040, 0.0], units=64)
+
+
+def test_betaln_has_the_slope_of_its_limit_at_a_pole() -> None:
+    """ln B(a, 2) is -ln |a (a + 1)|."""
+    slope = tp.grad(lambda a: special.betaln(a, 2.0))(tp.asarray(np.array(-3.0)))
+    close(slope, "float64", 1 / 3 + 1 / 2)
 
 
 @pytest.mark.parametrize("a", [0.25, 1.0, 7.5, 8.0, 30.0, 1e3, 1e6, 1e30])
@@ -287,6 +345,8 @@ def test_float16_is_computed_in_float32() -> None:
     [
         (lambda: special.polygamma(-1, 2.0), ArgumentError, "polygamma: n must be at least 0"),
         (lambda: special.polygamma(1.5, 2.0), ArgumentError, "polygamma: n must be an integer"),
+        (lambda: special.polygamma([1.5], 2.0), DTypeError, "n must hold integers, got float32"),
+        (lambda: special.polygamma([1, 2], [1.0] * 3), ShapeError, "broadcast"),
         (lambda: special.gammaln(1j), DTypeError, "Lgamma"),
         (lambda: special.betaln(1j, 2.0), DTypeError, "betaln: a must hold real numbers, got 1j"),
         (lambda: special.zeta(2.0, ["a"]), DTypeError, "zeta: q must hold real numbers"),

@@ -193,7 +193,7 @@ def polygamma(xp: Any, x: Any, n: int) -> Any:
     angle = distance_to_whole(xp, -x) * math.pi
     cotangent = -xp.cos(angle) / xp.sin(angle)
     bent = polynomial(_cotangent_derivative(n), cotangent) * (-math.pi) ** (n + 1)
-    pole = math.inf if n % 2 else math.nan  # for even n the sides differ in sign
+    pole = math.inf if n % 2 else -math.inf  # from above: for even n the sides differ in sign
     left = xp.where(angle == 0.0, pole, bent - total)
     return xp.where(mirrored, left, total if n % 2 else -total)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_unary
-from tensorplug.errors import ArgumentError
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary
+from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.elementwise import exp, floor, log, maximum, minimum, where
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.arguments import compute
@@ -55,7 +56,7 @@ def gammaln(x: Any, /) -> Tensor:
     name, others ``lgamma``.
 
     Examples:
-        ``gammaln([0.5, 5.0])`` is ``[ln(sqrt(pi)), ln(24)]``, ``[0.572365, 3.178054]``.
+        ``gammaln([0.5, 5.0])`` is ``[0.572365, 3.178054]``, ln(sqrt(pi)) and ln(24).
 
     """
     return dispatch_unary(LGAMMA, x)
@@ -73,34 +74,71 @@ def digamma(x: Any, /) -> Tensor:
     return dispatch_unary(DIGAMMA, x)
 
 
-def polygamma(n: int, x: Any, /) -> Tensor:
+def polygamma(n: Any, x: Any, /) -> Tensor:
     """Return derivative number ``n`` of ``digamma`` elementwise.
 
     Args:
-        n: a whole number, at least 0; 0 is ``digamma`` itself.
+        n: a whole number, at least 0; 0 is ``digamma`` itself. A tensor, array or list of
+            integers broadcasts against ``x``; it is promoted to a float, and has no gradient.
         x: a tensor; integers become the default float first.
 
     Returns:
-        A tensor like ``x``. At 0 it is infinite; at -1, -2, ... it is inf for an odd ``n``, and
-        NaN for an even one.
+        A floating tensor. At 0, -1, -2, ... it is the limit from above: inf for an odd ``n``,
+        -inf for an even one. It is NaN where a tensor ``n`` is negative.
 
     Raises:
         ArgumentError: ``n`` is not a whole number, or negative.
+        DTypeError: a tensor ``n`` does not hold integers.
+
+    Source: DLMF 5.15.1, and 25.11.1 for a tensor ``n``.
 
     Examples:
         ``polygamma(1, [1.0])`` is ``[1.644934]``, pi**2 / 6.
 
     """
+    if not host_values.is_scalar(n) and (hasattr(n, "shape") or isinstance(n, (list, tuple))):
+        return _polygamma_of_orders(n, x)
     order = shapes.index(n, "polygamma: n")
     if order < 0:
         raise ArgumentError(f"polygamma: n must be at least 0, got {order}")
     return dispatch(POLYGAMMA, x, n=order) if order else digamma(x)
 
 
+def _polygamma_of_orders(n: Any, x: Any) -> Tensor:
+    orders = as_tensor(n, what="polygamma: n")
+    if orders.dtype not in dt.INTEGER:
+        raise DTypeError(f"polygamma: n must hold integers, got {orders.type}")
+    return compute("polygamma", _polygamma, n=orders, x=x)
+
+
+def _polygamma(n: Tensor, x: Tensor) -> Tensor:
+    possible = n > 0.0
+    s = where(possible, n, 1.0) + 1.0
+    # n! as a power of s within the sum, where it cannot overflow.
+    unit = exp(gammaln(s) / s)
+    odd = _is_odd(s) == 1.0
+    mirrored = x < 0.0
+    # The sum over all whole k of (x + k)**-s, less those terms for which x + k is beyond x.
+    right = _scaled_zeta(s, where(mirrored, 1.0 - x, x), unit)
+    part = where(mirrored, x - floor(x), 0.5)
+    above, below = _scaled_zeta(s, part, unit), _scaled_zeta(s, 1.0 - part, unit)
+    below = where(below == inf, inf, below - right)
+    signed = where(odd, -below, below)
+    # Of two that overflow, the one nearer to its pole decides; at a pole, the one above it.
+    left = where((below == inf) & (part > 0.5), signed, above + signed)
+    left = where((above == inf) & (part < 0.5), above, left)
+    total = where(mirrored, left, right)
+    found = where(odd, -total, total)
+    return where(possible, found, where(n == 0.0, digamma(x), nan))
+
+
 def betaln(a: Any, b: Any, /) -> Tensor:
     """Return ``gammaln(a) + gammaln(b) - gammaln(a + b)``, which broadcasts.
 
-    For positive arguments it loses no digits to cancellation where one or both are large.
+    For positive arguments it loses no digits to cancellation where one or both are large. Where
+    one argument is 0, -1, -2, ... it is inf, unless the other is a whole number and the poles of
+    two gammas cancel: then it is the limit for that number, down to -2**31. There, too, it is
+    inf, as in SciPy. Where ``a + b`` alone is at a pole it is -inf.
 
     Source: A. R. DiDonato and A. H. Morris, "Algorithm 708", ACM TOMS 18, 1992, for the
     rearrangement of Stirling's formula.
@@ -119,8 +157,14 @@ _HALF_LOG_2_PI: Final = 0.9189385332046727
 
 def _betaln(a: Tensor, b: Tensor) -> Tensor:
     low, high = minimum(a, b), maximum(a, b)
-    total = a + b
-    far = high >= _FAR
+    # gamma(low) / gamma(low + high) has the limit (-1)**high gamma(1 - low - high) / gamma(1 - low)
+    cancel = _poles_cancel(low, high)
+    low = where(cancel, 1.0 - low - floor(high), low)
+    high = where(cancel, floor(high), high)  # floor: whole numbers have no neighbours, no slope
+    low, high = minimum(low, high), maximum(low, high)
+    total = low + high
+    endless = high == inf
+    far = (high >= _FAR) & ~endless
     x = where(far, high, _FAR)  # a formula that is not chosen gets what gives no NaN
     y = where(far & (low > 0.0), low, _FAR)
     ratio = y / x
@@ -133,8 +177,24 @@ def _betaln(a: Tensor, b: Tensor) -> Tensor:
     both_far = both_far + (rest + stirling_remainder(z))
     chosen = where(y >= _FAR, both_far, one_far)
     near = far & (low > 0.0)
-    p, q, s = (where(near, 1.0, term) for term in (a, b, total))
-    return where(near, chosen, gammaln(p) + gammaln(q) - gammaln(s))
+    # Where gamma(low) is infinite, or high, the sum is so whatever gamma(low + high) is.
+    p, q = where(near, 1.0, low), where(near, 1.0, high)
+    s = where(near | endless | _is_pole(low), 1.0, total)
+    other = gammaln(p) + gammaln(q) - gammaln(s)
+    return where(near, chosen, where(endless & (low > 0.0), -inf, other))
+
+
+def _is_pole(x: Tensor) -> Tensor:
+    return (floor(x) == x) & (x <= 0.0)
+
+
+def _poles_cancel(low: Tensor, high: Tensor) -> Tensor:
+    """Return whether ``gamma(low)`` and ``gamma(low + high)`` have poles, but not ``gamma(high)``.
+
+    Beyond -2**31, SciPy's limit, numbers stand for their neighbours, and it is False.
+    """
+    whole = _is_pole(low) & (high > 0.0) & (floor(high) == high)
+    return whole & (low + high <= 0.0) & (low > 1.0 - 2.0**31)
 
 
 def beta(a: Any, b: Any, /) -> Tensor:
@@ -150,15 +210,22 @@ def beta(a: Any, b: Any, /) -> Tensor:
 
 
 def _beta(a: Tensor, b: Tensor) -> Tensor:
-    return exp(_betaln(a, b)) * (_sign(a) * _sign(b) * _sign(a + b))
+    low, high = minimum(a, b), maximum(a, b)
+    # Of the two signs that cancel, (-1)**high is left.
+    cancel = _poles_cancel(low, high)
+    sign = where(cancel, 1.0 - 2.0 * _is_odd(high), _sign(a) * _sign(b))
+    total = low + high
+    return exp(_betaln(a, b)) * where(_is_pole(total), sign, sign * _sign(total))
 
 
 def _sign(x: Tensor) -> Tensor:
     """Return the sign of ``gamma(x)``: NaN at its poles."""
-    whole = floor(x)
-    odd = whole - 2.0 * floor(whole * 0.5)
-    pole = (whole == x) & (x <= 0.0)
-    return where(x > 0.0, 1.0, where(pole, nan, 1.0 - 2.0 * odd))
+    return where(x > 0.0, 1.0, where(_is_pole(x), nan, 1.0 - 2.0 * _is_odd(floor(x))))
+
+
+def _is_odd(whole: Tensor) -> Tensor:
+    """Return 1 for odd numbers, 0 for even ones."""
+    return whole - 2.0 * floor(whole * 0.5)
 
 
 def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
@@ -187,10 +254,15 @@ _LAST: Final = 8
 
 
 def _zeta(s: Tensor, q: Tensor) -> Tensor:
+    return _scaled_zeta(s, q, 1.0)
+
+
+def _scaled_zeta(s: Tensor, q: Tensor, unit: Tensor | float) -> Tensor:
+    """Return ``unit**s * zeta(s, q)``; the sum of ``((q + k) / unit) ** -s``."""
     possible = (s > 1.0) & (q > 0.0) & (q < inf)
     exponent, first = where(possible, s, 2.0), where(possible, q, 1.0)
     a = first + float(_TERMS)
-    power = a**-exponent
+    power = (a / unit) ** -exponent
     # Beyond, the remainder is less than the rounding error of the first term.
     bounded = minimum(exponent, 4.0 * a)
     inverse = 1.0 / a
@@ -203,7 +275,7 @@ def _zeta(s: Tensor, q: Tensor) -> Tensor:
     rest = a / (exponent - 1.0) + 0.5 + bounded * inverse * nested
     total = power * rest
     for k in reversed(range(_TERMS)):
-        total = total + (first + float(k)) ** -exponent
+        total = total + ((first + float(k)) / unit) ** -exponent
     whole = (q <= 0.0) & (floor(q) == q)
     outside = where((s == 1.0) | ((s > 1.0) & whole), inf, nan)
     return where(possible, total, where((s > 1.0) & (q == inf), 0.0, outside))

@@ -145,7 +145,7 @@ def polygamma(x: Array, *, n: int) -> Bounded:
             math.factorial(k + n - 1) / math.factorial(k) * inverse ** (k + n)
         )
     value = np.asarray((-1) ** (n + 1) * (total + series))
-    pole = np.inf if n % 2 else np.nan
+    pole = np.inf if n % 2 else -np.inf
     value = np.where(_is_pole(at) & (at < 0), pole, value)
     value = np.where(at == -np.inf, np.nan, value)
     room = np.where((at < 0) & np.isfinite(value), 8 * size, 0)
