@@ -42,8 +42,10 @@ def asarray(
             False shares the memory of an array, or of another object with Python's buffer
             protocol, as ``from_dlpack`` does. Later writes to it are seen then.
 
-    Example:
-        ``asarray([[x[0], 0.0], [1.0, x[1]]])`` has the shape (2, 2) and the dtype of ``x``.
+    Example::
+
+        x = tp.asarray([2.0, 3.0])
+        tp.asarray([[x[0], 0.0], [1.0, x[1]]])  # [[2.0, 0.0], [1.0, 3.0]]
 
     Raises:
         ShapeError: ragged lists.

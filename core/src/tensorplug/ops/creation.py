@@ -326,7 +326,7 @@ def linspace(
         endpoint: whether ``stop`` is included.
 
     Example:
-        ``linspace(0, 10, 4, dtype="int32")`` is [0, 3, 6, 10].
+        ``linspace(0, 10, 4, dtype="int32")`` is ``[0, 3, 6, 10]``.
 
     Raises:
         DTypeError: the dtype is bool or string, or real though an end is complex.

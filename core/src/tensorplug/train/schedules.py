@@ -177,8 +177,8 @@ def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Sc
 
     Example:
         >>> rate = warmup(cosine_decay(1.0, 100), 4)
-        >>> [float(rate(step)) for step in (0, 1, 4, 104)]
-        [0.0, 0.25, 1.0, 0.0]
+        >>> [round(float(rate(step)), 6) for step in (0, 1, 4, 54, 104)]
+        [0.0, 0.25, 1.0, 0.5, 0.0]
 
     """
     _check_numbers("warmup", initial=initial)

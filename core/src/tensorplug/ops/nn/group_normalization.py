@@ -55,7 +55,7 @@ def group_norm(
 
     Example::
 
-        tp.nn.group_norm(tp.ones((2, 4, 4, 6)), 3)
+        tp.nn.group_norm([[1.0, 3.0, 10.0, 30.0]], 2, epsilon=0.0)  # [[-1, 1, -1, 1]]
 
     Source: "Group normalization" (Wu and He, 2018).
 
@@ -88,6 +88,11 @@ def instance_norm(
     ``group_norm`` with as many groups as channels, and with its arguments and errors. x must
     have a third axis.
 
+    Example::
+
+        x = tp.asarray([[[1.0, 10.0], [3.0, 30.0]]])  # batch, places, channels
+        tp.nn.instance_norm(x, epsilon=0.0)  # [[[-1, -1], [1, 1]]]
+
     Source: "Instance normalization: the missing ingredient for fast stylization" (Ulyanov et
     al., 2016).
     """
@@ -116,7 +121,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5
 
     Example::
 
-        tp.nn.rms_norm([[3.0, 4.0]], epsilon=0.0)
+        tp.nn.rms_norm([[3.0, 4.0]], epsilon=0.0)  # [[0.8485281, 1.131371]]
 
     Source: "Root mean square layer normalization" (Zhang and Sennrich, 2019).
 

@@ -45,7 +45,7 @@ def max_unpool(
     Example::
 
         y, at = tp.nn.max_pool_with_argmax(tp.ones((1, 4, 4, 2)), 2, 2)
-        tp.nn.max_unpool(y, at, (1, 4, 4, 2))
+        tp.nn.max_unpool(y, at, (1, 4, 4, 2))  # float32[1,4,4,2]
 
     Source: "Adaptive deconvolutional networks for mid and high level feature learning" (Zeiler
     et al., 2011), section 2.
