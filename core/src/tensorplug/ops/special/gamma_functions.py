@@ -157,7 +157,7 @@ _HALF_LOG_2_PI: Final = 0.9189385332046727
 
 def _betaln(a: Tensor, b: Tensor) -> Tensor:
     low, high = minimum(a, b), maximum(a, b)
-    # gamma(low) / gamma(low + high) has the limit (-1)**high gamma(1 - low - high) / gamma(1 - low)
+    # gamma(low) / gamma(low + high) has a limit: that of B(1 - low - high, high), up to sign.
     cancel = _poles_cancel(low, high)
     low = where(cancel, 1.0 - low - floor(high), low)
     high = where(cancel, floor(high), high)  # floor: whole numbers have no neighbours, no slope
