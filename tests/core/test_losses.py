@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
+from tests.core.public_functions import FUNCTIONS
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
@@ -289,3 +292,20 @@ def test_the_hessian_of_huber_loss_is_1_up_to_delta():
     np.testing.assert_array_equal(first(x).numpy(), [0, 0, 0.5, -0.75, 1, -1])
     second = tp.grad(lambda x: tp.sum(first(x)))(x)
     np.testing.assert_array_equal(second.numpy(), [1, 1, 1, 1, 0, 0])
+
+
+LOSSES = [name for name in FUNCTIONS if name.startswith("losses.")]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_arguments_have_names(name):
+    function = FUNCTIONS[name]
+    names = list(inspect.signature(function).parameters)
+    labels = np.asarray([2, 0, 1]) if "sparse" in name else ONEHOT[:3]
+    weights = np.asarray([0.5, 0.0, 3.0])
+    known = {"axis": 1, "weights": weights if "softmax" in name else weights[:, None]}
+    scores = PREDICTIONS[:3]
+    values = {at: known.get(at, labels if "labels" in at else scores) for at in names}
+    given = {at: values[at] for at in names[: names.index("weights") + 1]}
+    named, placed = function(**given), function(*given.values())
+    assert (named.shape, named.dtype, named.item()) == (placed.shape, placed.dtype, placed.item())

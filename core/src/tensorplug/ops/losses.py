@@ -49,7 +49,7 @@ _REDUCTIONS: Final = ("none", "sum", "mean", _DEFAULT)
 
 
 def compute_weighted_loss(
-    losses: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+    losses: Any, weights: Any = None, *, reduction: str = _DEFAULT
 ) -> Tensor:
     """Return losses weighted and reduced, as the module describes.
 
@@ -114,7 +114,7 @@ _SCORED: Final = ("labels", "logits")
 
 
 def absolute_difference(
-    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+    labels: Any, predictions: Any, weights: Any = None, *, reduction: str = _DEFAULT
 ) -> Tensor:
     """Return the losses ``|labels - predictions|``, weighted and reduced.
 
@@ -128,7 +128,7 @@ def absolute_difference(
 
 
 def mean_squared_error(
-    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+    labels: Any, predictions: Any, weights: Any = None, *, reduction: str = _DEFAULT
 ) -> Tensor:
     """Return the losses ``(labels - predictions)**2``, weighted and reduced.
 
@@ -144,7 +144,6 @@ def cosine_distance(
     predictions: Any,
     axis: int,
     weights: Any = None,
-    /,
     *,
     reduction: str = _DEFAULT,
 ) -> Tensor:
@@ -160,7 +159,7 @@ def cosine_distance(
 
 
 def hinge_loss(
-    labels: Any, predictions: Any, weights: Any = None, /, *, reduction: str = _DEFAULT
+    labels: Any, predictions: Any, weights: Any = None, *, reduction: str = _DEFAULT
 ) -> Tensor:
     """Return the losses ``max(0, 1 - (2 labels - 1) * predictions)``, weighted and reduced.
 
@@ -177,7 +176,6 @@ def huber_loss(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    /,
     *,
     delta: float = 1.0,
     reduction: str = _DEFAULT,
@@ -205,7 +203,6 @@ def log_loss(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    /,
     *,
     epsilon: float = 1e-7,
     reduction: str = _DEFAULT,
@@ -227,7 +224,6 @@ def sigmoid_cross_entropy(
     multi_class_labels: Any,
     logits: Any,
     weights: Any = None,
-    /,
     *,
     label_smoothing: float = 0.0,
     reduction: str = _DEFAULT,
@@ -253,7 +249,6 @@ def softmax_cross_entropy(
     onehot_labels: Any,
     logits: Any,
     weights: Any = None,
-    /,
     *,
     label_smoothing: float = 0.0,
     reduction: str = _DEFAULT,
@@ -287,7 +282,6 @@ def sparse_softmax_cross_entropy(
     labels: Any,
     logits: Any,
     weights: Any = None,
-    /,
     *,
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
