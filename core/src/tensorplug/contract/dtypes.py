@@ -89,23 +89,24 @@ complex128: Final = DType("complex128", "complex", 16)
 string: Final = DType("string", "string", 0)
 
 
-def _read_default_float() -> DType:
-    """Return the default float, which an environment variable sets for the whole process.
+def _read_default(variable: str, narrow: DType, wide: DType) -> DType:
+    """Return a default dtype, which an environment variable sets for the whole process.
 
     Raises:
-        SettingsError: the value is not allowed.
+        SettingsError: the value is neither of the two dtypes.
 
     """
-    value = os.environ.get("TENSORPLUG_DEFAULT_FLOAT", "")
-    name = value.strip() or float32.name
-    for dtype in (float32, float64):
+    value = os.environ.get(variable, "")
+    name = value.strip() or narrow.name
+    for dtype in (narrow, wide):
         if dtype.name == name:
             return dtype
-    raise SettingsError(f"TENSORPLUG_DEFAULT_FLOAT={value!r}: must be float32 or float64")
+    raise SettingsError(f"{variable}={value!r}: must be {narrow} or {wide}")
 
 
-default_float: Final = _read_default_float()
-default_int: Final = int32
+default_float: Final = _read_default("TENSORPLUG_DEFAULT_FLOAT", float32, float64)
+default_int: Final = _read_default("TENSORPLUG_DEFAULT_INT", int32, int64)
+kernel_int: Final = int32  # of indices and counts that kernels return, whatever the default is
 default_complex: Final = complex64 if default_float is float32 else complex128
 
 BOOL: Final = frozenset({bool_})

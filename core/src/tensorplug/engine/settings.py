@@ -1,6 +1,6 @@
 """Parsing the environment variables, at first use and never at import.
 
-The exception is the default dtype, a constant of the process: ``contract.dtypes`` reads it.
+The exceptions are the default dtypes, constants of the process: ``contract.dtypes`` reads them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
 
 _NAMES = (
     *("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG"),
-    "DEFAULT_FLOAT",
+    *("DEFAULT_FLOAT", "DEFAULT_INT"),
 )
 _KNOWN = tuple(PREFIX + name for name in _NAMES)
 
