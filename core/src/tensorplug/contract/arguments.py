@@ -59,7 +59,9 @@ def choice(value: Any, allowed: Iterable[str | None], what: str) -> Any:
 
 
 def real(value: Any, what: str) -> float:
-    """Return a real number of Python's or NumPy's as a float. NaN and infinities are accepted.
+    """Return a real number of Python's or NumPy's, a Python float unchanged, others as one.
+
+    NaN and infinities are accepted.
 
     Raises:
         ArgumentError: it is not a real number, or is too large for float64.
@@ -67,7 +69,7 @@ def real(value: Any, what: str) -> float:
     """
     if isinstance(value, _REAL) and not isinstance(value, bool):
         try:
-            return float(value)
+            return value if isinstance(value, float) else float(value)  # a subclass is traced
         except OverflowError:
             raise ArgumentError(f"{what} does not fit into float64: {quoted(value)}") from None
     raise ArgumentError(f"{what} must be a real number, got {quoted(value)}")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
+from tensorplug.ops.default_integers import accumulates
 from tensorplug.ops.elementwise import subtract
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import broadcast_to, concat, slice
@@ -33,7 +35,7 @@ __all__ = [
 
 
 def _infer_running(x: TensorType) -> TensorType:
-    return TensorType(dt.default_int if x.dtype is dt.bool_ else x.dtype, x.shape)
+    return TensorType(dt.kernel_int if x.dtype is dt.bool_ else x.dtype, x.shape)
 
 
 _ATTRIBUTES = {
@@ -46,6 +48,7 @@ CUMPROD = KernelSpec("Cumprod", ("x",), _infer_running, attributes=_ATTRIBUTES, 
 
 
 @chained
+@accumulates(dt.BOOL)
 def cumsum(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running sums ``y[i] = x[0] + ... + x[i]`` along ``axis``.
 
@@ -61,6 +64,7 @@ def cumsum(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool =
 
 
 @chained
+@accumulates(dt.BOOL)
 def cumprod(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the running products ``y[i] = x[0] * ... * x[i]`` along ``axis``.
 
@@ -75,6 +79,7 @@ def cumprod(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool 
     return dispatch(CUMPROD, x, axis=axis, exclusive=exclusive, reverse=reverse)
 
 
+@accumulates(dt.INTEGER | dt.BOOL)
 def cumulative_sum(
     x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -93,11 +98,13 @@ def cumulative_sum(
     Source: the array API standard.
 
     """
+    starts = flag(include_initial, "cumulative_sum: include_initial")
     wide = widen(x, dtype, "cumulative_sum")
     result = _accumulate(CUMSUM, "cumulative_sum", wide, axis)
-    return _prepend_initial(result, axis, 0) if include_initial else result
+    return _prepend_initial(result, axis, 0) if starts else result
 
 
+@accumulates(dt.INTEGER | dt.BOOL)
 def cumulative_prod(
     x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
@@ -105,9 +112,10 @@ def cumulative_prod(
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
     """
+    starts = flag(include_initial, "cumulative_prod: include_initial")
     wide = widen(x, dtype, "cumulative_prod")
     result = _accumulate(CUMPROD, "cumulative_prod", wide, axis)
-    return _prepend_initial(result, axis, 1) if include_initial else result
+    return _prepend_initial(result, axis, 1) if starts else result
 
 
 def cumulative_log_sum_exp(
@@ -132,10 +140,11 @@ def cumulative_log_sum_exp(
 
     """
     caller = "cumulative_log_sum_exp"
+    starts = flag(include_initial, f"{caller}: include_initial")
     tensor = floating(x, f"{caller}: x")
     at = _choose_axis(tensor, axis, caller)
     result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
-    return _prepend_initial(result, at, -inf) if include_initial else result
+    return _prepend_initial(result, at, -inf) if starts else result
 
 
 def _accumulate(spec: KernelSpec, caller: str, x: Any, axis: int | None) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice, flag
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, isnan, logical_not
@@ -166,9 +166,8 @@ def _prepare_rows(
         ArgumentError, DTypeError, ShapeError: an argument is wrong.
 
     """
-    if method not in list(_METHODS):  # it may be unhashable
-        known = ", ".join(map(repr, _METHODS))
-        raise ArgumentError(f"{caller}: method must be one of {known}, got {quoted(method)}")
+    choice(method, _METHODS, f"{caller}: method")
+    flag(keepdims, f"{caller}: keepdims")
     tensor = floating(x, f"{caller}: x")
     axes = shapes.normalize_axes(axis, tensor.ndim, f"{caller}: axis")
     return _merge_axes(tensor, axes), shapes.reduce(tensor.shape, axes, keep_dims=keepdims)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
+from tensorplug.ops.default_integers import accumulates, gives_indices
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import reshape
 
@@ -32,7 +34,7 @@ _AXES = {"axis": attributes.axes("x"), "keep_dims": attributes.flag(default=Fals
 
 
 def _infer_accumulated(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -> TensorType:
-    dtype = dt.default_int if x.dtype is dt.bool_ else x.dtype
+    dtype = dt.kernel_int if x.dtype is dt.bool_ else x.dtype
     return TensorType(dtype, shapes.reduce(x.shape, axis, keep_dims=keep_dims))
 
 
@@ -76,7 +78,7 @@ ALL = KernelSpec("All", ("x",), inference.reduced, attributes=_AXES, accepts=dt.
 
 def _infer_arg(x: TensorType, *, axis: int) -> TensorType:
     _infer_not_empty(x, axis=(axis,), keep_dims=False)
-    return TensorType(dt.default_int, shapes.reduce(x.shape, (axis,), keep_dims=False))
+    return TensorType(dt.kernel_int, shapes.reduce(x.shape, (axis,), keep_dims=False))
 
 
 _ARG = {"axis": attributes.axis("x", 0)}
@@ -84,7 +86,7 @@ ARG_MAX = KernelSpec("ArgMax", ("x",), _infer_arg, attributes=_ARG, accepts=ORDE
 ARG_MIN = KernelSpec("ArgMin", ("x",), _infer_arg, attributes=_ARG, accepts=ORDERED)
 
 _WIDENED = {  # the dtypes in which small integers are added and multiplied
-    **dict.fromkeys((dt.int8, dt.int16), dt.default_int),
+    **dict.fromkeys((dt.int8, dt.int16), dt.kernel_int),
     **dict.fromkeys((dt.uint8, dt.uint16), dt.uint32),
 }
 
@@ -105,6 +107,7 @@ def widen(x: Any, dtype: Any, caller: str) -> Any:
 
 
 @chained
+@accumulates(dt.INTEGER | dt.BOOL)
 def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of the elements along ``axis``; 0 if there are none.
 
@@ -116,6 +119,7 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
 
 
 @chained
+@accumulates(dt.INTEGER | dt.BOOL)
 def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis``; 1 if there are none.
 
@@ -168,12 +172,14 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 
 @chained
+@gives_indices()
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero."""
     return dispatch(SUM, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
+@gives_indices()
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first largest element along ``axis``.
 
@@ -183,10 +189,11 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
         ShapeError: the axis is empty.
 
     """
-    return _index_of(ARG_MAX, as_tensor(x, what="argmax: x"), axis, keepdims=keepdims)
+    return _index_of(ARG_MAX, x, "argmax", axis, keepdims=keepdims)
 
 
 @chained
+@gives_indices()
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first smallest element along ``axis``.
 
@@ -196,10 +203,14 @@ def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
         ShapeError: the axis is empty.
 
     """
-    return _index_of(ARG_MIN, as_tensor(x, what="argmin: x"), axis, keepdims=keepdims)
+    return _index_of(ARG_MIN, x, "argmin", axis, keepdims=keepdims)
 
 
-def _index_of(spec: KernelSpec, tensor: Tensor, axis: int | None, *, keepdims: bool) -> Tensor:
+def _index_of(
+    spec: KernelSpec, x: Any, caller: str, axis: int | None, *, keepdims: bool
+) -> Tensor:
+    tensor = as_tensor(x, what=f"{caller}: x")
+    flag(keepdims, f"{caller}: keepdims")
     if axis is None:
         index = dispatch(spec, reshape(tensor, (-1,) if tensor.size else (0,)), axis=0)
         return reshape(index, (1,) * tensor.ndim) if keepdims else index

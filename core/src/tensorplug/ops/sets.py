@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import DTypeError, ShapeError
@@ -13,6 +14,7 @@ from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import arange, full, ones, zeros
 from tensorplug.ops.cumulative import cumsum, diff
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.elementwise import astype, minimum
 from tensorplug.ops.indexing.coordinates import flatnonzero
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
@@ -81,7 +83,7 @@ def _read_axis(value: Any, types: InputTypes) -> int:
 
 def _infer_unique(x: TensorType, *, axis: int) -> tuple[TensorType, TensorType]:
     shape = (*x.shape[:axis], UNKNOWN, *x.shape[axis + 1 :])
-    return TensorType(x.dtype, shape), TensorType(dt.default_int, (x.shape[axis],))
+    return TensorType(x.dtype, shape), TensorType(dt.kernel_int, (x.shape[axis],))
 
 
 UNIQUE = KernelSpec(
@@ -94,6 +96,7 @@ UNIQUE = KernelSpec(
 
 
 @chained
+@gives_indices(1)
 def unique(x: Any, /, axis: int = 0) -> UniqueResult:
     """Return the unique slices of ``x`` along ``axis``, in the order of their first occurrence.
 
@@ -130,6 +133,7 @@ def unique_values(x: Any, /) -> Tensor:
     return gather(ordered, flatnonzero(_mark_new(ordered))) if flat.size else flat
 
 
+@gives_indices(1)
 def unique_counts(x: Any, /) -> UniqueCountsResult:
     """Return ``values`` as ``unique_values`` does, and their numbers of occurrences (int32).
 
@@ -139,6 +143,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
     return UniqueCountsResult(found.values, found.counts)
 
 
+@gives_indices(1)
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
     """Return ``values`` as ``unique_values`` does, and the index among them of each element.
 
@@ -149,6 +154,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
+@gives_indices(1, 2, 3)
 def unique_all(x: Any, /) -> UniqueAllResult:
     """Return the unique elements of ``x``, their first occurrences, inverse indices and counts.
 
@@ -224,7 +230,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     Source: the array API standard.
 
     """
-    return _test_membership(*_read_both(x1, x2, "isin"), invert=invert)
+    return _test_membership(*_read_both(x1, x2, "isin"), invert=flag(invert, "isin: invert"))
 
 
 def _test_membership(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
@@ -257,6 +263,7 @@ def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
     return left, reshape(right, (right.size,))
 
 
+@gives_indices(1)
 def setdiff1d(x: Any, y: Any, /) -> SetDifference:
     """Return the elements of ``x`` that are not in ``y``, and their indices.
 

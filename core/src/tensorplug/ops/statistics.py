@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch.calls import chained
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal
@@ -115,7 +115,9 @@ def log_sum_exp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tenso
     """
     tensor = floating(x, "log_sum_exp: x")
     axes = shapes.normalize_axes(axis, tensor.ndim, "log_sum_exp: axis")
+    keep = flag(keepdims, "log_sum_exp: keepdims")
     kept = shapes.reduce(tensor.shape, axes, keep_dims=True)
+    shape = shapes.reduce(tensor.shape, axes, keep_dims=keep)
     if tensor.size:
         largest = max(tensor, axis=axes, keepdims=True)
         # Do not subtract an infinity: inf - inf is NaN.
@@ -123,5 +125,4 @@ def log_sum_exp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tenso
     else:
         largest = full(kept, 0, dtype=tensor.dtype)
     result = log(sum(exp(tensor - largest), axis=axes, keepdims=True)) + largest
-    shape = kept if keepdims else shapes.reduce(tensor.shape, axes, keep_dims=False)
     return result if result.shape == shape else reshape(result, shape)

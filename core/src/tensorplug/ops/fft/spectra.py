@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import real
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.arrangement import roll
@@ -133,8 +134,9 @@ def _list_frequencies(
     places = np.arange(count // 2 + 1 if half else count)
     if not half:
         places = np.where(places < (count + 1) // 2, places, places - count)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return asarray(places / np.float64(count * d), dtype=wanted, device=device)
+    distance = real(d, f"{caller}: d")
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return asarray(places / np.float64(count * distance), dtype=wanted, device=device)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -108,9 +108,7 @@ def _check_arguments(
 ) -> tuple[int | None, int]:
     """Return the requested length, or None, and the axis."""
     what = f"{caller} of {tensor.type}"
-    if norm not in _NORM:
-        allowed = ", ".join(map(repr, _NORM))
-        raise ArgumentError(f"{what}: norm must be one of {allowed}, got {quoted(norm)}")
+    choice(norm, _NORM, f"{what}: norm")
     at = shapes.normalize_axis(axis, tensor.ndim, f"{what}: axis")
     if n is None:
         return None, at

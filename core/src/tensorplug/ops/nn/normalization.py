@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import flag, real
 from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
@@ -211,6 +212,7 @@ def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
         raise DTypeError(f"moments: x must hold real numbers, got {tensor.type}")
     if tensor.dtype in dt.BOOL:
         raise DTypeError(f"moments: x must hold numbers, got {tensor.type}")
+    flag(keepdims, "moments: keepdims")
     centre = mean_of(tensor, axis=axis, keepdims=True)
     variance = mean_of(squared_difference(tensor, centre), axis=axis, keepdims=keepdims)
     mean = centre if keepdims else movement.reshape(centre, variance.shape)
@@ -243,9 +245,15 @@ def moving_average(
             f"moving_average: v and x must have the same shape, got {list(average.shape)} and "
             f"{list(value.shape)}"
         )
-    change: Tensor = (value - average) * (1.0 - decay)
-    if zero_debias:
+    factor = _read_factor(decay, "moving_average: decay")
+    change: Tensor = (value - average) * (1.0 - factor)
+    if flag(zero_debias, "moving_average: zero_debias"):
         if step is None:
             raise ArgumentError("moving_average: zero_debias requires step")
-        change = change / (1.0 - decay**step)
+        change = change / (1.0 - factor ** _read_factor(step, "moving_average: step"))
     return average + change
+
+
+def _read_factor(value: Any, what: str) -> Any:
+    """Return a number as a float, and anything else as a tensor."""
+    return as_tensor(value, what=what) if hasattr(value, "shape") else real(value, what)

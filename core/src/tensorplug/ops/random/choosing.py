@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import flag
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
@@ -56,7 +58,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
     if not classes:
         raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
     sizes = fit_shape("categorical", shape, [batch])
-    return reduction.argmax(last + gumbel(checked, (*sizes, classes), chosen), axis=-1)
+    found = reduction.argmax(last + gumbel(checked, (*sizes, classes), chosen), axis=-1)
+    return astype(found, dt.default_int, copy=False)
 
 
 def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
@@ -75,7 +78,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
     checked = as_key(key, "permutation")
     count, source = _count_choices("permutation", x, axis)
     order = _draw_order(checked, count)
-    return order if source is None else indexing.gather(source, order, axis=axis)
+    return _take(source, order, axis)
 
 
 def _count_choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
@@ -120,6 +123,7 @@ def choice(
         ShapeError, DTypeError: ``axis`` or ``p`` does not fit ``a``.
 
     """
+    flag(replace, "choice: replace")
     checked = as_key(key, "choice")
     count, source = _count_choices("choice", a, axis)
     sizes = shapes.as_shape(shape, "choice: shape")
@@ -129,7 +133,14 @@ def choice(
     weights = None if p is None else _compute_log_weights(p, count)
     pick = _choose_with_repetition if replace else _choose_without_repetition
     picked = pick(checked, count, sizes, weights)
-    return picked if source is None else indexing.gather(source, picked, axis=axis)
+    return _take(source, picked, axis)
+
+
+def _take(source: Tensor | None, places: Tensor, axis: int) -> Tensor:
+    """Return the slices at ``places``, which are the result themselves if there is no source."""
+    if source is None:
+        return astype(places, dt.default_int, copy=False)
+    return indexing.gather(source, places, axis=axis)
 
 
 def _choose_with_repetition(
