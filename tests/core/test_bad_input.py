@@ -12,7 +12,7 @@ import tensorplug as tp
 from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError, TensorplugError
 
-from . import bad_calls_computing, bad_calls_images, bad_calls_making_moving
+from . import bad_calls_computing, bad_calls_images, bad_calls_limits, bad_calls_making_moving
 
 pytestmark = pytest.mark.usefixtures("cpu")
 
@@ -452,6 +452,7 @@ CASES = [
     *bad_calls_making_moving.CASES,
     *bad_calls_computing.CASES,
     *bad_calls_images.CASES,
+    *bad_calls_limits.CASES,
 ]
 
 

@@ -1,0 +1,129 @@
+"""Calls beyond the limits of rank, size, depth and text: data of test_bad_input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+
+X = np.ones((3, 4), np.float32)
+SHORT = np.ones((1,) * 40, np.float32)
+PLACES = np.zeros((1,) * 40, np.int32)
+FULL = np.ones((1,) * 64, np.float32)
+LONG = 10**5000  # Python does not write it: it has more digits than allowed
+LONE = "\ud800"  # a surrogate, which UTF-8 cannot encode
+
+
+def cyclic(width=1):
+    """Return a list that contains itself; if more than once, its elements grow exponentially."""
+    result = []
+    result += [result] * width
+    return result
+
+
+def deep(levels=100_000):
+    result = []
+    for _ in range(levels):
+        result = [result]
+    return result
+
+
+class Unwritable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+CASES = [  # id, call, error, what the message says
+    ("rank of take", lambda: tp.take(SHORT, PLACES, 0), ShapeError, "result would have 79 axes"),
+    ("rank of gather", lambda: tp.gather(SHORT, PLACES), ShapeError, "at most 64"),
+    ("rank of zeros", lambda: tp.zeros((1,) * 65), ShapeError, "Fill(): the result would have 65"),
+    ("rank of tile", lambda: tp.tile(X, (1,) * 65), ShapeError, "the result would have 65 axes"),
+    ("rank of expand_dims", lambda: tp.expand_dims(FULL, 0), ShapeError, "would have 65 axes"),
+    ("rank of stack", lambda: tp.stack([FULL, FULL]), ShapeError, "would have 65 axes"),
+    (
+        "size of repeat",
+        lambda: tp.repeat(X, 2**62),
+        ShapeError,
+        "the result would have shape [55340232221128654848] and 221360928884514619392 bytes, but",
+    ),
+    ("size of zeros", lambda: tp.zeros((2**31, 2**31)), ShapeError, "18446744073709551616 bytes"),
+    ("size of text", lambda: tp.full((2**60,), "a"), ShapeError, "18446744073709551616 bytes"),
+    ("size beside 0", lambda: tp.ones((0, 2**62)), ShapeError, "18446744073709551616 bytes"),
+    (
+        "size of random",
+        lambda: tp.random.uniform(tp.random.key(0), (2**62,)),
+        ShapeError,
+        "the result would have shape [4611686018427387904]",
+    ),
+    ("long axis", lambda: tp.sum(X, axis=LONG), ArgumentError, "got an integer of 16610 bits"),
+    ("large axis", lambda: tp.sum(X, axis=2**64), ArgumentError, "axis must fit into 64 bits"),
+    (
+        "long number",
+        lambda: tp.add(X, LONG),
+        ArgumentError,
+        "an integer of 16610 bits does not fi",
+    ),
+    ("long value", lambda: tp.full(2, LONG), ArgumentError, "an integer of 16610 bits"),
+    ("long flag", lambda: tp.sum(X, keepdims=LONG), ArgumentError, "got an integer of 16610 bits"),
+    (
+        "long dtype",
+        lambda: tp.astype(X, LONG),
+        DTypeError,
+        "unknown dtype an integer of 16610 bit",
+    ),
+    ("cyclic list", lambda: tp.asarray(cyclic()), ShapeError, "asarray: obj: lists are nested mo"),
+    ("wide cyclic list", lambda: tp.exp(cyclic(2)), ShapeError, "or contain themselves"),
+    ("deep list", lambda: tp.sum(deep()), ShapeError, "lists are nested more than 64 deep"),
+    ("deep dtype", lambda: tp.astype(X, deep()), DTypeError, "unknown dtype an object of class l"),
+    (
+        "unwritable device",
+        lambda: tp.zeros(2, device=Unwritable()),
+        ArgumentError,
+        "must be text, such as 'cpu', got an object of class Unwritable",
+    ),
+    (
+        "surrogate",
+        lambda: tp.asarray([LONE]),
+        DTypeError,
+        "contains text that UTF-8 cannot encode",
+    ),
+    ("surrogate array", lambda: tp.equal(np.array(["a", LONE]), "a"), DTypeError, "UTF-8 cannot"),
+    ("device of arrays", lambda: tp.zeros(2, device=X), ArgumentError, "must be text, such as 'c"),
+    (
+        "array for a flag",
+        lambda: tp.median(X, keepdims=X),
+        ArgumentError,
+        "median: keepdims must be True or False, got array(",
+    ),
+    (
+        "number for a flag",
+        lambda: tp.argmin(X, keepdims=1),
+        ArgumentError,
+        "argmin: keepdims must",
+    ),
+    (
+        "list for a choice",
+        lambda: tp.fft.fft(X, norm=["ortho"]),
+        ArgumentError,
+        "norm must be one of 'backward', 'ortho', 'forward', got ['ortho']",
+    ),
+    (
+        "array for a choice",
+        lambda: tp.losses.huber_loss(X, X, reduction=X),
+        ArgumentError,
+        "huber_loss: reduction must be one of ",
+    ),
+    (
+        "text for a number",
+        lambda: tp.fft.fftfreq(4, d="2"),
+        ArgumentError,
+        "fftfreq: d must be a real number, got '2'",
+    ),
+    (
+        "smoothing",
+        lambda: tp.losses.softmax_cross_entropy(X, X, label_smoothing="0"),
+        ArgumentError,
+        "softmax_cross_entropy: label_smoothing must be a real number, got '0'",
+    ),
+]
