@@ -46,7 +46,7 @@ def dense_bincount(
     x: Tensor, weights: Tensor | None, *, size: int, binary_output: bool, out: TensorType
 ) -> Tensor:
     if binary_output or weights is None or not weights.size:
-        counted = dt.default_int if binary_output else out.dtype
+        counted = dt.kernel_int if binary_output else out.dtype
         weights = ones(x.shape, dtype=counted)
     numbers = astype(x, dt.int32)
     if x.ndim == 2:  # the bins of all rows form one axis

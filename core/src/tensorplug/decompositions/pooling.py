@@ -129,7 +129,7 @@ def max_pool_with_argmax(
     for axis, window in enumerate(windows, start=1):
         first, step = -window.before * steps[axis], window.stride * steps[axis]
         corner = corner + _count_along(result, axis, first, step)
-    indexes = full(result.shape, -1, dtype=dt.default_int)
+    indexes = full(result.shape, -1, dtype=dt.kernel_int)
     for tap, chosen in zip(places(windows), find_first_matches(x, result, windows), strict=True):
         offset = sum(
             at * window.dilation * steps[axis]
@@ -142,5 +142,5 @@ def max_pool_with_argmax(
 def _count_along(like: Tensor, axis: int, first: int, step: int) -> Tensor:
     """Return ``first``, ``first + step``, ... along one axis of a shape, for broadcasting."""
     length = like.shape[axis]
-    numbers = arange(length, dtype=dt.default_int) * step + first
+    numbers = arange(length, dtype=dt.kernel_int) * step + first
     return reshape(numbers, [length if at == axis else 1 for at in range(like.ndim)])

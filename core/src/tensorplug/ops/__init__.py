@@ -40,8 +40,10 @@ def families() -> tuple[tuple[str, ModuleType], ...]:
 
 def public(namespace: str) -> dict[str, Any]:
     """Return the functions and classes that are public in ``namespace``, by name."""
+    from tensorplug.ops.default_integers import in_public  # a module of this package
+
     return {
-        name: getattr(family, name)
+        name: in_public(getattr(family, name))
         for module, family in families()
         for name in getattr(family, "__all__", ())
         if module == namespace

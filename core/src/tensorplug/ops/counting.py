@@ -10,6 +10,7 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.default_integers import gives_indices
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -39,7 +40,7 @@ UNSORTED_SEGMENT_SUM = KernelSpec(
 def _infer_dtype(x: TensorType, weights: TensorType | None) -> dt.DType:
     """Return the dtype of the counts, which is that of the weights."""
     if weights is None:
-        return dt.default_int
+        return dt.kernel_int
     if weights.shape != x.shape and weights.size:
         raise ShapeError(f"weights must have the shape of x, {list(x.shape)}, or no elements")
     return weights.dtype
@@ -98,6 +99,7 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     return dispatch(UNSORTED_SEGMENT_SUM, x, segment_ids, num_segments=num_segments)
 
 
+@gives_indices(unless="weights")
 def bincount(
     x: Any, weights: Any = None, size: int | None = None, *, minlength: int = 0
 ) -> Tensor:
@@ -129,6 +131,7 @@ def bincount(
     return dispatch(BINCOUNT, x, weights, size=size)
 
 
+@gives_indices(unless="weights")
 def dense_bincount(
     x: Any, weights: Any = None, size: int | None = None, *, binary_output: bool = False
 ) -> Tensor:

@@ -16,6 +16,7 @@ from tensorplug.ops.comparison import equal, greater_equal, less_equal, logical_
 from tensorplug.ops.counting import BINCOUNT
 from tensorplug.ops.creation import arange, linspace
 from tensorplug.ops.cumulative import diff
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.elementwise import astype, minimum, where
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.kinds import numbers, real
@@ -36,6 +37,7 @@ class HistogramResult(NamedTuple):
     bin_edges: Tensor
 
 
+@gives_indices(0, unless="weights")
 def histogram(
     x: Any,
     bins: Any = 10,

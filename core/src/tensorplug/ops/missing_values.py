@@ -11,6 +11,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import chained
 from tensorplug.ops.comparison import greater, isnan, logical_not
+from tensorplug.ops.default_integers import accumulates
 from tensorplug.ops.elementwise import astype, maximum, where
 from tensorplug.ops.kinds import floating, numbers, real
 from tensorplug.ops.movement import reshape
@@ -35,6 +36,7 @@ __all__ = [
 
 
 @chained
+@accumulates(dt.INTEGER | dt.BOOL)
 def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of the elements along ``axis`` that are not NaN; 0 if there are none.
 
@@ -44,6 +46,7 @@ def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
 
 
 @chained
+@accumulates(dt.INTEGER | dt.BOOL)
 def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
 

@@ -9,6 +9,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.indexing.indexing import gather
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def _infer_places(sorted_sequence: TensorType, values: TensorType) -> TensorType
         raise ShapeError(
             "sorted_sequence must have rank 1, or the sizes of values except for the last"
         )
-    return TensorType(dt.default_int, values.shape)
+    return TensorType(dt.kernel_int, values.shape)
 
 
 _INPUTS = ("sorted_sequence", "values")
@@ -46,6 +47,7 @@ LOWER_BOUND = KernelSpec("LowerBound", _INPUTS, _infer_places, accepts=_ORDERED,
 UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _infer_places, accepts=_ORDERED, promote=_INPUTS)
 
 
+@gives_indices()
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Return the indices at which to insert the elements of ``x2`` into ``x1`` to keep it sorted.
 
@@ -79,6 +81,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return dispatch(SEARCH_SORTED, picked, x2, side=side)
 
 
+@gives_indices()
 def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
     """Return the number of elements less than each value: ``searchsorted``, side left.
 
@@ -87,6 +90,7 @@ def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
     return dispatch(LOWER_BOUND, sorted_sequence, values)
 
 
+@gives_indices()
 def upper_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
     """Return the number of elements not greater than each value: ``searchsorted``, side right.
 

@@ -9,6 +9,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import reshape
 
@@ -33,7 +34,7 @@ def _infer_top_k(x: TensorType, *, k: int) -> tuple[TensorType, TensorType]:
     if k > x.shape[-1]:
         raise ShapeError(f"k must be at most {x.shape[-1]}, the length of the last axis, got {k}")
     shape = (*x.shape[:-1], k)
-    return TensorType(x.dtype, shape), TensorType(dt.default_int, shape)
+    return TensorType(x.dtype, shape), TensorType(dt.kernel_int, shape)
 
 
 TOP_K = KernelSpec(
@@ -57,7 +58,7 @@ SORT = KernelSpec("Sort", ("x",), inference.same, attributes=_SORTING, accepts=_
 ARG_SORT = KernelSpec(
     "ArgSort",
     ("x",),
-    inference.same_shape(dt.default_int),
+    inference.same_shape(dt.kernel_int),
     attributes=_SORTING,
     accepts=_ORDERED,
 )
@@ -79,7 +80,7 @@ def _read_positions(value: Any, known: InputTypes) -> tuple[int, ...]:
 ARG_PARTITION = KernelSpec(
     "ArgPartition",
     ("x",),
-    inference.same_shape(dt.default_int),
+    inference.same_shape(dt.kernel_int),
     attributes={
         "axis": attributes.axis("x", -1),
         "kth": Attribute(
@@ -91,6 +92,7 @@ ARG_PARTITION = KernelSpec(
 
 
 @chained
+@gives_indices(1)
 def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest entries of the last axis and their indices (int32).
 
@@ -127,6 +129,7 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
 
 
 @chained
+@gives_indices()
 def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the indices (int32) that sort ``x`` along ``axis``, in its shape.
 
@@ -162,6 +165,7 @@ def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
     return take_along_axis(tensor, dispatch(ARG_PARTITION, tensor, kth=kth, axis=at), axis=at)
 
 
+@gives_indices()
 def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
     """Return the indices (int32) that order ``x`` along ``axis`` as ``partition`` does.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract.signatures import location
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import RegistrationError
+from tensorplug.ops.default_integers import in_public
 from tensorplug.tensors.assignment import Assignment
 from tensorplug.tensors.indexing import Indexing
 from tensorplug.tensors.interchange import Interchange
@@ -64,7 +65,7 @@ def attach(functions: Iterable[Callable[..., Any]]) -> None:
         name = function.__name__
         old = getattr(Tensor, name, None) or new.get(name)
         if old is None:
-            new[name] = as_method(function)
+            new[name] = in_public(as_method(function))
         elif function not in (old, getattr(old, "__wrapped__", None)):
             raise RegistrationError(
                 f"Tensor has a method {name!r} already; "

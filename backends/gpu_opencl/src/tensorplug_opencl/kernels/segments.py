@@ -109,7 +109,7 @@ def dense_bincount(
     rows = shapes.size(x.shape[:-1])
     if not binary_output:
         return _make_counter(backend, x, weights, rows, size, out)
-    counts = TensorType(dt.default_int, out.shape)
+    counts = TensorType(dt.kernel_int, out.shape)
     count = _make_counter(backend, x, None, rows, size, counts)
     if not out.size:
         return calls.make_empty(backend.runtime, out)

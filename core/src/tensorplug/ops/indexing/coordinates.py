@@ -10,6 +10,7 @@ from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import movement
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.indexing import indexing
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ __all__ = ["argwhere", "boolean_mask", "nonzero"]
 
 
 def _infer_where(condition: TensorType) -> TensorType:
-    return TensorType(dt.default_int, (UNKNOWN, condition.rank))
+    return TensorType(dt.kernel_int, (UNKNOWN, condition.rank))
 
 
 WHERE = KernelSpec("Where", ("condition",), _infer_where, accepts=dt.FIXED)
 
 
+@gives_indices()
 def argwhere(x: Any, /) -> Tensor:
     """Return the coordinates of nonzero elements, in row-major order.
 
@@ -44,6 +46,7 @@ def argwhere(x: Any, /) -> Tensor:
 
 
 @chained
+@gives_indices()
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Return the indices of nonzero elements: one tensor per axis.
 

@@ -12,6 +12,7 @@ from tensorplug.ops import reduction
 from tensorplug.ops.arrangement import roll
 from tensorplug.ops.comparison import equal, greater, less_equal, logical_and
 from tensorplug.ops.creation import arange
+from tensorplug.ops.default_integers import accumulates
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing.getting import getitem
 from tensorplug.ops.linalg.factorization import inv, svdvals
@@ -104,6 +105,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return getitem(flat, (..., slice(first if length else 0, stop if length else 0, step)))
 
 
+@accumulates(dt.INTEGER | dt.BOOL)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Return the sums of the diagonals of the matrices [..., m, n], in the dtype of ``sum``.
 

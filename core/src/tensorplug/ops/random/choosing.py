@@ -15,7 +15,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import elementwise, movement, reduction, sorting
 from tensorplug.ops.comparison import less
-from tensorplug.ops.elementwise import where
+from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import indexing
 from tensorplug.ops.random.draws import fit_shape, integers, parameters
 from tensorplug.ops.random.random import as_key, bits, split

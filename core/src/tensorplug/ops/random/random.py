@@ -86,7 +86,7 @@ def _read_seed(value: Any, _types: InputTypes) -> int:
 def _infer_multinomial(logits: TensorType, *, num_samples: int) -> TensorType:
     if logits.rank not in (1, 2) or not logits.shape[-1]:
         raise ShapeError("logits must have rank 1 or 2, and a nonempty last axis")
-    return TensorType(dt.default_int, (*logits.shape[:-1], num_samples))
+    return TensorType(dt.kernel_int, (*logits.shape[:-1], num_samples))
 
 
 # `start` numbers the first block.

@@ -16,6 +16,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import arranged, axes_attribute, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
+from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _infer_max_pool_with_argmax(
 ) -> tuple[TensorType, TensorType]:
     options = {"filter_size": filter_size, "strides": strides, "pad": pad}
     result = _infer_pool(x, attributes=options)
-    return result, TensorType(dt.default_int, result.shape)
+    return result, TensorType(dt.kernel_int, result.shape)
 
 
 MAX_POOL_WITH_ARGMAX = KernelSpec(
@@ -309,6 +310,7 @@ def avg_pool3d(
     )
 
 
+@gives_indices(1)
 def max_pool_with_argmax(
     x: Any,
     filter_size: int | Shape,

@@ -1,0 +1,154 @@
+"""TENSORPLUG_DEFAULT_INT, which a process reads once; so each value has a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+CALLS = """
+import json, warnings
+warnings.simplefilter("error")
+import numpy as np
+import tensorplug as tp
+
+tp.set_backend("cpu")
+x = tp.asarray([2.0, 0.0, 2.0])
+truths = x > 0
+wide = tp.asarray([1, 2], dtype="int64")
+int16, int32, uint8 = (tp.asarray([1, 2], dtype=name) for name in ("int16", "int32", "uint8"))
+key = tp.random.key(0)
+image = tp.ones((1, 2, 2, 1))
+everything = tp.unique_all(x)
+follow = {
+    "a list": tp.asarray([1, 2]),
+    "an empty range": tp.asarray(range(0)),
+    "a number": tp.asarray(3),
+    "the Python type": x.astype(int),
+    "full": tp.full(2, 1),
+    "arange": tp.arange(3),
+    "truths and a number": truths + 1,
+    "sum of truths": tp.sum(truths),
+    "sum of a list of truths": tp.sum([True, False]),
+    "sum of int16": tp.sum(int16),
+    "sum of int32": int32.sum(),
+    "numpy.sum": np.sum(int32),
+    "prod": tp.prod(int32),
+    "nansum": tp.nansum(int32),
+    "nanprod": tp.nanprod(int32),
+    "trace": tp.linalg.trace(tp.reshape(int32[[0, 0, 1, 1]], (2, 2))),
+    "cumulative_sum": tp.cumulative_sum(int16),
+    "cumulative_prod": tp.cumulative_prod(int16),
+    "cumsum of truths": tp.cumsum(truths),
+    "cumprod of truths": tp.cumprod(truths),
+    "count_nonzero": tp.count_nonzero(x),
+    "argmax": tp.argmax(x),
+    "the method argmin": x.argmin(axis=0),
+    "argsort": tp.argsort(x),
+    "argpartition": tp.argpartition(x, 1),
+    "topk": tp.topk(int32, 1)[1],
+    "nonzero": tp.nonzero(x)[0],
+    "argwhere": tp.argwhere(x),
+    "searchsorted": tp.searchsorted(x, x),
+    "lower_bound": tp.lower_bound(x, x),
+    "upper_bound": tp.upper_bound(x, x),
+    "unique": tp.unique(int32).indices,
+    "unique_counts": tp.unique_counts(int32).counts,
+    "unique_inverse": tp.unique_inverse(int32).inverse_indices,
+    "unique_all: indices": everything.indices,
+    "unique_all: inverse": everything.inverse_indices,
+    "unique_all: counts": everything.counts,
+    "unique_all of nothing": tp.unique_all([]).counts,
+    "setdiff1d": tp.setdiff1d(x, x).indices,
+    "bincount": tp.bincount(int32),
+    "dense_bincount": tp.dense_bincount(int32, None, 3),
+    "histogram": tp.histogram(x).hist,
+    "matrix_rank": tp.linalg.matrix_rank(tp.ones((2, 2))),
+    "lstsq": tp.linalg.lstsq(tp.ones((2, 2)), x[:2]).rank,
+    "max_pool_with_argmax": tp.nn.max_pool_with_argmax(image, 2, 1)[1],
+    "random.integers": tp.random.integers(key, 0, 9, (2,)),
+    "random.categorical": tp.random.categorical(key, x),
+    "random.permutation": tp.random.permutation(key, 3),
+    "random.choice": tp.random.choice(key, 3, (2,), replace=False),
+    "random.poisson": tp.random.poisson(key, 3.0),
+    "compiled": tp.compile(lambda x: tp.argmax(x) + tp.sum(x > 0))(x),
+}
+fixed = {
+    "float32": x,
+    "int64": tp.sum(wide),
+    "int32": int32 + 1,
+    "uint8": tp.max(uint8) * 2,
+    "int16": tp.sum(int16, dtype="int16"),
+}
+stay = {  # results in the dtype of an argument
+    "topk": tp.topk(int32, 1)[0],
+    "unique": tp.unique(int32).values,
+    "unique_counts": tp.unique_counts(int32).values,
+    "bincount with weights": tp.bincount(int32, int32),
+    "bincount with named weights": tp.bincount(int32, weights=int32),
+    "dense_bincount with weights": tp.dense_bincount(int32, int32, 3),
+    "histogram with weights": tp.histogram(int32, weights=int32).hist,
+    "cumsum": tp.cumsum(int32),
+    "random.permutation": tp.random.permutation(key, int32),
+}
+info = tp.__array_namespace_info__().default_dtypes()
+follow |= {f"info: {name}": info[name] for name in ("integral", "indexing")}
+fixed |= {str(info[name]): info[name] for name in ("real floating", "complex floating")}
+
+def name_of(x):
+    return str(x if isinstance(x, tp.DType) else x.dtype)
+
+print(json.dumps({
+    "follow": {name: name_of(x) for name, x in follow.items()},
+    "fixed": {name: name_of(x) for name, x in fixed.items()},
+    "stay": {name: name_of(x) for name, x in stay.items()},
+    "unsigned": name_of(tp.sum(uint8)),
+    "large": [int(tp.sum(tp.asarray([2**31 - 1, 1], dtype="int32"))),
+              tp.cumulative_sum(tp.asarray([2**31 - 1, 1], dtype="int32")).tolist()],
+    "gradient": tp.grad(lambda x: tp.sum(tp.topk(x, 2)[0]))(x).tolist(),
+}))
+"""
+
+
+def run(value, program=CALLS):
+    environ = {
+        name: text for name, text in os.environ.items() if not name.startswith("TENSORPLUG")
+    }
+    if value is not None:
+        environ["TENSORPLUG_DEFAULT_INT"] = value
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "unsigned", "largest_sum"),
+    [
+        (None, "int32", "uint32", -(2**31)),
+        ("", "int32", "uint32", -(2**31)),
+        ("int32", "int32", "uint32", -(2**31)),
+        (" int64 ", "int64", "uint64", 2**31),
+    ],
+)
+def test_which_dtypes_follow(value, dtype, unsigned, largest_sum):
+    done = run(value)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["follow"] == dict.fromkeys(found["follow"], dtype)
+    assert found["fixed"] == {name: name for name in found["fixed"]}
+    assert found["stay"] == dict.fromkeys(found["stay"], "int32")
+    assert found["unsigned"] == unsigned
+    assert found["large"] == [largest_sum, [2**31 - 1, largest_sum]]
+    assert found["gradient"] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("value", ["int16", "int", "64"])
+def test_other_values_are_refused(value):
+    done = run(value, "import tensorplug; tensorplug.int32")
+    assert done.returncode == 1
+    assert (
+        f"SettingsError: TENSORPLUG_DEFAULT_INT={value!r}: must be int32 or int64" in done.stderr
+    )
