@@ -62,13 +62,17 @@ def judge_gradient(
         for own, gradient, reference in zip(
             point.dtypes(name), gradients, references, strict=True
         ):
-            worst = max(worst, _compare(name, gradient, reference, own))
+            by_value = right.second is None
+            worst = max(worst, _compare(name, gradient, reference, own, by_value=by_value))
     if right.second is not None:
         judge_second(session, point, right.second)
     return worst
 
 
-def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> float:
+def _compare(
+    name: str, gradient: Array, reference: Array, dtype: DType, *, by_value: bool
+) -> float:
+    """Return the error in eps of the largest gradient: if given by value, however small it is."""
     if gradient.shape != reference.shape:
         raise WrongGradientError(
             f"gradient of {name!r} has shape {list(gradient.shape)}, "
@@ -79,9 +83,11 @@ def _compare(name: str, gradient: Array, reference: Array, dtype: DType) -> floa
     if not gradient.size:
         return 0.0
     meant = widened(reference)
-    scale = max(float(np.max(np.abs(meant))), 2.0**-10)
+    about = np.finfo(gradient.dtype)
+    least = float(about.tiny) if by_value and meant.any() else 2.0**-10
+    scale = max(float(np.max(np.abs(meant))), least)
     error = np.abs(widened(gradient) - meant) / scale
-    eps = float(np.finfo(gradient.dtype).eps)
+    eps = float(about.eps)
     allowed = tolerances().gradient * eps + _DIFFERENCES
     wrong = ~(np.atleast_1d(error) <= allowed)
     if wrong.any():

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import HUGE, LARGE
+from tensorplug_conformance.corpus import HUGE, LARGE, wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +23,7 @@ __all__ = [
     "apart",
     "around",
     "binary",
+    "far_out",
     "function",
     "near",
     "pairs",
@@ -171,6 +172,17 @@ def around(corpus: Corpus, *values: float, **attributes: Any) -> Iterator[Case]:
     yield Case("rank 0", (x[:1].reshape(()),), attributes)
     yield Case("rank 3", (x[:6].reshape(2, 1, 3),), attributes)
     yield Case("empty", (x[:0].reshape(3, 0),), attributes)
+
+
+def far_out(slope: Callable[[Array], Any], *values: float) -> Callable[[Corpus], Iterator[Case]]:
+    """Return points, one by one, whose small gradients are given by value."""
+
+    def points(corpus: Corpus) -> Iterator[Case]:
+        for value in values:
+            x = corpus.of([value])
+            yield Case(f"at {value}", (x,), expected=(corpus.of(slope(wide(x))),))
+
+    return points
 
 
 def pairs(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
@@ -30,10 +30,16 @@ def _to_6(corpus: Corpus) -> Callable[[tuple[int, ...]], Array]:
     return lambda shape: corpus.ordinary(shape, -8.0, 16.0)
 
 
-for spec, curve in (
-    (specs.ELU, oracle.elu),
-    (specs.SELU, oracle.selu),
-    (specs.SOFTPLUS, oracle.softplus),
+_FALLING = patterns.far_out(np.exp, -5.0, -9.5, -20.0, -40.0)
+_SELU_FALLING = patterns.far_out(
+    lambda x: np.exp(x) * np.longdouble(SELU_SCALE) * np.longdouble(SELU_ALPHA), -9.5, -20.0
+)
+_RISING = patterns.far_out(lambda x: 1 / (1 + np.exp(-x)), -9.5, -20.0, -40.0)
+
+for spec, curve, beyond in (
+    (specs.ELU, oracle.elu, _FALLING),
+    (specs.SELU, oracle.selu, _SELU_FALLING),
+    (specs.SOFTPLUS, oracle.softplus, _RISING),
 ):
 
     @cases.of(spec, oracle=curve)
@@ -46,7 +52,10 @@ for spec, curve in (
         yield Case("far", (corpus.of([-1000.0, -100, -50, -9.5, 9.5, 50, 100, 1000]),))
 
     @cases.gradients(spec, "x")
-    def exponential_points(corpus: Corpus) -> Iterator[Case]:
+    def exponential_points(
+        corpus: Corpus, beyond: Callable[[Corpus], Iterator[Case]] = beyond
+    ) -> Iterator[Case]:
+        yield from beyond(corpus)
         yield Case("both sides", (corpus.of([-3.0, -1.5, -0.5, 0.5, 2.0]),))
         yield Case("rank 3", (corpus.ordinary((2, 1, 3), 0.25, 2.0),))
         yield Case("rank 0", (corpus.ordinary((), -2.0, -0.25),))
@@ -215,3 +224,9 @@ def relu6_points(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(specs.SIGMOID, "x")
 def sigmoid_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.near(-2.0, 2.0)(corpus)
+    if corpus.floating:
+        bell = patterns.far_out(lambda x: 1 / (2 * np.cosh(x / 2)) ** 2, *_SIDES)
+        yield from bell(corpus)
+
+
+_SIDES = (-40.0, -20.0, -9.5, 9.5, 20.0, 40.0)

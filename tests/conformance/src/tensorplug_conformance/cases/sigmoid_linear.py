@@ -16,6 +16,7 @@ from tensorplug_conformance.tables import CaseTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
@@ -33,8 +34,13 @@ def silu(corpus: Corpus) -> Iterator[Case]:
 @cases.gradients(specs.SILU, "x")
 def silu_points(corpus: Corpus) -> Iterator[Case]:
     yield from patterns.around(corpus, -3.0, -1.5, -0.5, 0.0, 0.5, 2.0)
+    yield from patterns.far_out(_slope, -40.0, -20.0, -9.5)(corpus)
     ends = corpus.of([float("-inf"), float("inf")])
     yield Case("infinite", (ends,), expected=(corpus.of([0.0, 1.0]),))
+
+
+def _slope(x: Array) -> Array:
+    return np.asarray((1 + np.exp(-x) + x * np.exp(-x)) / (1 + np.exp(-x)) ** 2)
 
 
 @cases.of(specs.SILU_GRAD, oracle=oracle.silu_grad)
