@@ -215,7 +215,7 @@ BAD = {
     "split sizes": (
         lambda: tp.split(X, [1, 1], 1),
         ShapeError,
-        "sizes [1, 1] do not make up the 3",
+        "sizes [1, 1] do not make up the 3 elements of the axis (the list holds the sizes of",
     ),
     "split rests": (lambda: tp.split(X, [-1, -1], 1), ShapeError, "may hold one -1"),
     "stride": (lambda: tp.strided_slice(X, [0], [1], [0]), ArgumentError, "must not hold 0"),

@@ -97,6 +97,8 @@ BAD = [  # arguments, options, error, what the message says
     ),
     ((np.zeros((0, 2)), 1), {"mode": "reflect"}, ShapeError, "has no elements"),
     ((X, 1, "a"), {}, DTypeError, "'a' cannot become float32"),
+    ((X, 1, "reflect"), {}, ArgumentError, "pad: pass the mode by name, mode='reflect'"),
+    ((X, 1, "constant"), {}, ArgumentError, "pad: pass the mode by name, mode='constant'"),
 ]
 
 

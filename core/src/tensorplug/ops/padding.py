@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
@@ -17,7 +18,6 @@ from tensorplug.ops.movement import PAD_V2
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.contract import dtypes as dt
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["pad"]
@@ -81,6 +81,8 @@ def pad(
 
     """
     if mode == "constant":
+        if isinstance(constant_value, str):
+            _check_text(constant_value, x)
         pairs = _read_pairs(paddings, x) if _is_short(paddings) else paddings
         return dispatch(PAD_V2, x, paddings=pairs, constant_value=constant_value)
     if mode not in list(_MODES):  # it may be unhashable
@@ -107,6 +109,12 @@ def pad(
             places = np.arange(-before, size + after)
             result = gather(result, _MODES[mode](places, size).astype(np.int32), axis=axis)
     return result
+
+
+def _check_text(value: str, x: Any) -> None:
+    """Refuse the name of a mode in the place of the value, where NumPy has the mode."""
+    if value in ("constant", *_MODES) and as_tensor(x, what="pad: x").dtype is not dt.string:
+        raise ArgumentError(f"pad: pass the mode by name, mode={value!r}")
 
 
 def _is_short(paddings: Any) -> bool:

@@ -48,7 +48,10 @@ def _read_sizes(value: Any, known: InputTypes) -> tuple[int, ...]:
         raise ShapeError(f"{list(sizes)} may hold one -1 and no other negative size")
     rest = length - sum(size for size in sizes if size != -1)
     if rest < 0 or (rest and -1 not in sizes):
-        raise ShapeError(f"sizes {list(sizes)} do not make up the {length} elements of the axis")
+        raise ShapeError(
+            f"sizes {list(sizes)} do not make up the {length} elements of the axis (the list "
+            "holds the sizes of the parts, not the places between them)"
+        )
     return tuple(rest if size == -1 else size for size in sizes)
 
 

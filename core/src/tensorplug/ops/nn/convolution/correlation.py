@@ -83,9 +83,21 @@ def geometry(
         raise ShapeError(f"x and filter must have rank {rank}, got {list(x)} and {list(filter)}")
     channels, spatial = x[channel_axis(data_format)], spatial_axes(data_format)
     if channels != filter[-2]:
-        raise ShapeError(f"x has {channels} channels, but the filter has {filter[-2]}")
+        raise ShapeError(_unequal_channels(channels, filter, data_format))
     sizes = tuple(x[axis] for axis in spatial)
     return windows(sizes, filter[:-2], strides, dilations, pad, dim_rounding_mode, spatial)
+
+
+def _unequal_channels(channels: int, filter: Shape, data_format: str) -> str:
+    """Return a message that helps who has another layout in mind, or groups."""
+    *_, expected, filters = filter
+    message = (
+        f"x has {channels} channels, but the filter has {expected}; x is in {data_format} order"
+    )
+    groups, rest = divmod(channels, expected) if expected else (0, 0)
+    if groups and not rest and not filters % groups:
+        message += f"; conv{len(data_format) - 2}d(groups={groups}) would take them in groups"
+    return message
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
