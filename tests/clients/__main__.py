@@ -84,8 +84,8 @@ def _run(name: str, options: argparse.Namespace) -> dict[str, Any]:
             *project.options,
             *map(str, project.find(folder)),
         ]
-        # What these projects take for the default of every namespace but PyTorch's.
-        return _pytest(arguments, Path(scratch), options, default_float="float64")
+        # What these projects take for the defaults of every namespace but PyTorch's.
+        return _pytest(arguments, Path(scratch), options, "float64", "int64")
 
 
 def _write_configuration(project: Project, path: Path) -> None:
@@ -110,7 +110,7 @@ def _run_suite(source: dict[str, str], options: argparse.Namespace) -> dict[str,
         os.environ["ARRAY_API_TESTS_MODULE"] = "tensorplug"
         arguments = ["-ptests.clients.on_suite", "--max-examples=20", "--disable-deadline"]
         arguments += ["array_api_tests"]
-        return _pytest(arguments, checkout, options, default_float="float32")
+        return _pytest(arguments, checkout, options, "float32", "int32")
 
 
 def _clone(url: str, commit: str, folder: Path) -> None:
@@ -129,7 +129,11 @@ def _git(*arguments: str) -> str:
 
 
 def _pytest(
-    arguments: list[str], folder: Path, options: argparse.Namespace, *, default_float: str
+    arguments: list[str],
+    folder: Path,
+    options: argparse.Namespace,
+    default_float: str,
+    default_int: str,
 ) -> dict[str, Any]:
     """Run pytest in ``folder``; return outcome and message of each test.
 
@@ -145,6 +149,7 @@ def _pytest(
             "SCIPY_ARRAY_API": "1",
             "TENSORPLUG_BACKEND": "cpu",
             "TENSORPLUG_DEFAULT_FLOAT": default_float,
+            "TENSORPLUG_DEFAULT_INT": default_int,
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
