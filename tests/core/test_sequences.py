@@ -207,9 +207,14 @@ X, KERNEL, RECURRENT = np.ones((3, 5, 4)), np.ones((4, 8)), np.ones((2, 8))
 REFUSED = {
     "rank": ((X[0], KERNEL, RECURRENT), {}, ShapeError, r"x must be \[batch, time, features\]"),
     "features": ((X[..., :3], KERNEL, RECURRENT), {}, ShapeError, r"kernel must .* \[3, 8\]"),
-    "units": ((X, KERNEL, RECURRENT[:1]), {}, ShapeError, r"recurrent_kernel must .*\[2, 8\]"),
+    "units": ((X, KERNEL, RECURRENT[:1]), {}, ShapeError, r"units\], got float64\[1,8\]$"),
     "no units": ((X, KERNEL, 1.0), {}, ShapeError, "recurrent_kernel must have rank 2, got"),
-    "gates": ((X, KERNEL, RECURRENT[:, :7]), {}, ShapeError, "must have shape"),
+    "gates": (
+        (X, KERNEL, RECURRENT[:, :7]),
+        {},
+        ShapeError,
+        r"must be \[units, 4 \* units\], got",
+    ),
     "bias": ((X, KERNEL, RECURRENT, np.ones(2)), {}, ShapeError, r"bias must have shape \[8\]"),
     "integers": (
         (X, KERNEL, RECURRENT.astype(int)),
@@ -223,6 +228,12 @@ REFUSED = {
         {"direction": "bidirectional"},
         ShapeError,
         r"recurrent_kernel must have rank 3, got float64\[2,8\]",
+    ),
+    "transposed": (
+        (X, KERNEL.T, RECURRENT.T),
+        {},
+        ShapeError,
+        r"must be \[units, 4 \* units\], got float64\[8,2\], which is its transpose$",
     ),
     "both": (
         (X, KERNEL, RECURRENT),

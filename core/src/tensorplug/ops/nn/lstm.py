@@ -93,8 +93,9 @@ def lstm(
         recurrent_kernel: [units, 4 * units].
         bias: [4 * units], or None for 0. PyTorch's two biases are added up.
         initial_state: the state (h, c) before the first step, each [batch, units]; None for 0.
-        lengths: integers [batch], the numbers of steps at the start of each sequence that count.
-            The others are padding: they put out 0 and leave the state as it is.
+        lengths: integers [batch], the numbers of steps at the start of each sequence that count:
+            step t counts if ``t < length``. The others are padding: they put out 0 and leave the
+            state as it is.
         mask: bool [batch, time] instead of lengths, False for padding anywhere.
         direction: "forward"; "reverse", from the last step to the first; or "bidirectional",
             both. Each output stays in the place of its step.

@@ -112,7 +112,13 @@ def read(
         raise ShapeError(
             f"{caller}: recurrent_kernel must have rank {len(lead) + 2}, got {recurrent.type}"
         )
-    units = recurrent.shape[-1] // gates
+    units, width = recurrent.shape[-2:]
+    if width != gates * units:
+        known = ", which is its transpose" if units == gates * width else ""
+        raise ShapeError(
+            f"{caller}: recurrent_kernel must be [{', '.join(map(str, [*lead, 'units']))}, "
+            f"{gates} * units], got {recurrent.type}{known}"
+        )
     shapes: dict[str, Shape] = dict.fromkeys(weights, (*lead, gates * units))
     shapes["kernel"] = (*lead, features, gates * units)
     shapes["recurrent_kernel"] = (*lead, units, gates * units)

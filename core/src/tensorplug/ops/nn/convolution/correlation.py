@@ -96,7 +96,7 @@ def _unequal_channels(channels: int, filter: Shape, data_format: str) -> str:
     )
     groups, rest = divmod(channels, expected) if expected else (0, 0)
     if groups and not rest and not filters % groups:
-        message += f"; conv{len(data_format) - 2}d(groups={groups}) would take them in groups"
+        message += f"; a convolution with groups={groups} would fit"
     return message
 
 
