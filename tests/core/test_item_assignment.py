@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -62,10 +63,13 @@ def test_assignment(key, kind, backend):
 
 
 REFUSED = [  # dtype, key, value, error, message
-    ("int32", 0, 1.5, DTypeError, "the value: 1.5 is not an integer, but the dtype is int32"),
-    ("int32", 0, np.float32(1), DTypeError, "1.0 is not an integer, but the dtype is int32"),
-    ("int32", 0, np.array(1.0), DTypeError, "float64 is not cast to int32 implicitly"),
-    ("uint8", 0, np.array(1), DTypeError, "int64 is not cast to uint8 implicitly"),
+    ("int32", 0, math.nan, DTypeError, "the value: nan is not an integer, but the dtype is int32"),
+    ("int32", 0, math.inf, DTypeError, "the value: inf is not an integer, but the dtype is int32"),
+    ("int32", 0, 1j, DTypeError, "1j is complex, but the dtype is int32"),
+    ("int32", 0, np.array(1j), DTypeError, "complex128"),
+    ("int32", 0, "text", DTypeError, "is not cast to int32"),
+    ("int8", 0, 300.5, ArgumentError, "300 does not fit into int8"),
+    ("int8", 0, [300, 1, 1, 1], ArgumentError, "the values from 1 to 300 do not all fit"),
     ("uint8", 0, np.int64(-1), ArgumentError, "-1 does not fit into uint8"),
     ("float32", 0, 1j, DTypeError, "1j is complex, but the dtype is float32"),
     ("bool", 0, np.array(1, np.int32), DTypeError, "int32 is not cast to bool implicitly"),
@@ -100,6 +104,39 @@ def test_values_of_the_same_kind_are_cast(to, given_dtype, backend):
     x = tp.zeros((3,), dtype=to)
     x[1] = tp.asarray(2, dtype=given_dtype)
     expect(x, to, (3,), np.array([0, 2, 0], to))
+
+
+ASSIGNED = [  # dtype, value, what NumPy's assignment gives
+    ("int32", 1.5, 1),
+    ("int32", -1.5, -1),
+    ("int32", np.float32(2.75), 2),
+    ("int32", [2.75, -0.5], [2, 0]),
+    ("int32", np.array([2.75, -3.5]), [2, -3]),
+    ("int64", np.float32([2.75, -3.5]), [2, -3]),
+    ("uint8", np.array([1, 200]), [1, 200]),
+    ("int8", np.array([1, 300]), [1, 44]),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value", "wanted"), ASSIGNED, ids=str)
+@pytest.mark.parametrize("key", [S[1:], S[[1, 2]], S[[False, True, True]]], ids=str)
+def test_numbers_become_integers_as_by_astype(dtype, value, wanted, key):
+    x = tp.zeros((3,), dtype=dtype)
+    x[key] = value
+    expect(x, dtype, (3,), np.array([0, *np.broadcast_to(wanted, 2)], dtype))
+    if isinstance(value, np.ndarray):
+        y = tp.zeros((3,), dtype=dtype)
+        y[key] = tp.asarray(value)
+        expect(y, dtype, (3,), np.asarray(x))
+
+
+def test_arithmetic_in_place_does_not_make_integers_of_floats():
+    x = tp.asarray([1, 2])
+    with pytest.raises(DTypeError, match="float32 is not cast to int32 implicitly"):
+        x[0] += 1.5
+    with pytest.raises(DTypeError, match="float32 is not cast to int32 implicitly"):
+        x += 1.5
+    expect(x, "int32", (2,), [1, 2])
 
 
 def test_the_last_of_several_values_for_one_place_stands():

@@ -175,11 +175,12 @@ def test_item_assignment():
     n[tp.asarray([True, False, False])] = np.int64(-5)
     assert (x.dtype, x.tolist()) == (tp.float32, [0.5, 7, 7])
     assert (n.dtype, n.tolist()) == (tp.int8, [-5, 2, 3])
-    with pytest.raises(DTypeError, match=r"0.5 is not an integer, but the dtype is int8"):
-        n[0] = np.float64(0.5)
+    n[0] = np.float64(-6.5)
+    with pytest.raises(DTypeError, match=r"nan is not an integer, but the dtype is int8"):
+        n[0] = np.float64("nan")
     with pytest.raises(ArgumentError, match=r"300 does not fit into int8"):
         n[0] = np.int64(300)
-    assert n.tolist() == [-5, 2, 3]
+    assert n.tolist() == [-6, 2, 3]
 
 
 def test_variables():

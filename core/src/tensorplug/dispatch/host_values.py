@@ -21,6 +21,7 @@ __all__ = ["as_array", "is_scalar", "levels", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
+_FLOATS = (float, np.floating)
 _PLAIN = frozenset((*_NUMBERS, str))  # the types of elements in most lists
 _FEW = 32  # up to this many elements Python's min and max are faster than NumPy's
 
@@ -35,16 +36,17 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
 
     Raises:
         ArgumentError: the number does not fit into ``dtype``.
-        DTypeError: its kind does not match (a complex number for a real dtype).
+        DTypeError: its kind does not match (a complex number for a real dtype, a fraction for an
+            integer one).
 
     """
-    if dtype in dt.INTEGER and isinstance(value, float):
+    if dtype in dt.INTEGER and isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     if dtype not in dt.COMPLEX and isinstance(value, complex):
         raise DTypeError(f"{value!r} is complex, but the dtype is {dtype}")
     try:
         with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
-            return np.array(value, dtype=dtype.numpy)
+            return np.array(int(value) if dtype in dt.INTEGER else value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
 
@@ -86,8 +88,9 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
-    if wanted in dt.INTEGER and any(issubclass(kind, float | np.floating) for kind in kinds):
-        raise DTypeError(f"{_short(value)} contains floats, but the dtype is {wanted}")
+    fractional = wanted in dt.INTEGER and any(issubclass(kind, _FLOATS) for kind in kinds)
+    if fractional and not (array == np.trunc(array)).all():  # an infinity is out of range
+        raise DTypeError(f"{_short(value)} contains fractions or NaN, but the dtype is {wanted}")
     # All values fit into a default dtype.
     return _cast(array, wanted, check=dtype is not None)
 

@@ -34,8 +34,9 @@ class Assignment:
 
         Keys are those of ``getitem``. The value broadcasts to the shape of ``self[key]``; of
         several values for one element the last one is kept. The value is cast to this tensor's
-        dtype if NumPy's "same_kind" rule allows it: floats do not become integers. Gradients flow
-        to the value and to the unchanged elements.
+        dtype, by ``astype`` if that is an integer one: floats lose their fractions. Complex
+        numbers do not become real, and numbers do not become booleans. Gradients flow to the
+        value and to the unchanged elements.
 
         Only this tensor changes: other tensors, including its views, keep their values.
 
@@ -46,7 +47,7 @@ class Assignment:
         """
         self._live()
         subscript = subscripts.parse(self._placement.type, key)
-        converted = setting.cast_value(value, self)
+        converted = setting.cast_assigned(value, self)
         if not _write_in_place(self, subscript, converted):
             replace_contents(self, setting.replace_selection(self, subscript, converted))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite, trunc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,30 @@ def cast_value(value: Any, x: Tensor, what: str = "") -> Tensor:
             f"implicitly; use astype({dtype.name!r})"
         )
     return elementwise.astype(tensor, dtype)
+
+
+def cast_assigned(value: Any, x: Tensor) -> Tensor:
+    """Return what ``x[key] = value`` assigns: like ``cast_value``, but all real numbers fit.
+
+    NumPy's rule: numbers become integers as by ``astype``, so floats lose their fractions.
+
+    Raises:
+        DTypeError: complex numbers, strings or NaN for integers, or what ``cast_value`` refuses.
+        ArgumentError: a single number is out of range.
+
+    """
+    if x._placement.type.dtype not in dt.INTEGER:
+        return cast_value(value, x)
+    number = dt.as_number(value)
+    if isinstance(number, float) and isfinite(number):
+        return cast_value(trunc(number), x)
+    if host_values.is_scalar(number):
+        return cast_value(number, x)
+    tensor = as_tensor(value, what=f"assignment to {x.type}: the value")
+    listed = isinstance(value, list | tuple | range) and tensor.dtype in dt.INTEGER
+    if listed or tensor.dtype not in dt.REAL:  # the integers of a list must be in range
+        return cast_value(value, x)
+    return elementwise.astype(tensor, x.dtype, copy=False)
 
 
 def _make_constant(value: Any, x: Tensor, what: str) -> Tensor:
