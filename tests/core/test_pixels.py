@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, PackageNotInstalledError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -130,7 +130,8 @@ def test_alpha() -> None:
 
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"draw needs Pillow.*pip install 'tensorplug\[image\]'"):
+    hint = r"draw needs Pillow.*pip install 'tensorplug\[image\]'"
+    with pytest.raises(PackageNotInstalledError, match=hint):
         tp.image.draw(GRAY)
     assert tp.image.to_pixels(GRAY).shape == (3, 4, 4)
 

@@ -12,7 +12,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, PackageNotInstalledError, ShapeError
 from tensorplug.ops.comparison import greater, less, logical_or
 from tensorplug.ops.reduction import any as any_
 
@@ -212,7 +212,7 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
         alpha: for images without an alpha channel, from 0 to 1.
 
     Raises:
-        ImportError: Pillow is not installed.
+        PackageNotInstalledError: Pillow is not installed.
         ShapeError, ArgumentError: as ``to_pixels``.
 
     Source: tf.browser.draw.
@@ -221,7 +221,7 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
     try:
         from PIL import Image  # an optional dependency
     except ImportError as error:
-        raise ImportError(
+        raise PackageNotInstalledError(
             "draw needs Pillow to make images. Try: pip install 'tensorplug[image]'"
         ) from error
     return Image.fromarray(np.array(_to_bytes(image, alpha, "draw").numpy()))
