@@ -21,11 +21,13 @@ class _OneThreadEach:
     """Runs functions, in several threads at the same time if need be, with one BLAS thread each.
 
     The number of BLAS threads belongs to the process. The first function to begin sets it to one;
-    the last to end restores it. If an interrupt prevents that, the next one restores it.
+    the last to end restores it. If an interrupt prevents that, the next one restores it. A signal
+    handler or a finalizer may come here while its own thread changes the number.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._limiting = False
         self._inside: set[object] = set()
         self._limit: Callable[..., Any] | None = None
         self._set_back: Callable[[], None] | None = None
@@ -36,8 +38,12 @@ class _OneThreadEach:
         try:
             with self._lock:
                 self._inside.add(call)
-                if self._set_back is None:
-                    self._set_back = self._limited().restore_original_limits
+                if self._set_back is None and not self._limiting:
+                    try:
+                        self._limiting = True
+                        self._set_back = self._limited().restore_original_limits
+                    finally:
+                        self._limiting = False
             work()
         finally:
             with self._lock:  # not in another method, which an interrupt could prevent
@@ -56,7 +62,8 @@ class _OneThreadEach:
 
     def forget(self) -> None:
         """Forget the functions that run: a forked child does not have its parent's threads."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._limiting = False
         self._inside.clear()
         if self._set_back is not None:
             self._set_back()
