@@ -52,11 +52,12 @@ def tensor_scatter_reduce(
         result = np.array(old, work, order="C")
         if not include_self:
             result[places] = rows  # the last of several; the others are folded into it
-            last = np.empty(size, np.intp)
-            numbers = np.arange(count)
-            last[places] = numbers
-            left = np.flatnonzero(last.take(places) != numbers)
-            places, rows = places.take(left), rows.take(left, axis=0)
+            if reduction == "multiply":  # an extremum may meet the last one twice
+                last = np.empty(size, np.intp)
+                numbers = np.arange(count)
+                last[places] = numbers
+                left = np.flatnonzero(last.take(places) != numbers)
+                places, rows = places.take(left), rows.take(left, axis=0)
         _fold_rows(_FOLDS[reduction], result, places, rows.astype(work, copy=False))
         return result.astype(dtype, copy=False).reshape(shape)
 
