@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,59 @@ def test_incomplete_gamma_functions() -> None:
     expect(special.gammaincc(a, at), "float32", (6,), [NAN, 0.0, 1.0, 0.0, NAN, NAN])
 
 
+BETA = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.99, 1 - 2.0**-30])
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 7), (14, 15), (40, 3), (60, 80), (600, 400)])
+def test_incomplete_beta_function_of_whole_numbers(a: int, b: int) -> None:
+    """They are sums of binomial probabilities, in exact arithmetic."""
+    n = a + b - 1
+    for x in [*BETA, a / n]:
+        p = Fraction(float(x))
+        terms = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+        found = special.betainc(tp.asarray(np.array([a, b, 1.0])), np.array([b, a, 1.0]),
+                                np.array([x, 1 - x, x]))  # fmt: skip
+        lower, upper = sum(terms[a:]), None
+        exact = np.array([float(lower), np.nan, x])
+        # 1 - x is rounded: that moves the result by the density times the error.
+        q = Fraction(float(1 - x))
+        upper = sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(b, n + 1))
+        exact[1] = float(upper)
+        some = exact > 1e-290  # smaller numbers have few digits
+        room = 4e-15 * (10 - np.log(np.maximum(exact, 1e-290)))
+        assert (np.abs(found.numpy() - exact) <= exact * room)[some].all()
+        assert (found.numpy() < 1e-289)[~some].all()
+
+
+@pytest.mark.parametrize("a", [1e-9, 1e-3, 0.4, 3.0, 50.0, 1e4, 1e7])
+def test_incomplete_beta_function_beside_1(a: float) -> None:
+    """I(a, 1, x) is x**a, I(1, b, x) is 1 - (1 - x)**b; I(a, a, 1/2) is 1/2."""
+    x = np.array([1e-5, 0.25, 0.5, 0.96875, 1 - 2.0**-12, 1 - 2.0**-40])
+    with np.errstate(under="ignore"):
+        power = x**a
+        rest = -np.expm1(a * np.log1p(-x))
+    some = power > 1e-290
+    found = special.betainc(np.array(a), 1.0, tp.asarray(x))
+    np.testing.assert_allclose(found.numpy()[some], power[some], rtol=2e-13)
+    found = special.betainc(1.0, np.array(a), tp.asarray(x))
+    np.testing.assert_allclose(found.numpy(), rest, rtol=1e-13)
+    close(special.betainc(np.array(a), np.array(a), 0.5), "float64", 0.5)
+
+
+def test_incomplete_beta_function_at_edges() -> None:
+    places = (
+        (0.0, 1.0, 0.5, 1.0), (1.0, 0.0, 0.5, 0.0), (0.0, 0.0, 0.5, NAN), (INF, 1.0, 0.5, 0.0),
+        (1.0, INF, 0.5, 1.0), (INF, INF, 0.5, NAN), (0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 1.0, 1.0),
+        (2.0, 3.0, 0.0, 0.0), (2.0, 3.0, 1.0, 1.0), (-1.0, 1.0, 0.5, NAN), (1.0, -1.0, 0.5, NAN),
+        (1.0, 1.0, -0.5, NAN), (1.0, 1.0, 1.5, NAN), (NAN, 1.0, 0.5, NAN), (1.0, 1.0, NAN, NAN),
+        (0.0, INF, 0.5, 1.0), (INF, 0.0, 0.5, 0.0),
+    )  # fmt: skip
+    a, b, x, exact = np.array(places).T
+    expect(special.betainc(a, b, x), "float64", (len(places),), exact)
+    found = special.betainc(tp.asarray([[1.0], [2.0]]), 1, tp.asarray([0.25, 0.5]))
+    close(found, "float32", [[0.25, 0.5], [0.0625, 0.25]])
+
+
 def test_probabilities_in_both_tails() -> None:
     """In float32 no digits are lost where the exponent is large; the reference is Python's."""
     x = np.linspace(-13, 13, 401).astype(np.float32)
@@ -297,6 +351,10 @@ def test_gradients_where_x_is_0() -> None:
         (special.expit, ([-2.0, 0.5],)),
         (lambda x: special.polygamma(3, x), ([0.5, 2.0],)),
         (special.gammainc, ([[0.25], [2.5], [16.0]], [0.125, 0.75, 2.0, 9.0, 30.0])),
+        (
+            lambda x: special.betainc([[0.5], [3.0], [30.0]], [0.75, 2.0, 25.0], x),
+            (np.linspace(0.25, 0.75, 9).reshape(3, 3),),
+        ),
         (special.gammaincc, ([[0.25], [2.5], [30.0]], [0.125, 0.75, 2.0, 9.0, 26.0, 40.0])),
     ],
 )
@@ -317,6 +375,7 @@ def test_gradients_where_a_formula_that_is_not_chosen_overflows() -> None:
 def test_dtypes() -> None:
     for name in set(special.__all__) - {
         "beta",
+        "betainc",
         "betaln",
         "gammainc",
         "gammaincc",

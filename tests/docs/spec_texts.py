@@ -181,6 +181,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "BatchToSpaceND": (
         "[batch / product of `block_shape`, size * block - crops of each block axis, others]",
     ),
+    "Betainc": ("the shapes of all inputs broadcast",),
     "Bincount": ("[`size`]",),
     "Bitcast": (
         "that of `input`; with a last axis of the parts of each element if `dtype` is narrower; "

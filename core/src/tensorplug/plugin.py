@@ -100,6 +100,7 @@ from tensorplug.ops.random.random import halves as key_halves
 from tensorplug.ops.special import (
     bessel_formulas,
     gamma_formulas,
+    incomplete_beta_formulas,
     incomplete_formulas,
     normal_formulas,
 )
@@ -173,6 +174,7 @@ __all__ = [
     "gamma_formulas",
     "hookimpl",
     "host_functions",
+    "incomplete_beta_formulas",
     "incomplete_formulas",
     "inference",
     "key_halves",

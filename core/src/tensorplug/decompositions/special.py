@@ -13,6 +13,7 @@ from tensorplug.ops.special import (
     gamma_formulas,
     gamma_functions,
     incomplete,
+    incomplete_beta_formulas,
     incomplete_formulas,
     normal_formulas,
 )
@@ -63,6 +64,13 @@ def igamma(a: Tensor, x: Tensor) -> Tensor:
 @widened
 def igammac(a: Tensor, x: Tensor) -> Tensor:
     result: Tensor = incomplete_formulas.gammaincc(FUNCTIONS, a, x)
+    return result
+
+
+@decompositions.of(incomplete.BETAINC)
+@widened
+def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = incomplete_beta_formulas.betainc(FUNCTIONS, a, b, x)
     return result
 
 

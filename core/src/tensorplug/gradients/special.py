@@ -14,9 +14,10 @@ from tensorplug.ops.rounding import sign
 from tensorplug.ops.special import bessel_functions as bessel
 from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma
-from tensorplug.ops.special import incomplete, incomplete_formulas
+from tensorplug.ops.special import incomplete, incomplete_beta_formulas, incomplete_formulas
 from tensorplug.ops.special.evaluation import polynomial
 from tensorplug.ops.special.incomplete_slopes import concentration_slope
+from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,11 +114,36 @@ def igammac_wrt_x(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
     return dy * -_in_single(_gamma_density, a, x)
 
 
-def _in_single(function: Callable[..., Tensor], a: Tensor, x: Tensor) -> Tensor:
-    """Return ``function(a, x)``, for half precision computed in float32."""
-    if x.dtype.itemsize >= dt.float32.itemsize:
-        return function(a, x)
-    return astype(function(astype(a, dt.float32), astype(x, dt.float32)), x.dtype)
+gradients.stop(
+    incomplete.BETAINC, "a", "b", because="no formula is known that is accurate for all of them"
+)
+
+
+@gradients.wrt(incomplete.BETAINC, "x")
+def betainc_wrt_x(dy: Tensor, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    return dy * _in_single(_beta_density, a, b, x)
+
+
+def _in_single(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Return ``function`` of the inputs, for half precision computed in float32."""
+    dtype = inputs[0].dtype
+    if dtype.itemsize >= dt.float32.itemsize:
+        return function(*inputs)
+    return astype(function(*[astype(given, dt.float32) for given in inputs]), dtype)
+
+
+def _beta_density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    """Return ``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``: at an end infinite, a number or 0."""
+    inside = (x > 0.0) & (x < 1.0)
+    at = where(inside, x, 0.5)
+    rest = 1.0 - at
+    power = incomplete_beta_formulas.log_density(
+        FUNCTIONS, a, b, at, rest, FUNCTIONS.log(at), FUNCTIONS.log1p(-at)
+    )
+    near, far = where(x == 0.0, a, b), where(x == 0.0, b, a)
+    edge = where(near < 1.0, inf, where(near == 1.0, far, 0.0))
+    edge = where((x == 0.0) | (x == 1.0), edge, 0.0 * at)
+    return where(inside, exp(power) / (at * rest), edge)
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:

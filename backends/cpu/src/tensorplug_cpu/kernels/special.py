@@ -13,6 +13,7 @@ from tensorplug.plugin import (
     TensorType,
     bessel_formulas,
     gamma_formulas,
+    incomplete_beta_formulas,
     incomplete_formulas,
     normal_formulas,
     specs,
@@ -64,6 +65,12 @@ def igamma(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
 def igammac(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Upper incomplete gamma function."""
     return elementwise_kernel(partial(_evaluate, incomplete_formulas.gammaincc), out)
+
+
+@kernels.prepare(specs.BETAINC)
+def betainc(a: TensorType, b: TensorType, x: TensorType, *, out: TensorType) -> Call:
+    """Incomplete beta function."""
+    return elementwise_kernel(partial(_evaluate, incomplete_beta_formulas.betainc), out)
 
 
 @kernels.prepare(specs.POLYGAMMA)

@@ -1,18 +1,18 @@
-"""The incomplete gamma functions. They live in ``tensorplug.special``."""
+"""The incomplete gamma and beta functions. They live in ``tensorplug.special``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import inference
-from tensorplug.contract.spec import KernelSpec
-from tensorplug.dispatch.calls import dispatch_binary
+from tensorplug.contract import inference, shapes
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_binary
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["gammainc", "gammaincc"]
+__all__ = ["betainc", "gammainc", "gammaincc"]
 
 IGAMMA = KernelSpec(
     "Igamma",
@@ -28,6 +28,21 @@ IGAMMAC = KernelSpec(
     inference.broadcast,
     accepts=dt.REAL,
     promote=("a", "x"),
+    inexact=True,
+)
+
+
+def _infer_betainc(a: TensorType, b: TensorType, x: TensorType) -> TensorType:
+    """Infer the broadcast shape of the inputs."""
+    return TensorType(a.dtype, shapes.broadcast(a.shape, b.shape, x.shape))
+
+
+BETAINC = KernelSpec(
+    "Betainc",
+    ("a", "b", "x"),
+    _infer_betainc,
+    accepts=dt.REAL,
+    promote=("a", "b", "x"),
     inexact=True,
 )
 
@@ -61,3 +76,23 @@ def gammaincc(a: Any, x: Any, /) -> Tensor:
 
     """
     return dispatch_binary(IGAMMAC, a, x)
+
+
+def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
+    """Return the regularized incomplete beta function elementwise.
+
+    It is the probability that a variable of the beta distribution with the concentrations ``a``
+    and ``b`` is below ``x``: the integral of ``t**(a - 1) * (1 - t)**(b - 1)`` from 0 to x,
+    divided by ``beta(a, b)``. The arguments broadcast; integers become the default float first.
+    The result is NaN where ``a`` or ``b`` is negative or ``x`` not in [0, 1], and where both
+    concentrations are 0 or both infinite. It is differentiable in ``x`` only.
+
+    ``betainc(b, a, 1 - x)`` is 1 less this function, with its digits where that is small.
+
+    Source: DLMF 8.17.2.
+
+    Examples:
+        ``betainc(2.0, 1.0, 0.5)`` is ``0.25``, 0.5**2.
+
+    """
+    return dispatch(BETAINC, a, b, x)

@@ -26,7 +26,7 @@ SMALL_TERMS: Final = 24
 _FALL: Final = 40.0
 # Nodes of the rule below 1/2, and their weights, for an interval from 0 to 1; the others lie
 # symmetrically. It has 36, of which 18 are here.
-_NODES: Final = (
+NODES: Final = (
     (0.001084768757957082, 0.0027828598321225227),
     (0.005706760548893881, 0.006457973642032787),
     (0.013986154475151025, 0.010090757648867736),
@@ -98,11 +98,14 @@ def log_density(xp: Any, k: Any, mean: Any) -> Any:
     many = xp.where(k < 3.0, 3.0, k)
     far = -0.5 * xp.log(many * (2.0 * math.pi)) - stirling_remainder(many)
     far = far - deviance(xp, many, mean, many - mean)
+    return xp.where(k < 3.0, k * xp.log(mean) - mean - log_factorial(xp, k), far)
+
+
+def log_factorial(xp: Any, k: Any) -> Any:
+    """Return ``lgamma(k + 1)`` for k >= 0, with its digits near 0."""
     tiny = k < 0.5
-    log_factorial = xp.where(
-        tiny, lgamma_of_1_plus(xp.where(tiny, k, 0.0)), lgamma_right(xp, k + 1.0)
-    )
-    return xp.where(k < 3.0, k * xp.log(mean) - mean - log_factorial, far)
+    near = lgamma_of_1_plus(xp.where(tiny, k, 0.0))
+    return xp.where(tiny, near, lgamma_right(xp, k + 1.0))
 
 
 def deviance(xp: Any, k: Any, mean: Any, off: Any) -> Any:
@@ -140,11 +143,7 @@ def _complement_for_small_x(xp: Any, a: Any, x: Any, log_x: Any) -> Any:
     total: Any = 0.0
     for n in range(SMALL_TERMS, 0, -1):
         total = (1.0 / (a + float(n)) + total) * (-x / float(n))
-    tiny = a < 0.5
-    log_factorial = xp.where(
-        tiny, lgamma_of_1_plus(xp.where(tiny, a, 0.0)), lgamma_right(xp, a + 1.0)
-    )
-    exponent = a * log_x - log_factorial
+    exponent = a * log_x - log_factorial(xp, a)
     return -xp.expm1(exponent) - xp.exp(exponent) * a * total
 
 
@@ -162,23 +161,23 @@ def integrate(xp: Any, a: Any, x: Any, lower: Any) -> tuple[Any, Any]:
     for _ in range(3):
         length = xp.where(lower & (length > 0.999 * x), 0.999 * x, length)
         u = sign * length / x
-        here = slope * length - (a - 1.0) * _less_log1p(xp, u)
+        here = slope * length - (a - 1.0) * less_log1p(xp, u)
         steep = slope - bend * x * u * sign / (1.0 + u)
         length = length - (here + _FALL) / steep
     length = xp.where(lower & (length > 0.999 * x), 0.999 * x, length)
     total: Any = 0.0
     moment: Any = 0.0
-    for half, weight in _NODES:
+    for half, weight in NODES:
         for node in (half, 1.0 - half):
             s = length * node
             u = sign * s / x
-            part = weight * xp.exp(slope * s - (a - 1.0) * _less_log1p(xp, u))
+            part = weight * xp.exp(slope * s - (a - 1.0) * less_log1p(xp, u))
             total = total + part
             moment = moment + part * xp.log1p(u)
     return total * length, moment * length
 
 
-def _less_log1p(xp: Any, u: Any) -> Any:
+def less_log1p(xp: Any, u: Any) -> Any:
     """Return ``u - log1p(u)``, also where they are nearly equal."""
     near = xp.abs(u) < 0.25
     bounded = xp.where(near, u, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -119,6 +120,26 @@ for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.iga
         yield Case("tails", (corpus.of(a), corpus.of(wide)))
 
 
+@cases.of(specs.BETAINC, oracle=oracle.betainc)
+def betainc(corpus: Corpus) -> Iterator[Case]:
+    """All combinations of special values; both tails of small and large concentrations."""
+    edges = corpus.of((0.0, -0.0, 0.001, 0.5, 1.0, 3.0, 15.0, np.inf, -1.0, np.nan))
+    places = corpus.of((0.0, -0.0, 0.03125, 0.5, 0.96875, 1.0, -0.25, 1.5, np.nan))
+    yield Case("edges", (edges[:, None, None], edges[:, None], places))
+    some = corpus.ordinary((2, 1, 3), 0.05, 30.0), corpus.ordinary((4, 1), 0.05, 30.0)
+    yield Case("broadcast", (*some, corpus.ordinary((3,), 0.01, 0.99)))
+    yield Case("scalars", tuple(corpus.of(0.5 * np.ones(())) for _ in range(3)))
+    yield Case("empty", (corpus.of(np.ones((0, 3))), corpus.of([1.0]), corpus.of([[0.5]])))
+    concentrations = np.array(_CONCENTRATIONS)
+    a, b = concentrations[:, None, None], concentrations[:, None]
+    mean = a / (a + b)
+    deviation = np.sqrt(mean * (1 - mean) / (a + b + 1))
+    x = np.clip(mean + deviation * np.array(_DEVIATIONS), 2.0**-9, 1 - 2.0**-9)
+    yield Case("about the mean", (corpus.of(a), corpus.of(b), corpus.of(x)))
+    wide = np.array([2.0**-9, 0.0625, 0.25, 0.5, 0.75, 0.90625, 1 - 2.0**-9])
+    yield Case("tails", (corpus.of(a), corpus.of(b), corpus.of(wide)))
+
+
 @cases.of(specs.POLYGAMMA, oracle=oracle.polygamma)
 def polygamma(corpus: Corpus) -> Iterator[Case]:
     """Each order on both sides of 0."""
@@ -230,3 +251,21 @@ for spec, at_0 in ((specs.IGAMMA, (1.0, 0.0)), (specs.IGAMMAC, (-1.0, 0.0))):
         nothing = corpus.of([0.0, 0.0])
         slopes = (nothing, corpus.of(at_0))
         yield Case("at 0", (corpus.of([1.0, 2.0]), nothing), expected=slopes)
+
+
+@cases.gradients(specs.BETAINC, "x")
+def betainc_points(corpus: Corpus) -> Iterator[Case]:
+    def case(name: str, a: list[float], b: list[float], x: list[float]) -> Case:
+        return Case(name, (corpus.of(a), corpus.of(b), corpus.of(x)))
+
+    yield case("small", [0.25, 0.75, 1.0, 2.5], [0.5, 2.0, 1.5, 0.75], [0.25, 0.5, 0.625, 0.75])
+    # Differences are inaccurate for these; for whole numbers 1 / B is whole.
+    for name, a, b, x in (("one large", 1, 20, 0.0625), ("other large", 20, 3, 0.875),
+                          ("large", 20, 16, 0.5), ("both large", 30, 40, 0.4375)):  # fmt: skip
+        whole = math.comb(a + b - 2, a - 1) * (a + b - 1)
+        slope = whole * x ** (a - 1) * (1 - x) ** (b - 1)
+        inputs = corpus.of([float(a)]), corpus.of([float(b)]), corpus.of([x])
+        yield Case(name, inputs, expected=(corpus.of([slope]),))
+    yield Case("broadcast", (corpus.of([[2.0], [3.0]]), corpus.of([1.5]), corpus.of([0.25, 0.5])))
+    at_ends = case("at ends", [1.0, 2.0, 2.0], [3.0, 2.0, 1.0], [0.0, 0.0, 1.0])
+    yield Case(at_ends.id, at_ends.inputs, expected=(corpus.of([3.0, 0.0, 2.0]),))
