@@ -26,7 +26,7 @@ def test_broadcast_shapes():
     assert tp.broadcast_shapes((2, 1), [3], ()) == (2, 3)
     assert tp.broadcast_shapes() == ()
     assert tp.broadcast_shapes((0, 1), (1, 4)) == (0, 4)
-    with pytest.raises(ShapeError, match=r"shapes \[2\] and \[3\] do not broadcast"):
+    with pytest.raises(ShapeError, match=r"shapes \[2\] and \[3\] cannot be broadcast together"):
         tp.broadcast_shapes((2,), (3,))
 
 
@@ -72,7 +72,7 @@ def test_ensure_shape():
 
 def test_broadcast_args():
     same(tp.broadcast_args([1, 3], tp.asarray([2, 1])), np.array([2, 3], "i4"))
-    with pytest.raises(ShapeError, match=r"shapes \[2, 3\] and \[2\] do not broadcast"):
+    with pytest.raises(ShapeError, match=r"shapes \[2, 3\] and \[2\] cannot be broadcast together"):
         tp.broadcast_args([2, 3], [2])
 
 

@@ -252,7 +252,7 @@ def test_integers_between_tensors() -> None:
         (
             lambda: random.normal(key(), (2, 3), loc=[1.0, 2.0]),
             ShapeError,
-            r"normal: shapes \[2, 3\] and \[2\] do not broadcast",
+            r"normal: shapes \[2, 3\] and \[2\] cannot be broadcast together",
         ),
         (
             lambda: random.normal(key(), (2,), loc=[[1.0], [2.0]]),

@@ -86,7 +86,7 @@ ERRORS = {
     "broadcast": (
         lambda: tp.add(tp.ones((2, 3)), tp.ones((2,))),
         ShapeError,
-        "Add(a=float32[2,3], b=float32[2]): shapes [2, 3] and [2] do not broadcast",
+        "Add(a=float32[2,3], b=float32[2]): shapes [2, 3] and [2] cannot be broadcast together",
     ),
     "axis": (
         lambda: tp.sum(tp.ones((2, 3)), axis=2),

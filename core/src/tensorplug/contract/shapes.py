@@ -106,7 +106,7 @@ def broadcast(*shapes: Shape) -> Shape:
                 result[axis] = length
             elif length not in (1, result[axis]):
                 listed = " and ".join(str(list(item)) for item in shapes)
-                raise ShapeError(f"shapes {listed} do not broadcast")
+                raise ShapeError(f"shapes {listed} cannot be broadcast together")
     return tuple(result)
 
 

@@ -27,5 +27,5 @@ def broadcast_args(s0: Array, s1: Array) -> Array:
     if min(a.min(initial=0), b.min(initial=0)) < 0:
         raise ShapeError(f"BroadcastArgs: {listed} must not contain negative sizes")
     if np.any((a != b) & (a != 1) & (b != 1)):
-        raise ShapeError(f"BroadcastArgs: {listed} do not broadcast")
+        raise ShapeError(f"BroadcastArgs: {listed} cannot be broadcast together")
     return np.where(a == 1, b, a)
