@@ -102,9 +102,9 @@ WRONG: dict[str, tuple[KernelSpec, str, Any, str]] = {
     ),
     "by a factor": (specs.SQUARE, "x", lambda dy, x: dy * 2 * _flat(x), "second gradient by 'x'"),
     "through the result": (
-        specs.SIGMOID,
+        specs.EXP,
         "x",
-        lambda dy, out: dy * out * (1 - tp.stop_gradient(out)),
+        lambda dy, out: dy * tp.stop_gradient(out),
         "second gradient by 'x'",
     ),
     "of one of two": (
