@@ -19,7 +19,7 @@ from tensorplug.testing import isolated_engine
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMING = DOCS / "coming_from_tfjs.md"
-EXECUTED = ["array_api.md", "coming_from_tfjs.md", "gradients.md", "random.md"]
+EXECUTED = ["array_api.md", "coming_from_tfjs.md", "gradients.md", "networks.md", "random.md"]
 
 
 def blocks(name):
@@ -66,18 +66,22 @@ def test_a_wrong_comment_is_found():
 # What TensorFlow.js does, row by row ------------------------------------------------------
 
 
-def spans():
+def spans(document=COMING):
     """Return the code of the text and the tables, without that of the blocks."""
-    text = COMING.read_text(encoding="utf-8")
+    text = document.read_text(encoding="utf-8")
     without = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"`([^`]+)`", without)
 
 
-def named(pattern):
-    return sorted({item for span in spans() for item in re.findall(pattern, span)})
+def named(pattern, *documents):
+    found = [span for document in documents or [COMING] for span in spans(document)]
+    return sorted({item for span in found for item in re.findall(pattern, span)})
 
 
-@pytest.mark.parametrize("name", named(r"\btp\.([a-zA-Z_][\w.]*)"))
+DOCUMENTS = [DOCS / name for name in EXECUTED]
+
+
+@pytest.mark.parametrize("name", named(r"\btp\.([a-zA-Z_][\w.]*)", *DOCUMENTS))
 def test_the_functions_it_names_exist(name):
     value = tp
     for part in name.split("."):
