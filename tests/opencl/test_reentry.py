@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import signal
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.core import interrupts
+from tests.core import interrupts, reentry
+from tests.core.reentry import points_of
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
@@ -42,20 +42,10 @@ def opened(folder) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["signal", "finalizer"])
-def during(request, monkeypatch) -> Callable[..., bool]:
+@pytest.fixture(params=reentry.OCCASIONS)
+def during(request) -> Callable[..., bool]:
     """Return a function that calls ``act`` at one point of ``program``."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def run(program: Callable[[], Any], at: int, act: Callable[[], Any]) -> bool:
-        if request.param == "signal":
-            signal.signal(signal.SIGINT, lambda *_: act())
-        else:
-            monkeypatch.setattr(interrupts, "interrupt_main", act)
-        return interrupts.interrupt(program, at).arrived
-
-    yield run
-    signal.signal(signal.SIGINT, before)
+    return lambda program, point, act: reentry.call_during(program, point, request.param, act)
 
 
 def compute_sum(values: Values) -> Any:
@@ -91,12 +81,6 @@ def check(name: str, values: Values, actual: Any) -> None:
     expected = np.asarray(PROGRAMS[name][1](np.array(values, np.float32)), np.float32)
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     np.testing.assert_array_equal(actual, expected)
-
-
-def points_of(program: Callable[[], Any]) -> range:
-    """Return the points of ``program`` once all of its plans exist."""
-    program()
-    return range(1, interrupts.count_points(program) + 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

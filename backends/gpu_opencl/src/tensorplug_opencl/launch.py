@@ -231,9 +231,11 @@ class Launch:
         runtime = self._runtime
         items, group = self._sizes
         with runtime.lock:
-            # No other Python code can run between reading the queue and enqueuing.
-            event = cl.enqueue_nd_range_kernel(runtime.queue, kernel, items, group)
+            queue = runtime.queue
+            event = cl.enqueue_nd_range_kernel(queue, kernel, items, group)
             runtime.last = event
+            if runtime.queue is not queue:  # a finalizer measures
+                runtime.measurements.order(queue, runtime.queue)
         return event
 
     def _run_first(self, arrays: Sequence[DeviceBuffer]) -> None:
