@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ Kind = Literal["backend", "extension"]
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30
 _PREFIX: Final = "tensorplug-"
+_USED: Final = ("np", "tp")  # by the files of a new extension
 _OURS: Final = (*INSTALL, "conformance")  # distributions of tensorplug itself
 
 
@@ -96,7 +98,12 @@ def _check_backend(names: Names) -> None:
 
 
 def _check_op(names: Names) -> None:
-    """Check that tensorplug has no kernel, function or method of this name."""
+    """Check that tensorplug and the project's own files use this name for nothing else."""
+    if names.identifier in _USED or hasattr(builtins, names.identifier):
+        raise ArgumentError(
+            f"a function {names.identifier!r} would hide another object of this name in the new "
+            "project; choose another name for the op"
+        )
     kernels = {spec.name.lower() for spec in catalogue.catalogue()}
     known = names.title.lower() in kernels or hasattr(tp, names.identifier)
     if known or hasattr(tp.Tensor, names.identifier):
