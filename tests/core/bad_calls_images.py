@@ -143,7 +143,7 @@ CASES = [  # id, call, error, what the message says
         "threshold by a method",
         lambda: tp.image.threshold(IMAGE[0], "mean"),
         ArgumentError,
-        "threshold: method must be 'binary' or 'otsu', got 'mean'",
+        "threshold: method must be one of 'binary', 'otsu', got 'mean'",
     ),
     (
         "threshold by several",

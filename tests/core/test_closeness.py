@@ -143,9 +143,13 @@ BAD = [  # call, error, what the message says
     (
         lambda: tp.isclose([1.0], [1.0], equal_nan=1),
         ArgumentError,
-        "equal_nan must be a bool, got 1",
+        "equal_nan must be True or False, got 1",
     ),
-    (lambda: tp.isclose([1, 2], [1, 2, 3]), ShapeError, "[2] and [3] cannot be broadcast together"),
+    (
+        lambda: tp.isclose([1, 2], [1, 2, 3]),
+        ShapeError,
+        "[2] and [3] cannot be broadcast together",
+    ),
     (lambda: tp.array_equal(["a"], [1]), DTypeError, "string"),
     (lambda: tp.array_equal([1], [1], equal_nan=None), ArgumentError, "array_equal: equal_nan"),
 ]

@@ -151,5 +151,5 @@ def test_bad_options():
         tp.histogram([1.0, 2.0], weights=[1.0])
     with pytest.raises(DTypeError, match="weights must hold numbers"):
         tp.histogram([1.0], weights=["a"])
-    with pytest.raises(ArgumentError, match="density must be a bool, got 1"):
+    with pytest.raises(ArgumentError, match="density must be True or False, got 1"):
         tp.histogram([1.0], density=1)

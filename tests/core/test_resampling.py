@@ -290,7 +290,7 @@ BAD = [
     ({"size": 2.5}, ArgumentError, "resize: size"),
     ({"scale": (1, 2, 3)}, ShapeError, "scale must have 2 numbers"),
     ({"scale": 0}, ArgumentError, "scale must be positive and finite, got 0"),
-    ({"scale": "2"}, ArgumentError, "scale must be a number, got '2'"),
+    ({"scale": "2"}, ArgumentError, "scale must be a real number, got '2'"),
     ({"size": (2, 2), "axes": (0, 0)}, ShapeError, "resize of float64[2,7,5]: axes"),
     ({"size": (2,), "axes": 3}, OutOfRangeError, "axes 3 is out of range for rank 3"),
     ({"size": (2, 2), "method": "bicubic"}, ArgumentError, "method must be one of 'nearest', 'l"),
@@ -313,7 +313,7 @@ BAD = [
         ArgumentError,
         "keep_aspect_ratio_policy 'not_larger' needs a size",
     ),
-    ({"size": (2, 2), "cubic_coefficient": None}, ArgumentError, "cubic_coefficient must be a nu"),
+    ({"size": (2, 2), "cubic_coefficient": None}, ArgumentError, "cubic_coefficient must be a real nu"),
 ]
 
 

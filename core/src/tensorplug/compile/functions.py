@@ -23,7 +23,7 @@ from tensorplug.compile.derivatives import run_recorded
 from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.signatures import append_signature
 from tensorplug.compile.specialized import Body, Specialized
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, CompileError
@@ -108,10 +108,7 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
         [[0.5, 1.5], [0.75, 1.75]]
 
     """
-    if not isinstance(static_floats, bool):
-        raise ArgumentError(
-            f"compile: static_floats must be True or False, got {quoted(static_floats)}"
-        )
+    flag(static_floats, "compile: static_floats")
     if f is _ABSENT:
         return functools.partial(compile, static_floats=static_floats)
     if not callable(f):

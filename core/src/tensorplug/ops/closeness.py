@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal, isfinite, isnan, less_equal, logical_and, logical_or
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs, astype, maximum, minimum
@@ -90,7 +89,7 @@ def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
     Source: NumPy's array_equal.
 
     """
-    _check_flag(equal_nan, "array_equal")
+    flag(equal_nan, "array_equal: equal_nan")
     left, right = as_tensor(a, what="array_equal: a"), as_tensor(b, what="array_equal: b")
     if left.shape != right.shape:
         return full((), fill_value=False)
@@ -98,11 +97,6 @@ def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
     if equal_nan and left.dtype in dt.INEXACT and right.dtype in dt.INEXACT:
         same = logical_or(same, logical_and(isnan(left), isnan(right)))
     return all(same)
-
-
-def _check_flag(equal_nan: object, caller: str) -> None:
-    if not isinstance(equal_nan, bool):
-        raise ArgumentError(f"{caller}: equal_nan must be a bool, got {quoted(equal_nan)}")
 
 
 def _read_tolerance(value: Any, what: str) -> Any:
@@ -114,7 +108,7 @@ def _read_tolerance(value: Any, what: str) -> Any:
 
 
 def _compare(a: Any, b: Any, rtol: Any, atol: Any, caller: str, *, equal_nan: bool) -> Tensor:
-    _check_flag(equal_nan, caller)
+    flag(equal_nan, f"{caller}: equal_nan")
     left, right = numbers(a, f"{caller}: a"), numbers(b, f"{caller}: b")
     relative = _read_tolerance(rtol, f"{caller}: rtol")
     absolute = _read_tolerance(atol, f"{caller}: atol")

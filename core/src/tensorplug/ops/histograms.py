@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.comparison import equal, greater_equal, less_equal, logical_and
@@ -82,8 +82,7 @@ def histogram(
     Source: NumPy's histogram.
 
     """
-    if not isinstance(density, bool):
-        raise ArgumentError(f"histogram: density must be a bool, got {quoted(density)}")
+    flag(density, "histogram: density")
     given = real(x, "histogram: x")
     tensor = astype(given, dt.default_int) if given.dtype is dt.bool_ else given
     tensor = reshape(tensor, (tensor.size,))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice, quoted
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import MIRROR_PAD, Pairs
@@ -43,7 +43,6 @@ _MODES: Final[dict[str, Callable[[Array, int], Array]]] = {
     "symmetric": _mirror,
     "wrap": lambda places, size: places % size,
 }
-_ALLOWED: Final = ", ".join(map(repr, ("constant", *_MODES)))
 
 
 @chained
@@ -85,8 +84,7 @@ def pad(
             _check_text(constant_value, x)
         pairs = _read_pairs(paddings, x) if _is_short(paddings) else paddings
         return dispatch(PAD_V2, x, paddings=pairs, constant_value=constant_value)
-    if mode not in list(_MODES):  # it may be unhashable
-        raise ArgumentError(f"pad: mode must be one of {_ALLOWED}, got {quoted(mode)}")
+    choice(mode, ("constant", *_MODES), "pad: mode")
     if constant_value is not None:
         raise ArgumentError(
             f"pad: constant_value is for mode 'constant', got {quoted(constant_value)} for "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import ref
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import EngineProtocol, current_context, engine_of
@@ -192,9 +192,7 @@ class Variable(Tensor):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise ArgumentError(f"Variable: trainable must be True or False, got {quoted(value)}")
-        self._trainable = value
+        self._trainable = flag(value, "Variable: trainable")
 
     def __repr__(self) -> str:
         start = f"{type(self).__name__}({self._name!r}, "

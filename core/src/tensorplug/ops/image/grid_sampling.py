@@ -8,8 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.contract.arguments import choice, flag
+from tensorplug.errors import ShapeError
 from tensorplug.ops.comparison import greater, greater_equal, less, less_equal, logical_and
 from tensorplug.ops.creation import arange, full
 from tensorplug.ops.elementwise import abs as abs_
@@ -81,12 +81,9 @@ def grid_sample(
     GridSample, with channels last.)
 
     """
-    _check_choice("method", method, _METHODS)
-    _check_choice("padding", padding, _PADDINGS)
-    if not isinstance(align_corners, bool):
-        raise ArgumentError(
-            f"grid_sample: align_corners must be True or False, got {quoted(align_corners)}"
-        )
+    choice(method, _METHODS, "grid_sample: method")
+    choice(padding, _PADDINGS, "grid_sample: padding")
+    flag(align_corners, "grid_sample: align_corners")
     what = "grid_sample: images"
     x = numbers(images, what) if method == "nearest" else inexact(images, what)
     at = floating(grid, "grid_sample: grid")
@@ -100,12 +97,6 @@ def grid_sample(
         taps.append(_list_taps(place, length, method, padding, align_corners=align_corners))
     values = astype(x, dt.float32) if x.dtype is dt.float16 else x
     return astype(_sum_up(values, taps, _number_first(x.shape, lead)), x.dtype)
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        listed = ", ".join(map(repr, allowed))
-        raise ArgumentError(f"grid_sample: {name} must be one of {listed}, got {quoted(value)}")
 
 
 def _check_shapes(x: Tensor, grid: Tensor) -> None:

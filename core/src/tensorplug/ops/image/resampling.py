@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice, flag, quoted, real
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.creation import asarray
@@ -106,20 +106,20 @@ def resize(
 
     """
     how = Resampling(
-        _choose("method", method, resampling_weights.METHODS),
-        _read_flag("antialias", antialias),
-        _choose("coordinates", coordinates, resampling_weights.COORDINATES),
-        _choose("nearest_mode", nearest_mode, tuple(resampling_weights.ROUNDINGS)),
-        _read_number("cubic_coefficient", cubic_coefficient),
-        _read_flag("exclude_outside", exclude_outside),
+        choice(method, resampling_weights.METHODS, "resize: method"),
+        flag(antialias, "resize: antialias"),
+        choice(coordinates, resampling_weights.COORDINATES, "resize: coordinates"),
+        choice(nearest_mode, resampling_weights.ROUNDINGS, "resize: nearest_mode"),
+        real(cubic_coefficient, "resize: cubic_coefficient"),
+        flag(exclude_outside, "resize: exclude_outside"),
     )
     if how.antialias and method in ("nearest", "area"):
         raise ArgumentError(f"resize: antialias is not possible with method {method!r}")
-    policy = _choose("keep_aspect_ratio_policy", keep_aspect_ratio_policy, _POLICIES)
+    policy = choice(keep_aspect_ratio_policy, _POLICIES, "resize: keep_aspect_ratio_policy")
     x = as_tensor(images, what="resize: images")
     numbers = _read_axes(x, axes)
     steps = _plan(x, numbers, size, scale, policy, _read_roi(roi, len(numbers), coordinates))
-    fill = _read_number("extrapolation_value", extrapolation_value)
+    fill = real(extrapolation_value, "resize: extrapolation_value")
     if method == "nearest":
         return _resample(x, steps, how, fill)
     values = inexact(x, "resize: images")
@@ -175,25 +175,6 @@ def _spread(values: np.ndarray[Any, Any], axis: int, rank: int) -> np.ndarray[An
 # Arguments ---------------------------------------------------------------------------------
 
 
-def _choose(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        listed = ", ".join(map(repr, allowed))
-        raise ArgumentError(f"resize: {name} must be one of {listed}, got {quoted(value)}")
-    return value
-
-
-def _read_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ArgumentError(f"resize: {name} must be True or False, got {quoted(value)}")
-    return value
-
-
-def _read_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentError(f"resize: {name} must be a number, got {quoted(value)}")
-    return float(value)
-
-
 def _read_axes(x: Tensor, axes: Any) -> tuple[int, ...]:
     if axes is not None:
         return shapes.distinct_axes(axes, x.ndim, f"resize of {x.type}: axes")
@@ -218,7 +199,7 @@ def _read_roi(roi: Any, count: int, coordinates: str) -> list[tuple[float, float
             f"resize: roi must be a list of {count} pairs (start, end), one for each axis, "
             f"got {quoted(roi)}"
         )
-    return [(_read_number("roi", start), _read_number("roi", end)) for start, end in pairs]
+    return [(real(start, "resize: roi"), real(end, "resize: roi")) for start, end in pairs]
 
 
 def _plan(
@@ -266,7 +247,7 @@ def _plan(
 def _read_scale(scale: Any, count: int) -> list[float]:
     given = scale.tolist() if isinstance(scale, np.ndarray | np.generic) else scale
     listed = list(given) if isinstance(given, Sequence) else [given] * count
-    factors = [_read_number("scale", factor) for factor in listed]
+    factors = [real(factor, "resize: scale") for factor in listed]
     if len(factors) != count:
         raise ShapeError(f"resize: scale must have {count} numbers, one for each axis")
     if not all(math.isfinite(factor) and factor > 0 for factor in factors):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice, flag, quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.comparison import equal, greater, less_equal
@@ -124,10 +124,8 @@ def threshold(
 
 
 def _check_options(method: object, inverted: object, thresh_value: object) -> None:
-    if not isinstance(method, str) or method not in ("binary", "otsu"):
-        raise ArgumentError(f"threshold: method must be 'binary' or 'otsu', got {quoted(method)}")
-    if not isinstance(inverted, bool):
-        raise ArgumentError(f"threshold: inverted must be True or False, got {quoted(inverted)}")
+    choice(method, ("binary", "otsu"), "threshold: method")
+    flag(inverted, "threshold: inverted")
     number = isinstance(thresh_value, int | float) and not isinstance(thresh_value, bool)
     if not number or not 0 <= thresh_value <= 1:  # type: ignore[operator]  # it is a number
         raise ArgumentError(

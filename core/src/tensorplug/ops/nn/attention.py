@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag, quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -203,9 +203,8 @@ def scaled_dot_product_attention(
     if low:
         raise ShapeError(f"{_WHO}: q, k and v must have at least rank 2, got {low[0]}")
     given = None if mask is None else as_tensor(mask, what=f"{_WHO}: mask")
-    for name, flag in (("is_causal", is_causal), ("grouped_query", grouped_query)):
-        if not isinstance(flag, bool):
-            raise ArgumentError(f"{_WHO}: {name} must be True or False, got {quoted(flag)}")
+    flag(is_causal, f"{_WHO}: is_causal")
+    flag(grouped_query, f"{_WHO}: grouped_query")
     heads = None
     if grouped_query:
         heads = _count_heads(tensors)

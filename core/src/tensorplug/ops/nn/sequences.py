@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
@@ -97,11 +97,7 @@ def read(
         DTypeError: numbers are not floating, lengths not integers, or the mask not boolean.
 
     """
-    if direction not in DIRECTIONS:
-        listed = ", ".join(map(repr, DIRECTIONS))
-        raise ArgumentError(
-            f"{caller}: direction must be one of {listed}, got {quoted(direction)}"
-        )
+    choice(direction, DIRECTIONS, f"{caller}: direction")
     sequences = _read_numbers(x, f"{caller}: x")
     if sequences.ndim != 3:
         raise ShapeError(f"{caller}: x must be [batch, time, features], got {sequences.type}")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops.creation import arange, zeros
 from tensorplug.ops.elementwise import astype, maximum
 from tensorplug.ops.indexing.indexing import tensor_scatter_update
@@ -69,11 +70,7 @@ def max_unpool(
             f"{caller}: output_shape must be [{values.shape[0]}, height, width, "
             f"{values.shape[3]}], got {list(shape)}"
         )
-    if not isinstance(include_batch_in_index, bool):
-        raise ArgumentError(
-            f"{caller}: include_batch_in_index must be True or False, got "
-            f"{include_batch_in_index!r}"
-        )
+    flag(include_batch_in_index, f"{caller}: include_batch_in_index")
     # One row for each range of indexes; its first place is for what is dropped.
     rows = 1 if include_batch_in_index else shape[0]
     length = prod(shape) if include_batch_in_index else prod(shape[1:])
