@@ -84,8 +84,8 @@ def _run(name: str, options: argparse.Namespace) -> dict[str, Any]:
             *project.options,
             *map(str, project.find(folder)),
         ]
-        # What these projects take for the defaults of every namespace but PyTorch's.
-        return _pytest(arguments, Path(scratch), options, "float64", "int64")
+        # What these projects take for the default of every namespace but PyTorch's.
+        return _pytest(arguments, Path(scratch), options, "float64", project.default_int)
 
 
 def _write_configuration(project: Project, path: Path) -> None:

@@ -34,7 +34,8 @@ class Project:
 
     ``module`` is the name to import, ``plugins`` the plugins that pytest loads, ``find`` returns
     the files with tests, given the module's folder; ``markers`` and ``warnings`` belong in the
-    configuration of pytest, which stands for the project's own.
+    configuration of pytest, which stands for the project's own. ``default_int`` is what it takes
+    for the default integer of every namespace.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Project:
     markers: tuple[str, ...] = ()
     warnings: str = "ignore"
     options: tuple[str, ...] = ()
+    default_int: str = "int64"
 
     def folder(self) -> Path:
         """Return the folder of the installed module."""
@@ -74,6 +76,7 @@ PROJECTS: Final = (
         ("scipy.conftest", "tests.clients.on_scipy"),
         _of_scipy,
         options=("--noconftest",),
+        default_int="int32",  # its tests make tensors of lists of numpy.int32, and compare
     ),
     Project("scikit-learn", "sklearn", ("tests.clients.on_sklearn",), _of_sklearn),
     Project(

@@ -57,7 +57,7 @@ def test_meshgrid_of_numbers_and_what_it_refuses():
         match=r"meshgrid: each argument must be a vector or a number, got float32\[1,1\]",
     ):
         tp.meshgrid([[1.0]])
-    with pytest.raises(ArgumentError, match="indexing must be 'xy' or 'ij', got 'yx'"):
+    with pytest.raises(ArgumentError, match="indexing must be one of 'xy', 'ij', got 'yx'"):
         tp.meshgrid([1], indexing="yx")
 
 
@@ -72,7 +72,9 @@ def test_ensure_shape():
 
 def test_broadcast_args():
     same(tp.broadcast_args([1, 3], tp.asarray([2, 1])), np.array([2, 3], "i4"))
-    with pytest.raises(ShapeError, match=r"shapes \[2, 3\] and \[2\] cannot be broadcast together"):
+    with pytest.raises(
+        ShapeError, match=r"shapes \[2, 3\] and \[2\] cannot be broadcast together"
+    ):
         tp.broadcast_args([2, 3], [2])
 
 
