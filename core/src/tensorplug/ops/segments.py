@@ -62,6 +62,10 @@ def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
 
+    Example::
+
+        tp.segment_mean([1.0, 2.0, 4.0], [0, 2, 0], 3)  # [2.5, 0, 2]
+
     (TensorFlow's unsorted_segment_mean.)
 
     """
@@ -90,6 +94,10 @@ def segment_prod(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
 
+    Example::
+
+        tp.segment_prod([1, 2, 4], [0, 2, 0], 3)  # [4, 1, 2]
+
     (TensorFlow's unsorted_segment_prod.)
 
     """
@@ -113,6 +121,10 @@ def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``; or ``x`` is complex.
 
+    Example::
+
+        tp.segment_max([1, 2, 4], [1, 0, 1], 2)  # [2, 4]
+
     (JAX's segment_max. TensorFlow's unsorted_segment_max gives the smallest finite number for
     empty segments.)
 
@@ -135,6 +147,10 @@ def segment_min(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
 
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_max``.
+
+    Example::
+
+        tp.segment_min([1, 2, 4], [1, 0, 1], 2)  # [2, 1]
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_min", real=True)

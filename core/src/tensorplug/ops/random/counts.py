@@ -74,6 +74,10 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
         ArgumentError: ``key`` is not a key, or ``rate`` is a number outside the bounds.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
+    Example::
+
+        tp.random.poisson(tp.random.key(0), [1.0, 20.0], (5, 2))  # int32[5,2]
+
     """
     checked = as_key(key, "poisson")
     whole = _choose_signed_dtype("poisson", dtype)
@@ -111,6 +115,10 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Raises:
         ArgumentError: ``key`` is not a key, or ``n`` or ``p`` is a number outside its bounds.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    Example::
+
+        tp.random.binomial(tp.random.key(0), 10, 0.3, (5,))  # int32[5]
 
     """
     checked = as_key(key, "binomial")

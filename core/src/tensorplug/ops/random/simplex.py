@@ -48,6 +48,11 @@ def laplace(
 
     They are ``loc + scale * (x - y)``, x and y exponential. Arguments and errors are as for
     ``normal``; the result is differentiable in ``loc`` and ``scale``.
+
+    Example::
+
+        tp.random.laplace(tp.random.key(0), (5,), scale=2.0)  # float32[5]
+
     """
     checked = as_key(key, "laplace")
     sizes, chosen, (place, width) = parameters("laplace", shape, dtype, loc=loc, scale=scale)
@@ -77,6 +82,10 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
     Raises:
         ArgumentError: ``key`` is not a key, or ``a`` or ``b`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    Example::
+
+        tp.random.beta(tp.random.key(0), 2.0, 5.0, (5,))  # float32[5]
 
     """
     checked = as_key(key, "beta")
@@ -128,6 +137,10 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
         ShapeError: ``alpha`` has rank 0, or does not broadcast.
         DTypeError: ``alpha`` does not hold real numbers.
 
+    Example::
+
+        tp.random.dirichlet(tp.random.key(0), [1.0, 2.0, 3.0], (5,))  # float32[5,3]
+
     """
     checked = as_key(key, "dirichlet")
     _, chosen, (a,) = parameters("dirichlet", None, dtype, widen=True, alpha=alpha)
@@ -164,6 +177,11 @@ def multivariate_normal(
     Raises:
         ArgumentError: ``key`` is not a key.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    Example::
+
+        cov = [[2.0, 0.5], [0.5, 1.0]]
+        tp.random.multivariate_normal(tp.random.key(0), [0.0, 1.0], cov, (5,))  # float32[5,2]
 
     """
     caller = "multivariate_normal"
