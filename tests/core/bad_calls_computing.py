@@ -64,7 +64,7 @@ CASES = [  # id, call, error, what the message says
         "matmul batch",
         lambda: tp.matmul(np.ones((2, 3, 4)), np.ones((3, 4, 3))),
         ShapeError,
-        "do not bro",
+        "cannot be bro",
     ),
     (
         "gather floats",

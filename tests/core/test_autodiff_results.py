@@ -111,7 +111,7 @@ def test_values_of_unconnected() -> None:
         lambda: tp.value_and_grad(tp.exp, unconnected=wrong),
         lambda: tp.vjp(tp.exp, 1.0, unconnected=wrong),
     ):
-        with pytest.raises(ArgumentError, match="must be 'error' or 'zeros', got 'zero'"):
+        with pytest.raises(ArgumentError, match="must be one of 'error', 'zeros', got 'zero'"):
             call()
 
 

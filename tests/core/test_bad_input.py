@@ -382,7 +382,7 @@ TAKE_STRINGS_AT = {  # likewise, but not all of their arguments
 def test_shapes_that_do_not_broadcast(op):
     value = BINARY[op]
     dtype = "bool" if value is B else "float32"
-    message = rf"\(a={dtype}\[3,4\], b={dtype}\[2,4\]\): shapes \[3, 4\] and \[2, 4\] do not br"
+    message = rf"\(a={dtype}\[3,4\], b={dtype}\[2,4\]\): shapes \[3, 4\] and \[2, 4\] cannot be br"
     with pytest.raises(ShapeError, match=message):
         FUNCTIONS[op](value, value[:2])
 

@@ -272,7 +272,7 @@ REFUSED = {
     "format of one axis": (
         lambda: tp.nn.conv1d(IMAGE[0], FILTER[0], data_format="NHWC"),
         ArgumentError,
-        "conv1d: data_format must be 'NWC' or 'NCW', got 'NHWC'",
+        "conv1d: data_format must be one of 'NWC', 'NCW', got 'NHWC'",
     ),
     "fractional stride": (
         lambda: tp.nn.conv1d(IMAGE[0], FILTER[0], 1.5),

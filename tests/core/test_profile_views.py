@@ -160,7 +160,7 @@ def test_standard_output_is_the_default(clock, capsys):
 
 
 def test_bad_arguments(clock):
-    with pytest.raises(ArgumentError, match="by must be 'kernel' or 'call', got 'time'"):
+    with pytest.raises(ArgumentError, match="by must be one of 'kernel', 'call', got 'time'"):
         tp.profile(lambda: None).show(by="time")
 
 

@@ -10,7 +10,7 @@ from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, with_node
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -46,10 +46,7 @@ def check_function(f: object, who: str, unconnected: str = "error") -> None:
     """
     if not callable(f):
         raise ArgumentError(f"{who}: f must be a function, got {type(f).__name__}")
-    if unconnected not in ("error", "zeros"):
-        raise ArgumentError(
-            f"{who}: unconnected must be 'error' or 'zeros', got {quoted(unconnected)}"
-        )
+    choice(unconnected, ("error", "zeros"), f"{who}: unconnected")
 
 
 class Argnums(NamedTuple):

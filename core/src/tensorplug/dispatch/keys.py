@@ -26,7 +26,10 @@ def freeze_attributes(attributes: Mapping[str, Any]) -> list[Hashable]:
         TypeError: a value is not hashable; such a call has no key.
 
     """
-    return [(name, _freeze(value)) for name, value in attributes.items()]
+    try:
+        return [(name, _freeze(value)) for name, value in attributes.items()]
+    except RecursionError:
+        raise TypeError("a list is nested too deeply, or contains itself") from None
 
 
 def _freeze(value: Any) -> Hashable:

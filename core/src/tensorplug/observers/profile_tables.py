@@ -6,8 +6,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
-from tensorplug.contract.arguments import quoted
-from tensorplug.errors import ArgumentError
+from tensorplug.contract.arguments import choice
 from tensorplug.observers import text_tables
 from tensorplug.observers.profile_views import bytes_text, groups, heading, types_text
 
@@ -39,8 +38,7 @@ def show(
     width: int | None,
 ) -> None:
     """Print a table; see ``Profile.show``."""
-    if by not in ("kernel", "call"):
-        raise ArgumentError(f"show: by must be 'kernel' or 'call', got {quoted(by)}")
+    choice(by, ("kernel", "call"), "show: by")
     make = _by_kernel if by == "kernel" else _by_call
     try:
         from rich.console import Console  # an extra: the core itself prints nothing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice, quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -94,8 +94,7 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
         ArgumentError: an unknown ``indexing``.
 
     """
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {quoted(indexing)}")
+    choice(indexing, ("xy", "ij"), "meshgrid: indexing")
     tensors = [as_tensor(array, what="meshgrid: an argument") for array in arrays]
     for tensor in tensors:
         if tensor.ndim > 1:

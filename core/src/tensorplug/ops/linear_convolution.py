@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.contract.arguments import choice
+from tensorplug.errors import ShapeError
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.complexes import complex as complex_
 from tensorplug.ops.complexes import imag, real
@@ -54,10 +54,7 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Tensor:
     Source: NumPy's convolve.
 
     """
-    if mode not in ("full", "same", "valid"):
-        raise ArgumentError(
-            f"convolve: mode must be 'full', 'same' or 'valid', got {quoted(mode)}"
-        )
+    choice(mode, ("full", "same", "valid"), "convolve: mode")
     signal, taps = _read_sequence(a, "a"), _read_sequence(v, "v")
     dtype = dt.promote((signal.dtype, taps.dtype))
     signal, taps = astype(signal, dtype), astype(taps, dtype)

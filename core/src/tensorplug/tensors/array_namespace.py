@@ -24,7 +24,7 @@ def namespace(version: str | None) -> ModuleType:
         ArgumentError: it does not follow that version of the standard.
 
     """
-    if version is not None and version not in _VERSIONS:
+    if version is not None and not (isinstance(version, str) and version in _VERSIONS):
         raise ArgumentError(
             f"api_version must be one of {', '.join(_VERSIONS)}, got {quoted(version)}"
         )

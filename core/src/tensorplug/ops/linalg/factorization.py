@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_multiple
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ShapeError
 from tensorplug.ops.complexes import conj
 from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
 
@@ -335,8 +335,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
         ArgumentError: an unknown mode.
 
     """
-    if mode not in ("reduced", "complete"):
-        raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {quoted(mode)}")
+    choice(mode, ("reduced", "complete"), "qr: mode")
     q, r = dispatch_multiple(QR, x, full_matrices=mode == "complete")
     return QRResult(q, r)
 

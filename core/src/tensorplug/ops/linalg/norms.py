@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract import arguments, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops import reduction
@@ -59,10 +58,15 @@ def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: flo
 
     """
     tensor = _read_floating(x, "vector_norm")
-    ord = dt.as_number(ord)
-    if isinstance(ord, bool) or not isinstance(ord, int | float):
-        raise ArgumentError(f"vector_norm: ord must be a number, got {quoted(ord)}")
-    return _compute_vector_norm(tensor, axis, float(ord), keepdims=keepdims)
+    order = arguments.real(ord, "vector_norm: ord")
+    return _compute_vector_norm(tensor, axis, order, keepdims=keepdims)
+
+
+def _read_order(value: Any, caller: str) -> Any:
+    """Return ``ord`` of a matrix: text, None or a number."""
+    if value is None or isinstance(value, str):
+        return value
+    return arguments.real(value, f"{caller}: ord")
 
 
 def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
@@ -121,9 +125,11 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     tensor = _read_floating(x, "matrix_norm")
     if tensor.ndim < 2:
         raise ShapeError(f"matrix_norm: x must have at least rank 2, got {tensor.type}")
+    keepdims = arguments.flag(keepdims, "matrix_norm: keepdims")
+    ord = _read_order(ord, "matrix_norm")
     if ord in ("fro", None):
         return _compute_vector_norm(tensor, (-2, -1), 2.0, keepdims=keepdims)
-    if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
+    if ord in (1, -1, math.inf, -math.inf):
         summed = -2 if ord in (1, -1) else -1
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
         return _find_extreme(sums, (-2, -1), ord, keepdims=keepdims)
@@ -134,7 +140,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         result = reduction.sum(values, axis=-1) if ord == "nuc" else _find_extreme(values, -1, ord)
         return reshape(result, (*result.shape, 1, 1)) if keepdims else result
     raise ArgumentError(
-        f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {quoted(ord)}"
+        "matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got "
+        f"{arguments.quoted(ord)}"
     )
 
 
@@ -161,20 +168,22 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
     chosen = None if axis is None else shapes.as_ints(axis, "norm: axis")
     if chosen is not None and len(chosen) > 2:
         raise ArgumentError(
-            f"norm of {tensor.type}: axis must name one or two axes, got {quoted(axis)}"
+            f"norm of {tensor.type}: axis must name one or two axes, got {arguments.quoted(axis)}"
         )
+    keepdims = arguments.flag(keepdims, "norm: keepdims")
+    ord = _read_order(ord, "norm")
     if ord in ("euclidean", "fro") and (ord == "euclidean" or (chosen and len(chosen) == 2)):
         return _compute_vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
     if chosen is None or len(chosen) == 1:
         return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=ord)
-    if ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
+    if ord in (1, -1, math.inf, -math.inf):
         rows, columns = (shapes.normalize_axis(at, tensor.ndim, "norm: axis") for at in chosen)
         summed = rows if ord in (1, -1) else columns
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
         return _find_extreme(sums, (rows, columns), ord, keepdims=keepdims)
     raise ArgumentError(
         f"norm of {tensor.type}: ord of a matrix must be 'euclidean', 'fro', 1, -1, inf or -inf, "
-        f"got {quoted(ord)}; linalg.matrix_norm has 2 and 'nuc'"
+        f"got {arguments.quoted(ord)}; linalg.matrix_norm has 2 and 'nuc'"
     )
 
 

@@ -68,7 +68,8 @@ def solve_triangular(
     Source: SciPy's solve_triangular; the kernel is TensorFlow's MatrixTriangularSolve.
 
     """
-    if isinstance(trans, bool) or trans not in list(_FORMS):  # it may be unhashable
+    plain = isinstance(trans, int | str) and not isinstance(trans, bool)
+    if not plain or trans not in _FORMS:
         raise ArgumentError(
             f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {quoted(trans)}"
         )

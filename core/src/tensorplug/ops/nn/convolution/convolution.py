@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
-from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn.convolution import correlation
 from tensorplug.ops.nn.convolution.depthwise import DEPTHWISE_CONV2D
@@ -143,10 +142,7 @@ def conv1d(
         DTypeError: an operand is not floating.
 
     """
-    if data_format not in ("NWC", "NCW"):
-        raise ArgumentError(
-            f"conv1d: data_format must be 'NWC' or 'NCW', got {quoted(data_format)}"
-        )
+    choice(data_format, ("NWC", "NCW"), "conv1d: data_format")
     height = data_format.index("W")
     taps = as_tensor(filter, what="conv1d: filter")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import axes_attribute, pad_attribute, windows
 from tensorplug.dispatch.calls import chained, dispatch
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ShapeError
 from tensorplug.ops.nn.convolution import correlation
 from tensorplug.ops.nn.convolution.patches import from_channels_last, to_channels_last
 
@@ -140,10 +140,7 @@ def dilation2d(
         ShapeError: ranks, channels or window do not fit.
 
     """
-    if data_format not in ("NHWC", "NCHW"):
-        raise ArgumentError(
-            f"dilation2d: data_format must be 'NHWC' or 'NCHW', got {quoted(data_format)}"
-        )
+    choice(data_format, ("NHWC", "NCHW"), "dilation2d: data_format")
 
     def dilate(images: Tensor) -> Tensor:
         last = to_channels_last(images, data_format) if images.ndim == 4 else images
