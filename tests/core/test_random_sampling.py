@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
+from tensorplug.errors import (
+    ArgumentError,
+    CompileError,
+    DTypeError,
+    NotConnectedError,
+    ShapeError,
+)
 from tensorplug.testing import check_grads
 
 from .engines import expect
@@ -355,3 +361,27 @@ def test_numbers_do_not_change_from_version_to_version(name: str) -> None:
     found = function(random.key(42), *arguments).numpy()
     tolerance = 1e-6 if found.dtype.kind == "f" else 0
     np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "dirichlet", "poisson", "binomial"])
+def test_draws_in_rounds_are_no_part_of_a_compiled_function(name: str) -> None:
+    parameters = {"beta": (2.0, 3.0), "dirichlet": ([1.0, 2.0],), "binomial": (10, 0.3)}
+    with pytest.raises(CompileError, match="reads the data"):
+        tp.compile(lambda at: getattr(random, name)(at, *parameters.get(name, (2.0,)), (3,)))(
+            key()
+        )
+
+
+def test_other_draws_are_a_part_of_a_compiled_function() -> None:
+    def draw(at: tp.Tensor) -> tuple[tp.Tensor, ...]:
+        cov = [[2.0, 0.5], [0.5, 1.0]]
+        return (
+            random.multivariate_normal(at, [0.0, 1.0], cov, (3,)),
+            random.laplace(at, (3,)),
+            random.permutation(at, 5),
+            random.choice(at, 5, (3,), replace=False),
+            random.categorical(at, [0.0, 1.0], shape=(3,)),
+        )
+
+    for compiled, plain in zip(tp.compile(draw)(key()), draw(key()), strict=True):
+        expect(compiled, plain.dtype.name, plain.shape, plain.tolist())

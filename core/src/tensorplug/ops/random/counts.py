@@ -73,6 +73,7 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
     Raises:
         ArgumentError: ``key`` is not a key, or ``rate`` is a number outside the bounds.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+        CompileError: in a compiled function.
 
     Example::
 
@@ -115,6 +116,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Raises:
         ArgumentError: ``key`` is not a key, or ``n`` or ``p`` is a number outside its bounds.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+        CompileError: in a compiled function.
 
     Example::
 

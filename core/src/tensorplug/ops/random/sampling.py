@@ -221,6 +221,7 @@ def gamma(
     Raises:
         ArgumentError: ``key`` is not a key, or ``concentration`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+        CompileError: in a compiled function.
 
     """
     checked = as_key(key, "gamma")

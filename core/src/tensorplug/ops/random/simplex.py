@@ -82,6 +82,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
     Raises:
         ArgumentError: ``key`` is not a key, or ``a`` or ``b`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+        CompileError: in a compiled function.
 
     Example::
 
@@ -136,6 +137,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
         ArgumentError: ``key`` is not a key.
         ShapeError: ``alpha`` has rank 0, or does not broadcast.
         DTypeError: ``alpha`` does not hold real numbers.
+        CompileError: in a compiled function.
 
     Example::
 
