@@ -243,7 +243,7 @@ def test_incomplete_gamma_functions() -> None:
 BETA = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.99, 1 - 2.0**-30])
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 7), (14, 15), (40, 3), (60, 80), (600, 400)])
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 7), (14, 15), (40, 3), (60, 80), (90, 60)])
 def test_incomplete_beta_function_of_whole_numbers(a: int, b: int) -> None:
     """They are sums of binomial probabilities, in exact arithmetic."""
     n = a + b - 1
