@@ -46,8 +46,9 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
         raise DTypeError(f"{value!r} is complex, but the dtype is {dtype}")
     try:
         with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
-            whole = dtype in dt.INTEGER and isinstance(value, float)
-            return np.array(int(value) if whole else value, dtype=dtype.numpy)
+            if isinstance(value, float) and dtype in dt.INTEGER:
+                value = int(value)  # NumPy lets a float that is out of range wrap
+            return np.array(value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
 
