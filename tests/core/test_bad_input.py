@@ -269,8 +269,8 @@ OTHER_TESTS = {
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
     "einsum",  # test_contraction
-    *("lstm", "gru"),  # test_sequences
-    *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent, test_regularization
+    *("lstm", "gru"),  # test_recurrent_layers
+    *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent_cells, test_regularization
 }
 
 

@@ -175,12 +175,12 @@ BAD = [  # call, error, what the message says
     (lambda: tp.trapezoid(Y, Y[0]), ShapeError, "x must have rank 1 or the rank of y, 3, got"),
     (lambda: tp.trapezoid(["a"]), DTypeError, "trapezoid: y must hold numbers"),
     (lambda: tp.trapezoid(Y, dx=True), ArgumentError, "trapezoid: dx must be a number, got True"),
-    (lambda: tp.logspace(0, 1, -1), ArgumentError, "logspace: num must not be negative, got -1"),
+    (lambda: tp.logspace(0, 1, -1), ArgumentError, "logspace: num must be at least 0, got -1"),
     (lambda: tp.logspace(0, [1]), ArgumentError, "logspace: stop must be a real number, got [1]"),
     (lambda: tp.logspace(0, 1, base="e"), ArgumentError, "logspace: base must be a real number"),
     (lambda: tp.logspace(0, 1j), ArgumentError, "logspace: stop must be a real number, got 1j"),
     (lambda: tp.logspace(0, 1, dtype="int32"), DTypeError, "logspace: dtype must be floating"),
-    (lambda: tp.logspace(0, 1, endpoint=0), ArgumentError, "logspace: endpoint must be a bool"),
+    (lambda: tp.logspace(0, 1, endpoint=0), ArgumentError, "logspace: endpoint must be True"),
 ]
 
 

@@ -44,8 +44,8 @@ from tensorplug.ops.nn.normalization import batch_norm as batch_norm
 from tensorplug.ops.nn.normalization import local_response_normalization as local_response_normalization
 from tensorplug.ops.nn.normalization import moments as moments
 from tensorplug.ops.nn.normalization import moving_average as moving_average
-from tensorplug.ops.nn.recurrent import basic_lstm_cell as basic_lstm_cell
-from tensorplug.ops.nn.recurrent import multi_rnn_cell as multi_rnn_cell
+from tensorplug.ops.nn.recurrent_cells import basic_lstm_cell as basic_lstm_cell
+from tensorplug.ops.nn.recurrent_cells import multi_rnn_cell as multi_rnn_cell
 from tensorplug.ops.nn.regularization import dropout as dropout
 from tensorplug.ops.nn.sigmoid_linear import silu as silu
 

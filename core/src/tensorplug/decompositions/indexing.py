@@ -11,7 +11,6 @@ from tensorplug.ops.creation import arange, asarray, full, ones
 from tensorplug.ops.elementwise import maximum, where
 from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
-from tensorplug.ops.runs import flatten_indices
 from tensorplug.ops.sorting import topk
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ decompositions = DecompositionTable()
 def gather_nd(params: Tensor, indices: Tensor, *, out: TensorType) -> Tensor:
     depth = indices.shape[-1]
     lead, tail = prod(indices.shape[:-1]), params.shape[depth:]
-    flat = flatten_indices(reshape(indices, (lead, depth)), params.shape[:depth])
+    flat = ops.flatten_indices(reshape(indices, (lead, depth)), params.shape[:depth])
     rows = reshape(params, (prod(params.shape[:depth]), prod(tail)))
     return reshape(ops.gather(rows, flat), out.shape)
 
@@ -42,7 +41,7 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
         return identity(tensor)
     # Sort by place, last update first: topk is stable. The first of each run of equal places
     # is the update that remains.
-    flat = flatten_indices(reshape(indices, (count, depth)), shape[:depth])
+    flat = ops.flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
     places, order = topk(ops.gather(flat, backwards), count)
     new = places[1:] != places[:-1]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import runs
+from tensorplug.ops import segmented_scans
 from tensorplug.ops.creation import arange, ones
 from tensorplug.ops.elementwise import add, maximum, minimum, multiply, where
 from tensorplug.ops.indexing import scattering as ops
-from tensorplug.ops.indexing.indexing import gather, scatter_depth, scatter_nd
+from tensorplug.ops.indexing.indexing import flatten_indices, gather, scatter_depth, scatter_nd
 from tensorplug.ops.movement import expand_dims, identity, reshape
 from tensorplug.ops.order import highest, lowest
 
@@ -47,7 +47,7 @@ def tensor_scatter_reduce(
     if not count or not tensor.size:
         return identity(tensor)
     fold, neutral = _choose_fold(reduction, tensor.dtype)
-    places = runs.flatten_indices(reshape(indices, (count, depth)), shape[:depth])
+    places = flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     rows, old = reshape(updates, (count, width)), reshape(tensor, (size, width))
     combine = _add_up if reduction == "add" else partial(_scan, fold=fold, neutral=neutral)
     combined, number = combine(rows, places, size)
@@ -73,7 +73,7 @@ def _scan(
 ) -> tuple[Tensor, Tensor]:
     """Return the rows combined by place, and where each result comes from, counted from 1."""
     count = rows.shape[0]
-    found = runs.sort(places)
+    found = segmented_scans.sort(places)
     scanned = found.scan(gather(rows, found.order), fold, neutral)
     numbers = where(found.last, arange(1, count + 1, dtype=dt.int32), 0)
     number = scatter_nd(expand_dims(found.places, axis=1), numbers, (size,))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
-from tensorplug.ops import runs
+from tensorplug.ops import segmented_scans
 from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.creation import full, ones
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing import scattering as ops
-from tensorplug.ops.indexing.indexing import gather_nd, scatter_depth, scatter_nd
+from tensorplug.ops.indexing.indexing import flatten_indices, gather_nd, scatter_depth, scatter_nd
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def scatter_reduce_wrt_updates(
     elif reduction == "multiply":
         incoming = gather_nd(dy * tensor if include_self else dy, rows)
         depth = rows.shape[1]
-        places = runs.flatten_indices(rows, dy.shape[:depth])
-        others = runs.multiply_others(reshape(updates, (rows.shape[0], -1)), places)
+        places = flatten_indices(rows, dy.shape[:depth])
+        others = segmented_scans.multiply_others(reshape(updates, (rows.shape[0], -1)), places)
         result = reshape(incoming, others.shape) * others
     else:
         _, attains, count = _find_extremes(tensor, rows, updates, out, include_self=include_self)

@@ -14,8 +14,8 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.conversion import asarray
-from tensorplug.ops.even_spacing import make_integers, spread
 from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
+from tensorplug.ops.spacing import make_integers, spread
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar

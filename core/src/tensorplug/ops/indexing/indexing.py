@@ -10,6 +10,8 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
+from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise import astype, where
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar
@@ -203,7 +205,7 @@ def gather(x: Any, indices: Any, axis: int = 0, *, batch_dims: int = 0) -> Tenso
     an error on the CPU and gives an unspecified element on devices that cannot raise.
     (TensorFlow's GatherV2.)
     """
-    if axis.__class__ is int and axis == 0 and not batch_dims:
+    if axis.__class__ is int and axis == 0 and batch_dims.__class__ is int and not batch_dims:
         return dispatch_binary(GATHER_V2, x, indices)  # a faster path for the defaults
     return dispatch(GATHER_V2, x, indices, axis=axis, batch_dims=batch_dims)
 
@@ -365,3 +367,13 @@ def one_hot(
         off_value=off_value,
         dtype=dt.of(dtype, "one_hot"),
     )
+
+
+def flatten_indices(rows: Tensor, shape: Shape) -> Tensor:
+    """Return rows of indices, ``[n, depth]``, as row-major positions ``[n]`` in ``shape``."""
+    dtype = dt.int32 if shapes.size(shape) < 1 << 31 else dt.int64
+    flat = full((rows.shape[0],), 0, dtype=dtype)
+    for axis, length in enumerate(shape):
+        at = astype(rows[:, axis], dtype)
+        flat = flat * length + where(at < 0, at + length, at)
+    return flat

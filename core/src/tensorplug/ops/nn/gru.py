@@ -17,7 +17,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.elementwise import add
-from tensorplug.ops.nn import sequences
+from tensorplug.ops.nn import recurrent_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +30,14 @@ _OPERANDS = ("gates", "recurrent", "bias", "h")
 
 
 def _infer_gru(operands: list[TensorType], mask: TensorType | None) -> TensorType:
-    sizes = sequences.check_operands(operands, _OPERANDS, 3, mask)
+    sizes = recurrent_layers.check_operands(operands, _OPERANDS, 3, mask)
     return TensorType(operands[0].dtype, sizes)
 
 
 def _infer_gru_grad(
     operands: list[TensorType], mask: TensorType | None
 ) -> tuple[TensorType, TensorType, TensorType]:
-    sequences.check_operands(operands, ("dhidden", *_OPERANDS, "hidden"), 3, mask)
+    recurrent_layers.check_operands(operands, ("dhidden", *_OPERANDS, "hidden"), 3, mask)
     return operands[1], operands[1], operands[4]
 
 
@@ -113,7 +113,7 @@ def gru(
     Source: "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014), v1.
 
     """
-    call = sequences.read(
+    call = recurrent_layers.read(
         "gru",
         x,
         {
@@ -128,7 +128,7 @@ def gru(
         mask=mask,
         direction=direction,
     )
-    outputs, (h,) = sequences.run(call, _recur)
+    outputs, (h,) = recurrent_layers.run(call, _recur)
     return outputs, h
 
 

@@ -18,7 +18,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch_multiple
 from tensorplug.ops.elementwise import add
-from tensorplug.ops.nn import sequences
+from tensorplug.ops.nn import recurrent_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,9 @@ _STATES = ("hidden", "cell")
 def _infer_lstm(
     operands: list[TensorType], mask: TensorType | None
 ) -> tuple[TensorType, TensorType]:
-    state = TensorType(operands[0].dtype, sequences.check_operands(operands, _OPERANDS, 4, mask))
+    state = TensorType(
+        operands[0].dtype, recurrent_layers.check_operands(operands, _OPERANDS, 4, mask)
+    )
     return state, state
 
 
@@ -42,7 +44,7 @@ def _infer_lstm_grad(
     operands: list[TensorType], mask: TensorType | None
 ) -> tuple[TensorType, TensorType, TensorType]:
     names = ("dhidden", "dcell", *_OPERANDS, *_STATES)
-    sequences.check_operands(operands, names, 4, mask)
+    recurrent_layers.check_operands(operands, names, 4, mask)
     return operands[2], operands[4], operands[5]
 
 
@@ -124,17 +126,17 @@ def lstm(
     Source: "Learning to forget: continual prediction with LSTM" (Gers et al., 2000).
 
     """
-    call = sequences.read(
+    call = recurrent_layers.read(
         "lstm",
         x,
         {"kernel": kernel, "recurrent_kernel": recurrent_kernel, "bias": bias},
         4,
-        sequences.split_state("lstm", initial_state, ("h", "c")),
+        recurrent_layers.split_state("lstm", initial_state, ("h", "c")),
         lengths=lengths,
         mask=mask,
         direction=direction,
     )
-    outputs, (h, c) = sequences.run(call, _recur)
+    outputs, (h, c) = recurrent_layers.run(call, _recur)
     return outputs, (h, c)
 
 

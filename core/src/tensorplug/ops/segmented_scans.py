@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
 from tensorplug.ops.arrangement import flip
 from tensorplug.ops.creation import full, ones
-from tensorplug.ops.elementwise import astype, multiply, where
+from tensorplug.ops.elementwise import multiply, where
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
 from tensorplug.ops.movement import concat, expand_dims
 from tensorplug.ops.sorting import topk
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.contract.dtypes import Scalar
-    from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
 
 
@@ -78,16 +76,6 @@ def sort(places: Tensor) -> Runs:
     """Return the runs of integers ``places``, ``[n]`` with n >= 1."""
     found, order = topk(places, places.shape[0])
     return Runs(order, found)
-
-
-def flatten_indices(rows: Tensor, shape: Shape) -> Tensor:
-    """Return rows of indices, ``[n, depth]``, as row-major positions ``[n]`` in ``shape``."""
-    dtype = dt.int32 if shapes.size(shape) < 1 << 31 else dt.int64
-    flat = full((rows.shape[0],), 0, dtype=dtype)
-    for axis, length in enumerate(shape):
-        at = astype(rows[:, axis], dtype)
-        flat = flat * length + where(at < 0, at + length, at)
-    return flat
 
 
 def multiply_others(values: Tensor, places: Tensor) -> Tensor:
