@@ -47,7 +47,7 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
     try:
         with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
             if isinstance(value, float) and dtype in dt.INTEGER:
-                value = int(value)  # NumPy lets a float that is out of range wrap
+                return np.array(int(value), dtype=dtype.numpy)  # a float out of range would wrap
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
