@@ -28,7 +28,7 @@ SYSTEM: Final = Path("/etc/OpenCL/vendors")
 # By distribution, the driver's library on Linux and on Windows.
 _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may list the devices meanwhile
 _asked = False
 
 

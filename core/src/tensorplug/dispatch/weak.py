@@ -73,6 +73,7 @@ class WeakValues(Generic[K, T]):
 
     def _sweep(self) -> None:
         for key, reference in list(self._references.items()):
-            if reference() is None:
-                del self._references[key]
+            # A signal handler may have replaced or removed it meanwhile.
+            if reference() is None and self._references.get(key) is reference:
+                self._references.pop(key, None)
         self._limit = max(2 * len(self._references), 64)

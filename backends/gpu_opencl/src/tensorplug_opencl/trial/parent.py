@@ -27,7 +27,7 @@ _CODE: Final = (
     "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
 )
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
 _forgot = False
 
