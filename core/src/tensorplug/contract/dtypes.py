@@ -27,9 +27,8 @@ class DType:
     """A data type. There is one object per type, so ``is`` compares dtypes.
 
     ``==`` also compares a dtype with its spellings, which ``of`` lists: ``x.dtype == "float32"``.
-    It is False for another dtype, also for one of NumPy's that no tensor has, and raises
-    ``DTypeError`` for a string or a type that is no dtype. As with NumPy's dtypes, a spelling is
-    not the same key: look up ``table[x.dtype.name]`` in a dictionary with names.
+    It is False for any other dtype, string or type, and never raises. As with NumPy's dtypes, a
+    spelling is a different key: look up ``table[x.dtype.name]`` in a dictionary with names.
 
     Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
     strings, whose size varies) and ``numpy``, the NumPy dtype on the host.

@@ -290,11 +290,10 @@ def sparse_softmax_cross_entropy(
     """Return the losses ``-log_softmax(logits)[label]``, weighted and reduced.
 
     Args:
-        labels: integers, the numbers of the classes, of the shape of logits without its last
-            axis.
+        labels: class numbers: integers, with the shape of logits without its last axis.
         logits: the classes are the last axis.
         weights: broadcast to the losses. ``take(class_weights, labels)`` weights classes.
-        ignore_index: a label, often -1 or -100, whose losses are 0 with weight 0.
+        ignore_index: a label, often -1 or -100, whose losses are 0 and have weight 0.
         label_smoothing: s in ``y = one_hot(labels) * (1 - s) + s / classes``.
         reduction: as the module describes.
 

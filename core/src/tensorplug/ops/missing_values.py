@@ -51,6 +51,8 @@ def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = 
     """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
 
     Otherwise it is like ``prod``.
+
+    Example: ``nanprod([2.0, nan, 3.0])`` is ``6.0``.
     """
     return prod(_fill(numbers(x, "nanprod: x"), 1), axis=axis, dtype=dtype, keepdims=keepdims)
 

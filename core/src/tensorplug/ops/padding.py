@@ -73,7 +73,7 @@ def pad(
     Raises:
         ShapeError: the pairs do not fit the rank, or an axis without elements is padded in a
             mode other than "constant".
-        ArgumentError: the mode is unknown, or not "constant" but there is a value.
+        ArgumentError: the mode is unknown, or there is a value for a mode other than "constant".
         DTypeError: the value does not fit the dtype.
 
     Source: NumPy's pad.

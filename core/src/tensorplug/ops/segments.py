@@ -30,7 +30,8 @@ def segment_sum(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
         x: numbers, ``[*ids, *rest]``.
         segment_ids: integers, with the leading sizes of ``x``, in any order. Elements with ids
             outside ``[0, num_segments)`` are ignored.
-        num_segments: number of segments; by default one more than the largest id, which is read.
+        num_segments: number of segments; by default one more than the largest id, which is then
+            read from the device.
 
     Returns:
         ``[num_segments, *rest]``, of the dtype of ``x``; 0 for empty segments.
@@ -40,8 +41,8 @@ def segment_sum(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
         DTypeError: ``x`` holds no numbers, or the ids are not integers.
         ArgumentError: ``num_segments`` is negative.
 
-    Example: ``segment_sum([1, 2, 4], [0, 2, 0])`` is ``[5, 0, 2]``. (``unsorted_segment_sum``
-    with an optional number, as in JAX.)
+    Example: ``segment_sum([1, 2, 4], [0, 2, 0])`` is ``[5, 0, 2]``. (Like
+    ``unsorted_segment_sum``, but the number of segments is optional, as in JAX.)
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_sum")
@@ -106,7 +107,7 @@ def segment_prod(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
 
 
 def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
-    """Return the largest element of each segment; NaN if there is one.
+    """Return the largest element of each segment; NaN if the segment contains one.
 
     Args:
         x: real numbers.
@@ -134,7 +135,7 @@ def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
 
 
 def segment_min(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
-    """Return the smallest element of each segment; NaN if there is one.
+    """Return the smallest element of each segment; NaN if the segment contains one.
 
     Args:
         x: real numbers.

@@ -33,6 +33,11 @@ def flatten(x: Any, /) -> Tensor:
     """Return the elements of ``x`` in row-major order, as a tensor of rank 1.
 
     It is ``ravel``: tensors are values, so it makes no difference whether they share memory.
+
+    Example::
+
+        tp.flatten([[1, 2], [3, 4]])  # [1, 2, 3, 4]
+
     """
     return _flatten(x, "flatten")
 
@@ -64,6 +69,10 @@ def copy(x: Any, /) -> Tensor:
 
     Tensors are values: no tensor sees the assignments to another, whether they share memory or
     not. The gradient passes through.
+
+    Example::
+
+        tp.copy([1, 2])  # [1, 2]
 
     Source: NumPy's copy.
 
@@ -137,6 +146,10 @@ def atleast_1d(*xs: Any) -> Any:
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
 
+    Example::
+
+        tp.atleast_1d(3)  # [3]
+
     Source: NumPy's atleast_1d.
 
     """
@@ -144,10 +157,14 @@ def atleast_1d(*xs: Any) -> Any:
 
 
 def atleast_2d(*xs: Any) -> Any:
-    """Return each of ``xs`` with rank 2 at least, by new axes of length 1 in front.
+    """Return each of ``xs`` with rank 2 at least: new axes of length 1 come first.
 
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
+
+    Example::
+
+        tp.atleast_2d([1, 2])  # [[1, 2]]
 
     Source: NumPy's atleast_2d.
 
@@ -162,6 +179,10 @@ def atleast_3d(*xs: Any) -> Any:
 
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
+
+    Example::
+
+        tp.atleast_3d([1, 2])  # [[[1], [2]]]
 
     Source: NumPy's atleast_3d.
 

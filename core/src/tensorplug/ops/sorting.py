@@ -140,7 +140,7 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
 
 
 def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
-    """Return the elements along ``axis``, with those at ``kth`` where sorting puts them.
+    """Return the elements along ``axis``, with those at positions ``kth`` as sorting puts them.
 
     No element before one of these positions is larger, and none after it is smaller. Otherwise
     the order is arbitrary, and may differ between devices.

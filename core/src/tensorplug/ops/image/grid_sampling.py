@@ -70,7 +70,7 @@ def grid_sample(
     Returns:
         [batch, *places, channels]. It is differentiable in the images and, unless the method is
         "nearest", in the grid. At an element's centre, the slope of "linear" is that towards the
-        next element. NaN in the grid gives NaN if the result can hold it.
+        next element. NaN in the grid gives NaN if the dtype can hold it.
 
     Raises:
         ShapeError: the shapes do not fit, or there are places but no elements.
@@ -144,7 +144,7 @@ def _list_taps(
 
 
 def _list_cubic(at: Tensor, length: int, padding: str, *, align_corners: bool) -> list[_Tap]:
-    # Two elements beyond the edges nothing changes any more. A reflected axis repeats itself.
+    # Beyond two elements outside the edges, nothing changes. A reflected axis repeats itself.
     if padding == "reflection":
         low, span = _span(length, align_corners=align_corners)
         at = low + _wrap(at - low, 2 * span)

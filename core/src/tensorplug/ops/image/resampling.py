@@ -82,13 +82,14 @@ def resize(
             "round_prefer_ceil" (halves upwards), "floor" or "ceil".
         cubic_coefficient: the coefficient a of "cubic"; -0.5 and -0.75 are usual.
         exclude_outside: whether elements beyond the edges have no weight (and the others more).
-            If not, the elements at the edges continue.
+            If not, the elements at the edges are repeated.
         roi: pairs (start, end), one for each of the axes, where 0 and 1 are the centres of the
             first and the last element; for "tf_crop_and_resize".
         extrapolation_value: the value of new elements that "tf_crop_and_resize" places outside.
-        keep_aspect_ratio_policy: "stretch": ``size`` as it is; "not_larger" or "not_smaller":
-            one factor for all axes, such that no (every) axis is at most (at least) that size.
-            The sizes are rounded, halves upwards, and the factor is not.
+        keep_aspect_ratio_policy: "stretch": ``size`` as it is. The others use one factor for all
+            axes: "not_larger" the largest for which no axis exceeds ``size``, "not_smaller" the
+            smallest for which no axis falls below it. The sizes are rounded, halves upwards;
+            the factor is not.
 
     Returns:
         A tensor with the new sizes. It is differentiable in ``images``.
@@ -97,7 +98,7 @@ def resize(
         ArgumentError: neither or both of ``size`` and ``scale``, an unknown option, or options
             that exclude each other.
         ShapeError: an axis is out of range or given twice, there are not as many sizes as axes,
-            or there is no element to make new ones of.
+            or there are no elements to make new ones from.
         DTypeError: ``images`` holds strings and the method is not "nearest".
 
     Example: ``resize([[1.0, 3.0]], (4,), axes=(1,))`` is ``[[1, 1.5, 2.5, 3]]``. (ONNX's Resize,

@@ -70,8 +70,8 @@ def tensor_scatter_reduce(
     Raises:
         ShapeError: the indices do not fit the tensor, or the updates do not fit the indices.
         DTypeError: the maximum or minimum of complex numbers.
-        ArgumentError: an unknown reduction; or an index is out of range and the device can detect
-            it (devices that cannot drop the update).
+        ArgumentError: an unknown reduction; or an index is out of range, on devices that detect
+            it. Other devices drop the update.
 
     Example: ``tensor_scatter_reduce([1, 5], [[0], [0]], [4, 2], "max")`` is ``[4, 5]``.
     (TensorFlow's TensorScatterAdd, Max and Min, ONNX's ScatterND.)
@@ -92,7 +92,7 @@ def scatter_along_axis(
 ) -> Tensor:
     """Return a copy of ``x`` with ``x[..., indices[..., i, ...], ...] = values[..., i, ...]``.
 
-    ``i`` lies on ``axis``. It is the counterpart of ``take_along_axis``.
+    The index ``i`` runs along ``axis``. It is the counterpart of ``take_along_axis``.
 
     Args:
         x: a tensor, of any dtype if there is no reduction, else of numbers.
@@ -109,8 +109,8 @@ def scatter_along_axis(
 
     Raises:
         ShapeError: ``axis`` is out of range, the ranks differ, or the shapes do not broadcast.
-        DTypeError: the indices are not integers, or the values are not cast to the dtype of x.
-        ArgumentError: an unknown reduction; or an index is out of range and the device can detect
+        DTypeError: the indices are not integers, or the values cannot be cast to the dtype of x.
+        ArgumentError: an unknown reduction; or an index is out of range, on devices that detect
             it (see ``gather``).
 
     Example: ``scatter_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)`` is ``[[1, 9], [9, 4]]``.

@@ -151,10 +151,10 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return ``softmax(scale * q k^T + mask) v``: for each query a weighted mean of the values.
 
-    Where a backend has a fused kernel (the distribution tensorplug-attention brings them for
-    cpu and opencl), memory is proportional to ``n_q + n_k``, also in the backward pass. Elsewhere,
-    and for dropout, the gradient of an additive mask and second derivatives, other ops compute
-    the whole scores.
+    If a backend has a fused kernel (the distribution tensorplug-attention provides them for cpu
+    and opencl), the memory used is proportional to ``n_q + n_k``, in the backward pass too. On
+    other backends, and for dropout, the gradient of an additive mask and second derivatives,
+    other ops compute all scores at once.
 
     Args:
         q: queries, [..., n_q, d].
@@ -165,9 +165,9 @@ def scaled_dot_product_attention(
         is_causal: query i sees keys 0 to i only, counted from the start of both, as in PyTorch.
             It can be combined with a mask.
         scale: the factor of the scores; None for ``1 / sqrt(d)``.
-        grouped_query: axis -3 holds heads, and those of q are a multiple of those of k and v:
-            ``heads / key_heads`` neighbouring heads of q share one of k and v.
-        dropout: the probability, in [0, 1), with which a weight of a value is set to 0; the
+        grouped_query: axis -3 holds heads, and q has a multiple of the number of heads of k and v:
+            ``heads / key_heads`` neighbouring heads of q share one head of k and v.
+        dropout: the probability, in [0, 1), that the weight of a value is set to 0; the
             other weights are divided by ``1 - dropout``.
         dropout_key: a key of ``tensorplug.random``; required for dropout.
 

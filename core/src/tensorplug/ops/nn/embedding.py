@@ -20,23 +20,23 @@ __all__ = ["embedding"]
 
 
 def embedding(table: Any, indices: Any, *, padding_index: int | None = None) -> Tensor:
-    """Return the rows of ``table`` with the numbers ``indices``: ``table[indices]``.
+    """Return the rows of ``table`` that ``indices`` names: ``table[indices]``.
 
     Args:
         table: [rows, features], differentiable: the gradient of a row is the sum over its
-            places in ``indices``, and 0 for a row that is not there.
+            places in ``indices``, and 0 for a row that does not occur.
         indices: integers of any shape. Negative ones count from the end.
-        padding_index: an index whose results are 0, whatever is in the table. Its row gets no
+        padding_index: an index whose results are 0, whatever the table holds. Its row gets no
             gradient.
 
     Returns:
         [*indices.shape, features].
 
     Raises:
-        ShapeError: the table has not rank 2.
+        ShapeError: the table does not have rank 2.
         DTypeError: the table does not hold numbers, or the indices are not integers.
-        OutOfRangeError: ``padding_index`` is not a row; or, on devices that can raise, an index
-            is not.
+        OutOfRangeError: ``padding_index`` names no row; or, on devices that can raise, an index
+            names none.
 
     Example::
 

@@ -40,8 +40,9 @@ def group_norm(
     m and v are the mean and variance of each group of neighbouring channels of each example.
 
     Args:
-        x: the examples are axis 0, the channels ``channel_axis``; any axes between or after.
-        groups: their number, which divides that of the channels.
+        x: axis 0 holds the examples, ``channel_axis`` the channels; other axes may lie anywhere
+            after axis 0.
+        groups: the number of groups, which divides that of the channels.
         offset: one number per channel; None for 0.
         scale: likewise; None for 1.
         channel_axis: the last for layouts such as NHWC, 1 for NCHW.

@@ -1,12 +1,12 @@
 """Gated recurrent units over sequences. They live in ``tensorplug.nn``.
 
-The kernel does all steps. In each, with the state h before it and the thirds
+The kernel computes all steps. In each, with the state h before it and the thirds
 
     xr, xz, xn = gates            ar, az, an = h R + bias
 
 r is sigmoid(xr + ar), z is sigmoid(xz + az), n is tanh(xn + r an), and h becomes (1 - z) n + z h,
-unless the mask leaves the step out: then h stays as it is. Its inputs but the mask are one list,
-so that one gradient rule serves them all and calls the gradient kernel once.
+unless the mask leaves the step out: then h stays as it is. All inputs except the mask are
+one list, so that one gradient rule serves them all and calls the gradient kernel once.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def gru(
         n = tanh(xn + r * an)
         h = (1 - z) * n + z * h
 
-    and h is the output. The reset gate acts behind the product (Keras's ``reset_after=True``).
+    and h is the output. The reset gate acts after the product (Keras's ``reset_after=True``).
 
     Args:
         x: [batch, time, features].

@@ -1,13 +1,13 @@
 """Long short-term memory over sequences. It lives in ``tensorplug.nn``.
 
-The kernel does all steps. In each, with the state (h, c) before it,
+The kernel computes all steps. In each, with the state (h, c) before it,
 
     i, f, g, o = quarters of gates + h R
     c = sigmoid(f) c + sigmoid(i) tanh(g)
     h = sigmoid(o) tanh(c)
 
-unless the mask leaves the step out: then the state stays as it is. Its inputs but the mask are one
-list, so that one gradient rule serves them all and calls the gradient kernel once.
+unless the mask leaves the step out: then the state stays as it is. All inputs except the mask
+are one list, so that one gradient rule serves them all and calls the gradient kernel once.
 """
 
 from __future__ import annotations
@@ -93,17 +93,18 @@ def lstm(
         x: [batch, time, features].
         kernel: [features, 4 * units].
         recurrent_kernel: [units, 4 * units].
-        bias: [4 * units], or None for 0. PyTorch's two biases are added up.
+        bias: [4 * units], or None for 0. Pass the sum of PyTorch's two biases.
         initial_state: the state (h, c) before the first step, each [batch, units]; None for 0.
         lengths: integers [batch], the numbers of steps at the start of each sequence that count:
-            step t counts if ``t < length``. The others are padding: they put out 0 and leave the
-            state as it is.
-        mask: bool [batch, time] instead of lengths, False for padding anywhere.
+            step t counts if ``t < length``. The others are padding: their output is 0, and they
+            leave the state as it is.
+        mask: bool [batch, time], instead of lengths: False for padding, which may be anywhere.
         direction: "forward"; "reverse", from the last step to the first; or "bidirectional",
-            both. Each output stays in the place of its step.
+            both. Each output is at the position of its step.
 
-    With "bidirectional" the weights and states have another axis in front, of length 2: forward,
-    reverse; and the outputs of both are side by side. Further layers take the outputs as their x.
+    With "bidirectional", the weights and states have one more axis in front, of length 2 (forward,
+    reverse), and the outputs of both directions lie side by side. To stack layers, pass the
+    outputs as the x of the next one.
 
     Returns:
         The outputs, [batch, time, units], or [batch, time, 2 * units] if bidirectional; and the

@@ -1,7 +1,7 @@
 """Poisson and binomial draws. The functions live in ``tensorplug.random``.
 
-Means below ``_MANY`` are drawn by waiting times, which are exponential: exact, in time that grows
-with the mean. The others take W. Hörmann's transformed rejection: PTRS ("The transformed
+For means below ``_MANY``, exponential waiting times are counted: this is exact, and its time grows
+with the mean. The others use W. Hörmann's transformed rejection: PTRS ("The transformed
 rejection method for generating Poisson random variables", Insurance: Mathematics and Economics
 12, 1993) and BTRS ("The generation of binomial random variates", Journal of Statistical
 Computation and Simulation 46, 1993). Logarithms of probabilities are C. Loader's ("Fast and
@@ -61,14 +61,14 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
     Args:
         key: a key.
         rate: a number, or a tensor that broadcasts to ``shape``: at least 0 and at most 2**23, or
-            2**52 where it is a float64 tensor or ``dtype`` is int64. The result is -1 where it is
-            not.
+            2**52 where it is a float64 tensor or ``dtype`` is int64. The result is -1 where the
+            rate is outside these bounds.
         shape: of the result; by default that of ``rate``.
         dtype: a signed integer one; by default int32.
 
     Returns:
-        The numbers, as exact as the uniform and exponential ones they are made of. Backends may
-        differ in one of them where a logarithm decides and is rounded differently.
+        The numbers, as exact as the uniform and exponential numbers they are made from. Where a
+        logarithm decides, backends may round it differently and so return different numbers.
 
     Raises:
         ArgumentError: ``key`` is not a key, or ``rate`` is a number outside the bounds.
@@ -104,7 +104,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         key: a key.
         n: a whole number, or a tensor of whole numbers that broadcasts to ``shape``: at least 0
             and at most 2**23, or 2**52 where ``p`` is a float64 tensor or ``dtype`` is int64. The
-            result is -1 where it is not.
+            result is -1 where ``n`` is outside these bounds.
         p: a number in [0, 1], or a tensor that broadcasts to ``shape``. The result is -1 where it
             is outside.
         shape: of the result; by default the broadcast shape of ``n`` and ``p``.

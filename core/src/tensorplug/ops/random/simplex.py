@@ -46,8 +46,9 @@ def laplace(
 ) -> Tensor:
     """Return numbers drawn from the Laplace distribution of mean ``loc``.
 
-    They are ``loc + scale * (x - y)``, x and y exponential. Arguments and errors are as for
-    ``normal``; the result is differentiable in ``loc`` and ``scale``.
+    They are ``loc + scale * (x - y)``, with x and y drawn from the exponential distribution.
+    Arguments and errors are as for ``normal``; the result is differentiable in ``loc`` and
+    ``scale``.
 
     Example::
 
@@ -64,8 +65,8 @@ def laplace(
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     """Return numbers in [0, 1] drawn from the beta distribution of mean ``a / (a + b)``.
 
-    They are x / (x + y), x and y of the gamma distribution, by way of logarithms, so that small
-    ``a`` and ``b`` give no 0 / 0.
+    They are x / (x + y), with x and y drawn from the gamma distribution. The quotient is computed
+    from logarithms, so that small ``a`` and ``b`` do not give 0 / 0.
 
     Args:
         key: a key.
@@ -119,7 +120,9 @@ def _draw_log_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Tensor:
-    """Return vectors drawn from the Dirichlet distribution: positive, of sum 1, mean like alpha.
+    """Return vectors drawn from the Dirichlet distribution.
+
+    They are positive and have sum 1; their mean is proportional to ``alpha``.
 
     Args:
         key: a key.
@@ -160,14 +163,14 @@ def multivariate_normal(
 ) -> Tensor:
     """Return vectors drawn from the normal distribution of several variables.
 
-    They are ``mean + L z``: L is the Cholesky factor of ``cov``, z of the standard normal
-    distribution.
+    They are ``mean + L z``: L is the Cholesky factor of ``cov``, and z is drawn from the standard
+    normal distribution.
 
     Args:
         key: a key.
         mean: a tensor of shape ``[..., n]``.
-        cov: symmetric, positive definite matrices, ``[..., n, n]``. What ``linalg.cholesky`` does
-            with others, it does here.
+        cov: symmetric, positive definite matrices, ``[..., n, n]``. Other matrices have the same
+            effect as in ``linalg.cholesky``.
         shape: of the result without its last axis; those of ``mean`` and ``cov`` must broadcast to
             it, and are the default.
         dtype: a floating one; by default that of ``mean`` and ``cov`` if they are floating

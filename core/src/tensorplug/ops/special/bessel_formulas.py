@@ -1,9 +1,9 @@
 """Bessel functions of orders 0 and 1.
 
-Rational functions and polynomials of our own, each through Chebyshev nodes of its interval in
-arithmetic of 50 digits, are accurate to 1e-16. The modified ones are scaled by exp(-|x|). The
-others have their first two zeros as factors up to 5; above, they are Hankel's expansion (DLMF
-10.17.3) with rational functions instead of its series.
+The rational functions and polynomials are our own. Each interpolates at Chebyshev nodes of its
+interval, in arithmetic of 50 digits, and is accurate to 1e-16. The modified functions are scaled
+by exp(-|x|). The others have their first two zeros as factors up to 5; above, they are Hankel's
+expansion (DLMF 10.17.3) with rational functions instead of its series.
 """
 
 from __future__ import annotations

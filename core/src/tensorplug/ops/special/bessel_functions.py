@@ -81,7 +81,7 @@ def i1(x: Any, /) -> Tensor:
 
 
 def _unscaled(x: Tensor, scaled: Tensor, limit: Tensor) -> Tensor:
-    """Return ``exp(|x|) * scaled``, which is finite also where the power alone is not.
+    """Return ``exp(|x|) * scaled``, which may be finite even if ``exp(|x|)`` is not.
 
     It is ``limit`` at infinity.
     """
@@ -94,8 +94,8 @@ def _unscaled(x: Tensor, scaled: Tensor, limit: Tensor) -> Tensor:
 def j0(x: Any, /) -> Tensor:
     """Return the Bessel function of the first kind and order 0 elementwise; 0 at infinity.
 
-    Integers become the default float first. From 5 on its error is relative to ``sqrt(1 / x)``:
-    its zeros but the first two have fewer correct digits.
+    Integers become the default float first. From 5 on, its error is relative to ``sqrt(1 / x)``:
+    near zeros other than the first two, fewer digits are correct.
 
     Source: DLMF 10.2.2.
 

@@ -1,7 +1,7 @@
 """Logarithms of probabilities and odds, and sinc. They live in ``tensorplug.special``.
 
-They are composed of ops. What is not chosen by a ``where`` computes with harmless numbers, so
-that gradients have no NaN.
+They are composed of ops. The branch that a ``where`` does not choose computes with harmless
+numbers, so that gradients have no NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["entr", "logit", "sinc", "xlog1py", "xlogy"]
 
 
 def logit(p: Any, /) -> Tensor:
-    """Return ``ln(p / (1 - p))`` elementwise, also with its digits around 1/2.
+    """Return ``ln(p / (1 - p))`` elementwise, accurate also around 1/2.
 
     It is -inf at 0, inf at 1, and NaN outside. Integers become the default float first.
 
@@ -55,7 +55,7 @@ def xlogy(x: Any, y: Any, /) -> Tensor:
 
 
 def xlog1py(x: Any, y: Any, /) -> Tensor:
-    """Return ``x * ln(1 + y)``, and 0 where ``x`` is 0, unless ``y`` is NaN; they broadcast.
+    """Return ``x * ln(1 + y)``, and 0 where x is 0, unless y is NaN; the arguments broadcast.
 
     Where ``x`` is 0 and ``ln(1 + y)`` is not finite, both gradients are 0.
 
@@ -75,7 +75,7 @@ def _x_times(function: Any, x: Tensor, y: Tensor, pole: float) -> Tensor:
 def entr(x: Any, /) -> Tensor:
     """Return ``-x * ln(x)`` elementwise: 0 at 0, -inf below.
 
-    Its gradient at 0 is 0, as that of ``xlogy``, though the slope is infinite there. Integers
+    Its gradient at 0 is 0, like that of ``xlogy``, though the slope is infinite there. Integers
     become the default float first.
 
     Examples:

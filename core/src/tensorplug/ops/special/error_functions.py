@@ -31,7 +31,7 @@ _ROOT_HALF: Final = sqrt(0.5)
 
 
 def erfc(x: Any, /) -> Tensor:
-    """Return ``1 - erf(x)`` elementwise, with its digits where it is small.
+    """Return ``1 - erf(x)`` elementwise, accurate also where it is small.
 
     Integers become the default float first.
 
@@ -45,7 +45,7 @@ def erfc(x: Any, /) -> Tensor:
 
 
 def erfcx(x: Any, /) -> Tensor:
-    """Return ``exp(x**2) * erfc(x)`` elementwise: it does not vanish where erfc does.
+    """Return ``exp(x**2) * erfc(x)`` elementwise; it does not underflow where erfc does.
 
     For large x it approaches ``1 / (x * sqrt(pi))``. Integers become the default float first.
 
@@ -83,8 +83,8 @@ def ndtri(p: Any, /) -> Tensor:
 def ndtr(x: Any, /) -> Tensor:
     """Return the probability that a standard normal variable is below ``x``, elementwise.
 
-    It is ``erfc(-x / sqrt(2)) / 2``, with its digits where it is small. Integers become the
-    default float first.
+    It is ``erfc(-x / sqrt(2)) / 2``, accurate also where it is small. Integers become the default
+    float first.
 
     Examples:
         ``ndtr([0.0, -10.0])`` is ``[0.5, 7.619853e-24]``.
@@ -104,7 +104,7 @@ def _ndtr(x: Tensor) -> Tensor:
 
 
 def log_ndtr(x: Any, /) -> Tensor:
-    """Return the logarithm of ``ndtr(x)`` elementwise, finite where ``ndtr`` vanishes.
+    """Return the logarithm of ``ndtr(x)`` elementwise, finite where ``ndtr`` underflows.
 
     Integers become the default float first.
 
@@ -117,7 +117,7 @@ def log_ndtr(x: Any, /) -> Tensor:
 
 def _log_ndtr(x: Tensor) -> Tensor:
     tail = x < -1.0
-    low = where(tail, x, -1.0)  # a formula that is not chosen gets what gives no NaN
+    low = where(tail, x, -1.0)  # keeps NaN out of the formula that is not chosen
     high = where(tail, 0.0, x)
     far = log(0.5 * erfcx(low * -_ROOT_HALF)) - 0.5 * (low * low)
     return where(tail, far, log1p(-_ndtr(-high)))

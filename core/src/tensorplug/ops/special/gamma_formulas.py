@@ -1,9 +1,10 @@
 """The logarithm of the gamma function and its derivatives.
 
-Rational functions of our own, each through Chebyshev nodes of its interval in arithmetic of 50
-digits, are accurate to 1e-16. Where a function crosses 0, at 1 and 2 or at the root of digamma,
-the zero is a factor. From 3 (digamma: 2) on it is Stirling's formula with a rational remainder, a
-function of ``1 / x**2``. Negative arguments are reflected (DLMF 5.5.3, 5.5.4, 5.15.6).
+The rational functions are our own. Each interpolates at Chebyshev nodes of its interval, in
+arithmetic of 50 digits, and is accurate to 1e-16. Where a function crosses 0, at 1 and 2 or at
+the root of digamma, the zero is a factor. From 3 (digamma: 2) on, the functions use Stirling's
+formula with a rational remainder in ``1 / x**2``. Negative arguments are reflected (DLMF 5.5.3,
+5.5.4, 5.15.6).
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def lgamma_right(xp: Any, y: Any) -> Any:
 
 
 def lgamma_of_1_plus(z: Any) -> Any:
-    """Return ``lgamma(1 + z)`` for |z| <= 1/2, with its digits near 0."""
+    """Return ``lgamma(1 + z)`` for |z| <= 1/2, accurate also near 0."""
     return z * ratio(_LGAMMA_1, z + 0.5)
 
 
@@ -187,7 +188,7 @@ def _pi_cotangent(xp: Any, size: Any) -> Any:
 
 
 def polygamma(xp: Any, x: Any, n: int) -> Any:
-    """Return derivative number ``n`` of ``digamma``, n >= 1."""
+    """Return the n-th derivative of ``digamma``, n >= 1."""
     mirrored = x < 0.0
     total = _sum_powers(xp.where(mirrored, 1.0 - x, x), n)
     angle = distance_to_whole(xp, -x) * math.pi
@@ -199,7 +200,7 @@ def polygamma(xp: Any, x: Any, n: int) -> Any:
 
 
 def _cotangent_derivative(n: int) -> tuple[float, ...]:
-    """Return the polynomial in cot(u) that is derivative number ``n`` of ``-cot(u)``, up to sign.
+    """Return the polynomial in cot(u) that is the n-th derivative of ``-cot(u)``, up to sign.
 
     The derivative of c = cot(u) is -(1 + c**2), so each step takes P to (1 + c**2) P'.
     """

@@ -75,7 +75,7 @@ def digamma(x: Any, /) -> Tensor:
 
 
 def polygamma(n: Any, x: Any, /) -> Tensor:
-    """Return derivative number ``n`` of ``digamma`` elementwise.
+    """Return the n-th derivative of ``digamma`` elementwise.
 
     Args:
         n: a whole number, at least 0; 0 is ``digamma`` itself. A tensor, array or list of
@@ -137,8 +137,8 @@ def betaln(a: Any, b: Any, /) -> Tensor:
 
     For positive arguments it loses no digits to cancellation where one or both are large. Where
     one argument is 0, -1, -2, ... it is inf, unless the other is a whole number and the poles of
-    two gammas cancel: then it is the limit for that number, down to -2**31. There, too, it is
-    inf, as in SciPy. Where ``a + b`` alone is at a pole it is -inf.
+    two gammas cancel: then it is the limit for that number. From 1 - 2**31 down, it is always
+    inf, as in SciPy. Where only ``a + b`` is at a pole, it is -inf.
 
     Source: A. R. DiDonato and A. H. Morris, "Algorithm 708", ACM TOMS 18, 1992, for the
     rearrangement of Stirling's formula.
@@ -165,7 +165,7 @@ def _betaln(a: Tensor, b: Tensor) -> Tensor:
     total = low + high
     endless = high == inf
     far = (high >= _FAR) & ~endless
-    x = where(far, high, _FAR)  # a formula that is not chosen gets what gives no NaN
+    x = where(far, high, _FAR)  # keeps NaN out of the formula that is not chosen
     y = where(far & (low > 0.0), low, _FAR)
     ratio = y / x
     bend = log1p(ratio)
@@ -177,7 +177,7 @@ def _betaln(a: Tensor, b: Tensor) -> Tensor:
     both_far = both_far + (rest + stirling_remainder(z))
     chosen = where(y >= _FAR, both_far, one_far)
     near = far & (low > 0.0)
-    # Where gamma(low) is infinite, or high, the sum is so whatever gamma(low + high) is.
+    # Where gamma(low) or high is infinite, so is the sum, whatever gamma(low + high) is.
     p, q = where(near, 1.0, low), where(near, 1.0, high)
     s = where(near | endless | _is_pole(low), 1.0, total)
     other = gammaln(p) + gammaln(q) - gammaln(s)
@@ -200,7 +200,7 @@ def _poles_cancel(low: Tensor, high: Tensor) -> Tensor:
 def beta(a: Any, b: Any, /) -> Tensor:
     """Return ``gamma(a) * gamma(b) / gamma(a + b)``, which broadcasts.
 
-    Its relative error grows with ``|betaln(a, b)|``, of which it is the exponential.
+    It is the exponential of ``betaln(a, b)``, so its relative error grows with ``|betaln(a, b)|``.
 
     Examples:
         ``beta(2.0, 3.0)`` is ``0.083333``, 1 / 12.
@@ -231,7 +231,7 @@ def _is_odd(whole: Tensor) -> Tensor:
 def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
     """Return Hurwitz's zeta function, the sum of ``(q + k) ** -s`` for k = 0, 1, ...
 
-    With ``q`` 1 it is Riemann's. The arguments broadcast.
+    With ``q = 1`` it is Riemann's zeta function. The arguments broadcast.
 
     Args:
         s: the exponent: the result is inf at 1 and NaN below, where the sum has no value.

@@ -67,7 +67,7 @@ def gammainc(a: Any, x: Any, /) -> Tensor:
 
 
 def gammaincc(a: Any, x: Any, /) -> Tensor:
-    """Return Q(a, x) = 1 - P(a, x) elementwise, with its digits where it is small.
+    """Return Q(a, x) = 1 - P(a, x) elementwise, accurate also where it is small.
 
     Arguments, special values and derivatives are as for ``gammainc``.
 

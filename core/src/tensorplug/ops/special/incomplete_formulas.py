@@ -1,9 +1,9 @@
 """The incomplete gamma functions.
 
-Four formulas, each where it loses nothing: the power series of P (DLMF 8.11.4); that of Q for
-small x (8.7.3, without its 1); Legendre's continued fraction of Q (8.9.2); and else, for the
-smaller of both, the integral from x on over a distance in which the integrand falls to e**-40, by
-Gauss's and Legendre's rule. The number of steps is fixed.
+Four formulas, each where it loses no accuracy: the power series of P (DLMF 8.11.4); that of Q for
+small x (8.7.3, without its 1); Legendre's continued fraction of Q (8.9.2); and otherwise, for the
+smaller of P and Q, Gauss-Legendre quadrature of the integral from x on, as far as the integrand
+falls to e**-40. The number of steps is fixed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _bounded(xp: Any, a: Any, x: Any, value: Any, at_0: float) -> Any:
 
 
 def _compute_part(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """Return whether P is computed, else Q, and it."""
+    """Return whether P is computed (else Q), and its value."""
     log_x = xp.log(x)
     lower = is_lower(xp, a, x)
     density = xp.exp(log_density(xp, a, x))

@@ -1,7 +1,7 @@
 """The derivative of the incomplete gamma function P in its concentration.
 
-Each formula of ``incomplete_formulas`` is differentiated term by term. What is not chosen gets
-numbers that are safe, so that the derivative of this derivative has no NaN.
+Each formula of ``incomplete_formulas`` is differentiated term by term. Formulas that are not
+chosen get safe numbers, so that the derivative of this derivative has no NaN.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _small(a: Tensor, x: Tensor) -> Tensor:
 
 
 def _integral(a: Tensor, x: Tensor, lower: Tensor) -> Tensor:
-    """Return the derivative of P where it is the lower one, else of Q."""
+    """Return the derivative of P where P is the one to compute, else of Q."""
     total, moment = formulas.integrate(FUNCTIONS, a, x, lower & (x < a))
     density = exp(formulas.log_density(FUNCTIONS, a, x)) * (a / x)
     result: Tensor = density * (total * (log(x) - digamma(a)) + moment)

@@ -4,8 +4,8 @@ The coefficients of erfc are those of ``ops.error_function``: from 1.25 on, x er
 exp(-x**2 - 0.5625 + R(1 / x**2)), so that x erfcx(x), which lacks exp(-x**2), is simple. The
 rational functions of the inverse normal distribution function are our own, in the variables of M.
 J. Wichura's algorithm AS 241 (Applied Statistics 37, 1988): a central one, and two in the square
-root of -ln p. Each goes through Chebyshev nodes of its interval in arithmetic of 50 digits and is
-accurate to 1e-15.
+root of -ln p. Each interpolates at Chebyshev nodes of its interval, in arithmetic of 50
+digits, and is accurate to 1e-15.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _NEAR, _AROUND_1, _MIDDLE = error_function.ENDS
 
 
 def erfc(xp: Any, x: Any) -> Any:
-    """Return ``1 - erf(x)``, with its digits where it is small."""
+    """Return ``1 - erf(x)``, accurate also where it is small."""
     size = xp.abs(x)
     cut = xp.where(size > _LARGE, _LARGE, size)
     high = high_half(cut)

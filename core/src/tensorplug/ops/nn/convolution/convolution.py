@@ -74,9 +74,10 @@ def conv2d(
         data_format: "NHWC" or "NCHW", of x and of the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
-        groups: their number. Each group of neighbouring channels is convolved with its share of
-            the filters, which are [height, width, in channels / groups, out channels] then: the
-            first ``out channels / groups`` of them belong to the first group, as in PyTorch.
+        groups: the number of groups. Each group of neighbouring channels is convolved with its
+            share of the filters, whose shape is [height, width, in channels / groups, out
+            channels]: the first ``out channels / groups`` filters belong to the first group, as
+            in PyTorch.
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
@@ -134,7 +135,8 @@ def conv1d(
         data_format: "NWC" or "NCW", of x and of the result.
         dilation: distance between taps.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
-        groups: as for ``conv2d``; the filter is [width, in channels / groups, out channels] then.
+        groups: as for ``conv2d``; with groups, the filter is [width, in channels / groups, out
+            channels].
 
     Raises:
         ArgumentError: the data format or the padding is unknown.

@@ -89,7 +89,7 @@ def geometry(
 
 
 def _unequal_channels(channels: int, filter: Shape, data_format: str) -> str:
-    """Return a message that helps who has another layout in mind, or groups."""
+    """Return a message that helps a caller who has another layout, or groups, in mind."""
     *_, expected, filters = filter
     message = (
         f"x has {channels} channels, but the filter has {expected}; x is in {data_format} order"

@@ -43,6 +43,11 @@ def separable_conv2d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
+    Example::
+
+        x, filters = tp.ones((1, 8, 8, 3)), tp.ones((3, 3, 3, 2))
+        tp.nn.separable_conv2d(x, filters, tp.ones((1, 1, 6, 4)))  # float32[1,6,6,4]
+
     """
     what = "separable_conv2d"
     images = as_tensor(x, what=f"{what}: x")

@@ -55,8 +55,8 @@ def conv3d(
         data_format: "NDHWC" or "NCDHW", of x and of the result.
         dilations: distance between taps, (depth, height, width) or one int.
         dim_rounding_mode: how a fractional number of positions is rounded for numeric ``pad``.
-        groups: as for ``conv2d``; the filter is [depth, height, width, in channels / groups, out
-            channels] then.
+        groups: as for ``conv2d``; with groups, the filter is [depth, height, width, in channels
+            / groups, out channels].
 
     Raises:
         ShapeError: ranks, channels or window do not fit.
