@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.shapes import MOST_BYTES
 from tensorplug.contract.spec import REQUIRED, Attribute
 from tensorplug.errors import ArgumentError, ShapeError
 
@@ -87,6 +88,8 @@ class Window:
             return cls(size, taps, stride, dilation, total // 2, total - total // 2, out)
         before, after = (0, 0) if isinstance(pad, str) else pad
         free = size + before + after - reach
+        if free > MOST_BYTES:
+            raise ShapeError(f"{size} elements padded by {before} and {after} are too many")
         out = _ROUND[rounding](free / stride) + 1
         if out < 0 or (free < 0 and size):
             raise ShapeError(
@@ -155,6 +158,8 @@ def axes_attribute(count: int, default: Any = REQUIRED) -> Attribute:
             raise ArgumentError(
                 f"must be a positive int or {_NUMERALS[count]} of them, got {quoted(value)}"
             )
+        if max(numbers) >> 31:
+            raise ArgumentError(f"must be less than 2**31, got {quoted(value)}")
         return numbers
 
     form = f"tuple of {_NUMERALS[count]} ints >= 1, one per spatial axis"

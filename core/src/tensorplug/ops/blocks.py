@@ -39,9 +39,19 @@ def _read_pairs(value: Any, known: InputTypes) -> Pairs:
     return shapes.pairs(value, len(known["block_shape"]))
 
 
+def _check_rank(x: TensorType, block_shape: tuple[int, ...]) -> None:
+    """Refuse a rank for which splitting each axis into blocks needs more axes than arrays have."""
+    if x.rank + len(block_shape) > shapes.MOST_AXES:
+        raise ShapeError(
+            f"x has {x.rank} axes, and block_shape {len(block_shape)} entries; together there may "
+            f"be at most {shapes.MOST_AXES}"
+        )
+
+
 def _infer_batch_to_space_nd(
     x: TensorType, *, block_shape: tuple[int, ...], crops: Pairs
 ) -> TensorType:
+    _check_rank(x, block_shape)
     blocks = prod(block_shape)
     if x.shape[0] % blocks:
         raise ShapeError(f"the batch size {x.shape[0]} is not a multiple of {blocks}")
@@ -72,6 +82,7 @@ BATCH_TO_SPACE_ND = KernelSpec(
 def _infer_space_to_batch_nd(
     x: TensorType, *, block_shape: tuple[int, ...], paddings: Pairs
 ) -> TensorType:
+    _check_rank(x, block_shape)
     sizes = []
     for axis, (size, block, pair) in enumerate(
         zip(x.shape[1:], block_shape, paddings, strict=False), start=1

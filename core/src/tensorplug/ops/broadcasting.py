@@ -133,5 +133,7 @@ def ensure_shape(x: Any, shape: Any) -> Tensor:
         size is None or size == own for size, own in zip(wanted, tensor.shape, strict=True)
     )
     if not fits:
-        raise ShapeError(f"ensure_shape: x is {tensor.type}, but must have shape {list(wanted)}")
+        raise ShapeError(
+            f"ensure_shape: x is {tensor.type}, but must have shape {quoted(list(wanted))}"
+        )
     return tensor

@@ -8,8 +8,6 @@ from __future__ import annotations
 from math import inf, isnan
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.arguments import quoted
@@ -20,7 +18,6 @@ from tensorplug.ops.elementwise import astype, maximum, minimum
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
@@ -66,10 +63,10 @@ def _read_bound(value: Any, types: InputTypes) -> dt.Scalar:
 
     Bounds of integers are truncated towards zero and may exceed the dtype's range.
     """
-    number = value.item() if hasattr(value, "item") else value
+    number = value.item() if getattr(value, "size", None) == 1 else value
     if not isinstance(number, bool | int | float):
         raise ArgumentError(f"must be a real number, got {quoted(value)}")
-    if isnan(number):
+    if isinstance(number, float) and isnan(number):
         raise ArgumentError("must not be NaN")
     dtype = types["x"].dtype
     if dtype not in dt.INTEGER:
@@ -77,13 +74,8 @@ def _read_bound(value: Any, types: InputTypes) -> dt.Scalar:
             return float(number)
         except OverflowError:  # an integer larger than every float
             return inf if number > 0 else -inf
-    low, high = _look_up_limits(dtype)
+    low, high = dt.integer_limits(dtype)
     return high if number >= high else low if number <= low else int(number)
-
-
-def _look_up_limits(dtype: DType) -> tuple[int, int]:
-    about = np.iinfo(dtype.name)
-    return int(about.min), int(about.max)
 
 
 def _read_upper(value: Any, types: InputTypes) -> dt.Scalar:
@@ -200,7 +192,9 @@ _NUMBERS = (bool, int, float)
 
 def _is_plain(bound: Any) -> bool:
     """Return whether a bound can be an attribute: None, or a number other than NaN."""
-    return bound is None or (bound.__class__ in _NUMBERS and not isnan(bound))
+    if bound.__class__ is float:
+        return not isnan(bound)
+    return bound is None or bound.__class__ in _NUMBERS
 
 
 def _check_kind(tensor: Tensor, bound: float) -> None:
@@ -225,4 +219,4 @@ def _convert_bound(tensor: Tensor, bound: Any, name: str) -> Any:
             f"clip: {name} must be an integer, like x, {tensor.type}, got {limit.type}; convert "
             "one of them with astype"
         )
-    return astype(clip_by_value(limit, *_look_up_limits(tensor.dtype)), tensor.dtype)
+    return astype(clip_by_value(limit, *dt.integer_limits(tensor.dtype)), tensor.dtype)

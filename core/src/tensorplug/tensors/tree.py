@@ -12,6 +12,7 @@ import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,13 +34,16 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """Return the leaves of ``tree`` and the function that replaces them.
 
     Raises:
-        ArgumentError: a container contains itself.
+        ArgumentError: a container contains itself, or the tree is too deep for recursion.
 
     """
     if _open(tree) is None:
         return [tree], _rebuild_leaf
     found: list[Any] = []
-    rebuild = _walk(tree, found, set())
+    try:
+        rebuild = _walk(tree, found, set())
+    except RecursionError:
+        raise ArgumentError(f"a {type(tree).__name__} is nested too deeply") from None
     return found, lambda others: rebuild(iter(others))
 
 
@@ -86,9 +90,12 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     Dicts match by key, in any order.
 
     Raises:
-        ArgumentError: the trees differ in structure, or one contains itself.
+        ArgumentError: ``function`` is not one, the trees differ in structure, or one contains
+            itself.
 
     """
+    if not callable(function):
+        raise ArgumentError(f"tree_map: function must be a function, got {quoted(function)}")
     first, rebuild = flatten(tree)
 
     def message(where: str, mine: str, theirs: str) -> str:

@@ -91,7 +91,9 @@ def check_grads(
     point = _Point.of(f, args, range(len(args)) if argnums is None else argnums)
     if not point.leaves:
         raise ArgumentError("check_grads: at least one argument must be floating or complex")
-    check = _Check(tuple(modes), directions, rtol, atol, eps, np.random.default_rng(seed))
+    check = _Check(
+        tuple(modes), directions, rtol, atol, eps, np.random.default_rng(_read_seed(seed))
+    )
     check.at(point, "order 1")
     if order == 2:
         for index, name in enumerate(point.names):
@@ -299,3 +301,10 @@ def _unit(random: np.random.Generator, like: Numbers) -> Numbers:
 
 def _array(tensor: Tensor) -> Numbers:
     return np.array(tensor.numpy(), np.complex128 if tensor.dtype in dt.COMPLEX else np.float64)
+
+
+def _read_seed(seed: Any) -> int:
+    number = shapes.index(seed, "check_grads: seed")
+    if number < 0:
+        raise ArgumentError(f"check_grads: seed must not be negative, got {number}")
+    return number

@@ -138,6 +138,9 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
         [0.5, 0.5, 0.25, 0.125]
 
     """
+    for name, given in (("boundaries", boundaries), ("values", values)):
+        if not isinstance(given, list | tuple):
+            raise ArgumentError(f"piecewise_constant: {name} must be a list, got {quoted(given)}")
     if len(values) != len(boundaries) + 1:
         raise ArgumentError(
             "piecewise_constant: there must be one value more than boundaries, got "

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -318,6 +319,6 @@ def check_rate(rate: Any, what: str, also: str = "") -> None:
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
     if is_number or (isinstance(rate, Tensor) and rate.shape == ()) or (also and callable(rate)):
         return
-    got = rate.type if isinstance(rate, Tensor) else repr(rate)
+    got = rate.type if isinstance(rate, Tensor) else quoted(rate)
     allowed = f"{what} a number or a tensor of rank 0"
     raise ArgumentError(f"{allowed} {also}, got {got}" if also else f"{allowed}, got {got}")

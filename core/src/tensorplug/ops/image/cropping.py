@@ -26,7 +26,10 @@ def _read_real(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a real number, got {quoted(value)}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ArgumentError(f"must fit into float64, got {quoted(value)}") from None
 
 
 def _infer_crop_and_resize(

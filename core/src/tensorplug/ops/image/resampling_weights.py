@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.errors import BackendMemoryError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -93,7 +95,12 @@ def _compute_places(
     old: int, new: int, scale: float, roi: tuple[float, float], coordinates: str
 ) -> Floats:
     """Return each new element's place on the old axis, as ONNX defines it."""
-    steps = np.arange(new, dtype=np.float64)
+    try:
+        steps = np.arange(new, dtype=np.float64)
+    except MemoryError as error:
+        raise BackendMemoryError(
+            f"resize: no room on the host for the places of {new} elements: {error}"
+        ) from error
     if coordinates == "align_corners":
         return steps * ((old - 1) / (new - 1)) if new > 1 else steps
     if coordinates == "asymmetric":

@@ -65,10 +65,10 @@ def flip_left_right(image: Any) -> Tensor:
 
 
 def _read_number(value: Any, _known: InputTypes) -> float:
-    value = dt.as_number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    number = attributes.number().canonical(value, _known)
+    if isinstance(number, bool | complex) or not math.isfinite(number):
         raise ArgumentError(f"must be a finite number, got {quoted(value)}")
-    return float(value)
+    return float(number)
 
 
 def _read_center(value: Any, known: InputTypes) -> tuple[float, float]:

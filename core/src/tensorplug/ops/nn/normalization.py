@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import flag, real
+from tensorplug.contract.arguments import flag, quoted, real
 from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
@@ -233,7 +233,7 @@ def moving_average(
             average that began at 0.
 
     Raises:
-        ArgumentError: ``step`` is missing.
+        ArgumentError: ``step`` is missing or less than 1, or a number is of another kind.
         ShapeError: v and x have different shapes.
 
     Source: TensorFlow.js's movingAverage.
@@ -250,7 +250,10 @@ def moving_average(
     if flag(zero_debias, "moving_average: zero_debias"):
         if step is None:
             raise ArgumentError("moving_average: zero_debias requires step")
-        change = change / (1.0 - factor ** _read_factor(step, "moving_average: step"))
+        count = _read_factor(step, "moving_average: step")
+        if isinstance(count, float) and count < 1:
+            raise ArgumentError(f"moving_average: step must be at least 1, got {quoted(step)}")
+        change = change / (1.0 - factor**count)
     return average + change
 
 

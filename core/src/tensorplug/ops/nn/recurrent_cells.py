@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, ShapeError
@@ -101,9 +102,18 @@ def multi_rnn_cell(
         h: the last outputs of the cells.
 
     Raises:
-        ArgumentError: the numbers of states, outputs and cells differ.
+        ArgumentError: the numbers of states, outputs and cells differ, one of them is no list,
+            or a cell is not a function.
 
     """
+    for name, entries in (("lstm_cells", lstm_cells), ("c", c), ("h", h)):
+        if not isinstance(entries, list | tuple):
+            raise ArgumentError(f"multi_rnn_cell: {name} must be a list, got {quoted(entries)}")
+    for cell in lstm_cells:
+        if not callable(cell):
+            raise ArgumentError(
+                f"multi_rnn_cell: lstm_cells must be functions, but one is {quoted(cell)}"
+            )
     if not len(lstm_cells) == len(c) == len(h):
         raise ArgumentError(
             f"multi_rnn_cell: c and h must have one entry for each of {len(lstm_cells)} cells, "

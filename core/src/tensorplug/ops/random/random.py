@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
@@ -239,7 +240,7 @@ def as_key(key: Any, caller: str) -> Tensor:
     """
     how = "key must come from tensorplug.random.key(seed)"
     if host_values.is_scalar(key) or isinstance(key, np.generic):
-        raise ArgumentError(f"{caller}: {how}, got the number {key!r}")
+        raise ArgumentError(f"{caller}: {how}, got the number {quoted(key)}")
     tensor = as_tensor(key, what=f"{caller}: key")
     if tensor.dtype is not KEY.dtype:
         raise DTypeError(f"{caller}: {how} and be {KEY}, got {tensor.type}")
