@@ -112,12 +112,12 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
         reached = [at for at in wanted if leaves[at] in found]
         gradients = [trace.operand(found[leaves[at]]) for at in reached]
     finally:
-        trace.finish()
-    inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
-    inputs += trace.numbers
-    forward, backward = trace.calls[:boundary], trace.calls[boundary:]
+        recorded = trace.finish()
+    inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
+    inputs += recorded.numbers
+    forward, backward = recorded.calls[:boundary], recorded.calls[boundary:]
     later = {value for call in backward for value in call.outputs}
-    calls, both = eliminate_common_calls(trace.calls, [*results, *gradients])
+    calls, both = eliminate_common_calls(recorded.calls, [*results, *gradients])
     results, gradients = both[: len(results)], both[len(results) :]
     live = eliminate_dead_calls(calls, both)
     forward = [call for call in live if later.isdisjoint(call.outputs)]

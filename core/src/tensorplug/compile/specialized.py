@@ -193,22 +193,22 @@ class Specialized:
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
             wanted = [trace.operand(tensor) for tensor in returned]
         finally:
-            trace.finish()
-        calls, wanted = eliminate_common_calls(trace.calls, wanted)
+            recorded = trace.finish()
+        calls, wanted = eliminate_common_calls(recorded.calls, wanted)
         # The signature includes the tensors' devices, so this holds for each call.
         self.transfers = any(tensor._placement.device is not device for tensor in arguments)
-        self.reads = trace.reads
+        self.reads = recorded.reads
         self.assigns = [variable for variable, _ in assigned]
         self.result = result.without_tensors()
         self.held = [
             (cell, number.at if type(number) is TracedFloat else None, number)
-            for cell, number in trace.held.values()
+            for cell, number in recorded.held
         ]
         self.prepares = bool(self.reads or self.transfers)
         self.effects = bool(self.assigns or self.held)
         self.numeric = bool(floats.given or floats.operations)
-        inputs = [value for value, _ in entries] + [read.value for read in trace.reads]
-        inputs += trace.numbers
+        inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
+        inputs += recorded.numbers
         self.placements = [value.placement for value in wanted]
         self.executable = Executable(
             Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)

@@ -72,6 +72,22 @@ class Read:
     value: Value
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a finished trace has recorded: for a program."""
+
+    calls: list[Call]
+    reads: list[Read]
+    held: list[tuple[Held, Any]]
+    floats: Floats
+    by_float: Mapping[FloatInput, Value]
+
+    @property
+    def numbers(self) -> list[Value]:
+        """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
+        return [self.by_float[input_] for input_ in self.floats.inputs]
+
+
 class Held(Protocol):
     """A number that a Python object holds, and that a traced function reads and assigns."""
 
@@ -85,20 +101,23 @@ class Trace:
     engine: Engine
     real: Device
     floats: Floats = field(default_factory=lambda: Floats(()))
-    calls: list[Call] = field(default_factory=list)
-    reads: list[Read] = field(default_factory=list)
     finished: bool = False
 
     def __post_init__(self) -> None:
         self.since = mark()
         self._differentiated = current_context().recording is not None
         self.device = TracedDevice(self)
+        self._expected: list[Read] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.calls: list[Call] = []
+        self.reads: list[Read] = []
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
         self._numbers: dict[FloatInput, Value] = {}
         self._sources: dict[int, TracedFloat] = {}
         self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
-        self._expected: list[Read] | None = None
 
     def context(self, recording: Recording | None = None) -> Context:
         """Return the context in which to call the function, without outer scopes or tapes."""
@@ -110,9 +129,19 @@ class Trace:
         value = Value(home.placement(type_))
         return value, Tensor._of(value, self.device.placement(type_), node)
 
-    def finish(self) -> None:
-        """Make tensors and floats that outlive the trace unreadable."""
+    def finish(self) -> Recorded:
+        """Make tensors and floats that outlive the trace unreadable; return what it recorded.
+
+        The trace forgets it: trace, device and plans refer to one another, and would keep
+        variables and captured tensors until the garbage collector comes.
+        """
+        found = Recorded(
+            self.calls, self.reads, list(self.held.values()), self.floats, self._numbers
+        )
         self.finished = self.floats.finished = True
+        self.floats, self._expected = Floats(()), None
+        self._forget()
+        return found
 
     # Reads and assignments ----------------------------------------------------------------
 
@@ -212,11 +241,6 @@ class Trace:
             return 0.0
 
         self.floats.source(checked)
-
-    @property
-    def numbers(self) -> list[Value]:
-        """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
-        return [self._numbers[input_] for input_ in self.floats.inputs]
 
     def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the attributes of a call with numbers for traced floats."""
