@@ -87,8 +87,8 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype_of(type, "iinfo")
     if dtype not in dt.INTEGER:
         raise DTypeError(f"iinfo: dtype must be an integer, got {dtype}; see finfo")
-    limits = np.iinfo(dtype.name)
-    return IntegerInfo(8 * dtype.itemsize, int(limits.max), int(limits.min), dtype)
+    least, most = dt.integer_limits(dtype)
+    return IntegerInfo(8 * dtype.itemsize, most, least, dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

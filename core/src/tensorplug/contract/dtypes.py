@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -333,9 +334,21 @@ def check_number(value: Scalar, dtype: DType) -> None:
         return
     if isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
-    limits = np.iinfo(dtype.name)
-    if not limits.min <= value <= limits.max:
+    least, most = integer_limits(dtype)
+    if not least <= value <= most:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}")
+
+
+@cache
+def integer_limits(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest number of an integer dtype; ``numpy.iinfo`` is slow."""
+    limits = np.iinfo(dtype.name)
+    return int(limits.min), int(limits.max)
+
+
+def wider(dtype: DType) -> DType:
+    """Return the dtype for sums and for several rounding steps: float32 for float16."""
+    return float32 if dtype is float16 else dtype
 
 
 def real_part(dtype: DType) -> DType:

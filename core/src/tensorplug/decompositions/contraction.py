@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement, reduction
 from tensorplug.ops.contraction_order import contraction
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ decompositions = DecompositionTable()
 def einsum(xs: list[Tensor], *, equation: str) -> Tensor:
     dtype = xs[0].dtype
     # Partial results in float32 are rounded once instead of at every product.
-    wide = [astype(x, dt.float32) for x in xs] if dtype is dt.float16 else xs
+    wide = [widen_half(x) for x in xs]
     plan = contraction(equation, [x.shape for x in xs])
     made = [_reduce(x, how) for x, how in zip(wide, plan.reduced, strict=True)]
     for join in plan.joins:

@@ -18,6 +18,7 @@ from tensorplug.ops.creation import arange, full, zeros
 from tensorplug.ops.cumulative import cumsum
 from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
 from tensorplug.ops.elementwise import pow as pow_
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.nn.activation import softmax
@@ -103,7 +104,7 @@ def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Ten
 
 @decompositions.of(ops.MULTINOMIAL)
 def multinomial(logits: Tensor, *, num_samples: int, seed: int, normalized: bool) -> Tensor:
-    wide = astype(logits, dt.float32) if logits.dtype is dt.float16 else logits
+    wide = widen_half(logits)
     running = cumsum(wide if normalized else softmax(wide), axis=-1)
     count = running.shape[-1]
     shape = (*running.shape[:-1], num_samples)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _AXES = (1, 2)  # height and width of [batch, height, width, channels]
 
 @decompositions.of(ops.RESIZE_BILINEAR)
 def resize_bilinear(images: Tensor, *, size: ops.Pair, attributes: dict[str, Any]) -> Tensor:
-    result = _wide(images)
+    result = widen_half(images)
     for axis, new in zip(_AXES, size, strict=True):
         taps = ops.bilinear_taps(images.shape[axis], new, **_grid(attributes))
         if taps is not None:
@@ -34,7 +34,7 @@ def resize_bilinear(images: Tensor, *, size: ops.Pair, attributes: dict[str, Any
 
 @decompositions.of(ops.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(images: Tensor, dy: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    result = _wide(dy)
+    result = widen_half(dy)
     for axis in _AXES:
         old = images.shape[axis]
         taps = ops.bilinear_taps(old, dy.shape[axis], **_grid(attributes))
@@ -60,7 +60,7 @@ def resize_nearest_neighbor(
 def resize_nearest_neighbor_grad(
     images: Tensor, dy: Tensor, *, attributes: dict[str, Any]
 ) -> Tensor:
-    result = _wide(dy)
+    result = widen_half(dy)
     for axis in _AXES:
         old = images.shape[axis]
         shown = ops.nearest_pixels(old, dy.shape[axis], **_grid(attributes))
@@ -70,10 +70,6 @@ def resize_nearest_neighbor_grad(
 
 def _grid(attributes: dict[str, Any]) -> dict[str, bool]:
     return {name: attributes[name] for name in ("align_corners", "half_pixel_centers")}
-
-
-def _wide(x: Tensor) -> Tensor:
-    return astype(x, dt.float32) if x.dtype is dt.float16 else x
 
 
 def _along(weights: Any, axis: int, like: Tensor) -> Tensor:

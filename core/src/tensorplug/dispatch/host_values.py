@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +103,7 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
     if kind in "iu":
         if not array.size:
             return dt.default_int
-        least, most = _limits(dt.default_int)
+        least, most = dt.integer_limits(dt.default_int)
         low, high = _extremes(array)
         return dt.default_int if least <= low and high <= most else dt.of(array.dtype)
     return {
@@ -114,13 +113,6 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
         "U": dt.string,
         "T": dt.string,
     }[kind]
-
-
-@cache
-def _limits(dtype: DType) -> tuple[int, int]:
-    """Return the least and the greatest integer of a dtype; ``numpy.iinfo`` is slow."""
-    limits = np.iinfo(dtype.name)
-    return int(limits.min), int(limits.max)
 
 
 def _extremes(array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
@@ -138,7 +130,7 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
         raise DTypeError(f"the values are complex, but the dtype is {dtype}")
     if check and dtype in dt.INTEGER and array.size:
         low, high = array.min().item(), array.max().item()
-        least, most = _limits(dtype)
+        least, most = dt.integer_limits(dtype)
         # Written so that NaN, whose comparisons are all false, does not fit.
         if not (least - 1 < low and high < most + 1):
             raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
@@ -181,7 +173,7 @@ def _kinds(value: Sequence[Any]) -> frozenset[type]:
 
 
 def levels(value: Sequence[Any]) -> Iterator[Sequence[Sequence[Any]]]:
-    """Yield the lists of each level of nested lists, from the outermost; each list once a level.
+    """Yield the lists of each level of nested lists, outermost first; each list once per level.
 
     Raises:
         ShapeError: the lists are nested too deeply for any array, or contain themselves.

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 
+def widen_half(x: Tensor) -> Tensor:
+    """Return a tensor in float32 if it is float16, whose sums and products lose too much."""
+    return astype(x, dt.float32) if x.dtype is dt.float16 else x
+
+
 def operands(a: Any, b: Any, a_what: str, b_what: str) -> tuple[Tensor, Tensor]:
     """Return two operands as tensors. A scalar gets the dtype that it has beside the other one."""
     if is_scalar(b):

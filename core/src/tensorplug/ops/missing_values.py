@@ -13,7 +13,7 @@ from tensorplug.dispatch.calls import chained
 from tensorplug.ops.comparison import greater, isnan, logical_not
 from tensorplug.ops.default_integers import accumulates
 from tensorplug.ops.elementwise import astype, maximum, where
-from tensorplug.ops.kinds import floating, numbers, real
+from tensorplug.ops.kinds import floating, numbers, real, widen_half
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import all, max, mean, min, prod, sum
 from tensorplug.ops.statistics import deviation, read_correction
@@ -66,7 +66,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     tensor = numbers(x, "nanmean: x")
     if tensor.dtype not in dt.INEXACT:
         return mean(tensor, axis=axis, keepdims=keepdims)
-    wide = astype(tensor, dt.float32) if tensor.dtype is dt.float16 else tensor
+    wide = widen_half(tensor)
     held = astype(logical_not(isnan(tensor)), wide.dtype)
     total = sum(_fill(wide, 0), axis=axis, keepdims=keepdims)
     return astype(total / sum(held, axis=axis, keepdims=keepdims), tensor.dtype)
@@ -119,7 +119,7 @@ def _compute_variance(
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
     correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
-    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    wide = widen_half(x)
     missing = isnan(wide)
     held = astype(logical_not(missing), wide.dtype)
     count = sum(held, axis=axes, keepdims=True)

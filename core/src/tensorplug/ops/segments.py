@@ -12,7 +12,7 @@ from tensorplug.ops.counting import unsorted_segment_sum
 from tensorplug.ops.creation import full, ones
 from tensorplug.ops.elementwise import astype, divide, maximum, where
 from tensorplug.ops.indexing.scattering import tensor_scatter_reduce
-from tensorplug.ops.kinds import inexact
+from tensorplug.ops.kinds import inexact, widen_half
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import highest, in_range, lowest
 
@@ -73,7 +73,7 @@ def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     values, ids, count = _read(x, segment_ids, num_segments, "segment_mean")
     values = inexact(values, "segment_mean: x")
     dtype = values.dtype
-    work = astype(values, dt.float32) if dtype is dt.float16 else values
+    work = widen_half(values)
     sums = unsorted_segment_sum(work, ids, count)
     once = ones(ids.shape, dtype=dt.real_part(work.dtype))
     numbers = maximum(unsorted_segment_sum(once, ids, count), 1)

@@ -13,7 +13,7 @@ from tensorplug.errors import ArgumentError
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs, astype, exp, log, sqrt, where
-from tensorplug.ops.kinds import floating
+from tensorplug.ops.kinds import floating, widen_half
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import max, mean, sum
 
@@ -91,7 +91,7 @@ def _compute_variance(
     """Return the variance; float16 becomes float32, so that squares do not overflow."""
     correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
-    wide = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    wide = widen_half(x)
     away = wide - mean(wide, axis=axes, keepdims=True)
     squares = away * away
     if not correction:

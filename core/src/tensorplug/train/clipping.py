@@ -11,6 +11,7 @@ from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops import reduction
 from tensorplug.ops.elementwise import astype
+from tensorplug.ops.kinds import widen_half
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["clip_by_global_norm", "clip_by_norm", "global_norm"]
 
 
 def global_norm(gradients: Any) -> Tensor:
-    """Return the length of all leaves of a tree, taken as one vector.
+    """Return the Euclidean norm of all leaves of a tree, taken as one vector.
 
     Args:
         gradients: a tree of floating or complex tensors.
@@ -45,8 +46,8 @@ def global_norm(gradients: Any) -> Tensor:
 def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
     """Return gradients whose ``global_norm`` is at most ``max_norm``, and the norm before.
 
-    All leaves are multiplied by ``max_norm / max(norm, max_norm)``, so their direction stays. If
-    the norm is infinite, infinite elements become NaN and others 0. (Pascanu, Mikolov and Bengio,
+    All leaves are multiplied by ``max_norm / max(norm, max_norm)``, so their direction does not
+    change. If the norm is infinite, infinite elements become NaN and others 0. (Pascanu, Mikolov and Bengio,
     "On the difficulty of training recurrent neural networks", 2013.)
 
     Args:
@@ -110,7 +111,7 @@ def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
             f"{who}: gradients{where} is {leaf.type}, but must be of floating or complex numbers"
         )
     size = ops.abs(leaf)
-    wide = astype(size, dt.float32) if size.dtype is dt.float16 else size
+    wide = widen_half(size)
     return reduction.sum(ops.square(wide))
 
 

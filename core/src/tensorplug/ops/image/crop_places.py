@@ -10,6 +10,7 @@ from tensorplug.ops.comparison import greater_equal, less, less_equal, logical_a
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import pixel_sampling
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.movement import slice as slice_
 
@@ -35,7 +36,7 @@ class Places:
 def places(image: Shape, boxes: Tensor, crop_size: Pair) -> Places:
     """Return the places of crops of ``crop_size`` in images of shape [batch, h, w, channels]."""
     count = boxes.shape[0]
-    corners = astype(boxes, dt.float32) if boxes.dtype is dt.float16 else boxes
+    corners = widen_half(boxes)
     y1, x1, y2, x2 = (slice_(corners, (0, at), (count, 1)) for at in range(4))
     y, in_height = _check_inside(_interpolate_places(y1, y2, image[1], crop_size[0]), image[1])
     x, in_width = _check_inside(_interpolate_places(x1, x2, image[2], crop_size[1]), image[2])

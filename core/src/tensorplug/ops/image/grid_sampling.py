@@ -15,7 +15,7 @@ from tensorplug.ops.creation import arange, full
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import add, astype, floor, multiply, where
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.kinds import floating, inexact, numbers
+from tensorplug.ops.kinds import floating, inexact, numbers, widen_half
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.rounding import round as round_
 
@@ -89,13 +89,13 @@ def grid_sample(
     at = floating(grid, "grid_sample: grid")
     _check_shapes(x, at)
     sizes, lead = x.shape[1:-1], at.shape[:-1]
-    wide = astype(at, dt.float32) if at.dtype is dt.float16 else at
+    wide = widen_half(at)
     taps = []
     for axis, length in enumerate(sizes):
         coordinate = wide[..., len(sizes) - 1 - axis]
         place = _unscale(coordinate, length, align_corners=align_corners)
         taps.append(_list_taps(place, length, method, padding, align_corners=align_corners))
-    values = astype(x, dt.float32) if x.dtype is dt.float16 else x
+    values = widen_half(x)
     return astype(_sum_up(values, taps, _number_first(x.shape, lead)), x.dtype)
 
 

@@ -19,7 +19,7 @@ from tensorplug.ops.elementwise import add, astype, where
 from tensorplug.ops.image import resampling_weights
 from tensorplug.ops.image.resampling_weights import Resampling, Weights
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.kinds import inexact
+from tensorplug.ops.kinds import inexact, widen_half
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def resize(
     if method == "nearest":
         return _resample(x, steps, how, fill)
     values = inexact(x, "resize: images")
-    wide = astype(values, dt.float32) if values.dtype is dt.float16 else values
+    wide = widen_half(values)
     return astype(_resample(wide, steps, how, fill), values.dtype)
 
 

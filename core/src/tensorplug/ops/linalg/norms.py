@@ -14,6 +14,7 @@ from tensorplug.ops.comparison import equal, not_equal
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import astype, sqrt, square, where
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _read_order(value: Any, caller: str) -> Any:
 
 def _compute_vector_norm(x: Tensor, axis: Any, order: float, *, keepdims: bool) -> Tensor:
     narrow = dt.real_part(x.dtype)
-    wide = astype(x, dt.float32) if narrow is dt.float16 else x  # squares may overflow
+    wide = widen_half(x)  # squares may overflow
     if order == 2:
         total = reduction.sum(square_moduli(wide), axis=axis, keepdims=keepdims)
         return astype(_take_root(total, 2), narrow, copy=False)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops.comparison import equal, logical_and
 from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import astype, floor, where
+from tensorplug.ops.elementwise import floor, where
 from tensorplug.ops.image import fill_modes, pixel_sampling
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.movement import slice as slice_
 
@@ -40,7 +41,7 @@ class Projection:
 def project(transforms: Tensor, size: Pair) -> Projection:
     """Return the places at which the pixels of a result of ``size`` are read."""
     count = transforms.shape[0]
-    wide = astype(transforms, dt.float32) if transforms.dtype is dt.float16 else transforms
+    wide = widen_half(transforms)
     a0, a1, a2, b0, b1, b2, c0, c1 = (
         reshape(slice_(wide, (0, at), (count, 1)), (count, 1, 1)) for at in range(8)
     )

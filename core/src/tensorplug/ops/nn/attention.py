@@ -22,7 +22,7 @@ from tensorplug.ops.elementwise import astype
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.nn import attention_scores
-from tensorplug.ops.nn.attention_scores import wide, wider
+from tensorplug.ops.nn.attention_scores import wide
 from tensorplug.ops.nn.regularization import dropout as drop_out
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _read_scale(value: Any, known: InputTypes) -> float:
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ArgumentError(f"must be a number or None, got {quoted(value)}")
-    dtype = wider(q.dtype) if q.dtype in dt.FLOATING else dt.float64  # others are refused later
+    dtype = dt.wider(q.dtype) if q.dtype in dt.FLOATING else dt.float64  # others are refused later
     if not abs(number) <= float(np.finfo(dtype.name).max):
         raise ArgumentError(f"must be a finite {dtype}, got {quoted(value)}")
     return float(np.array(number, dtype.numpy))
@@ -77,7 +77,7 @@ def _infer_attention(
     scores, width = _check_sizes(qkv, bias, mask)
     rows = scores[:-1]
     dtype = qkv[0].dtype
-    return TensorType(dtype, (*rows, width)), TensorType(wider(dtype), rows)
+    return TensorType(dtype, (*rows, width)), TensorType(dt.wider(dtype), rows)
 
 
 def _infer_attention_grad(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops.comparison import greater_equal
 from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import astype, exp, where
+from tensorplug.ops.elementwise import exp, where
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims
 from tensorplug.ops.reduction import max as largest
@@ -16,20 +16,14 @@ from tensorplug.ops.reduction import sum as total
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
 _INFINITE = float("inf")
 
 
-def wider(dtype: DType) -> DType:
-    """Return the dtype in which a kernel computes and keeps sums of rows."""
-    return dt.float32 if dtype is dt.float16 else dtype
-
-
 def wide(x: Any) -> Any:
     """Return a tensor in float32 if it is float16, as it is otherwise; None stays None."""
-    return x if x is None or x.dtype is wider(x.dtype) else astype(x, wider(x.dtype))
+    return x if x is None else widen_half(x)
 
 
 def column(x: Tensor) -> Tensor:

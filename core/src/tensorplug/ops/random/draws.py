@@ -189,8 +189,8 @@ def _compute_span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
     """Return the number of integers, in 64 bits only if 32 do not suffice."""
     if not low < high:
         raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
-    limits = np.iinfo(dtype.name)
-    if low < limits.min or high > int(limits.max) + 1:
+    least, most = dt.integer_limits(dtype)
+    if low < least or high > most + 1:
         raise ArgumentError(f"integers: [{low}, {high}) does not fit into {dtype}")
     unsigned = dt.uint32 if high - low <= 1 << 32 else dt.uint64
     return _wrap(high - low, unsigned)
@@ -233,16 +233,11 @@ def parameters(
     tensors = [value for value in values if not host_values.is_scalar(value)]
     chosen = choose_real_dtype(caller, dtype, tensors)
     sizes = fit_shape(caller, shape, [tensor.shape for tensor in tensors])
-    work = widen_dtype(chosen) if widen else chosen
+    work = dt.wider(chosen) if widen else chosen
     converted = (
         value if host_values.is_scalar(value) else astype(value, work) for value in values
     )
     return sizes, chosen, tuple(converted)
-
-
-def widen_dtype(dtype: DType) -> DType:
-    """Return the dtype for longer formulas: float32 for float16."""
-    return dt.float32 if dtype is dt.float16 else dtype
 
 
 def read_parameter(value: Any, what: str) -> Any:
