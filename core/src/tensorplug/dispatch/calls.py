@@ -320,7 +320,7 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
     return engine_of(context).convert(context, value, dtype, what)
 
 
-def run_on(device: str | None, make: Callable[[], Tensor]) -> Tensor:
+def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:
     """Call ``make`` with ``device`` as the active device (None: do not change it).
 
     For ``"host"``, where no kernel runs, copy the result of the active device.

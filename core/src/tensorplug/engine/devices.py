@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.device import Device, device_name
@@ -201,7 +201,7 @@ class Devices:
                 self._devices[full] = self._open_new(full, backend_name, number)
             return self._devices[full]
 
-    def named(self, name: str) -> Device:
+    def named(self, name: Any) -> Device:
         """Return the device called ``name``, which may be the host."""
         return self.host if isinstance(name, str) and name == self.host.name else self.open(name)
 

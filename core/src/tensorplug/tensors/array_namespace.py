@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError
@@ -17,7 +17,7 @@ VERSION: Final = "2025.12"
 _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)
 
 
-def namespace(version: str | None) -> ModuleType:
+def namespace(version: Any) -> ModuleType:
     """Return the package, the namespace of a tensor.
 
     Raises:

@@ -64,8 +64,8 @@ def flip_left_right(image: Any) -> Tensor:
 # Rotation ----------------------------------------------------------------------------------
 
 
-def _read_number(value: Any, _known: InputTypes) -> float:
-    number = attributes.number().canonical(value, _known)
+def _read_number(value: Any, known: InputTypes) -> float:
+    number: Any = attributes.number().canonical(value, known)
     if isinstance(number, bool | complex) or not math.isfinite(number):
         raise ArgumentError(f"must be a finite number, got {quoted(value)}")
     return float(number)

@@ -68,8 +68,8 @@ def solve_triangular(
     Source: SciPy's solve_triangular; the kernel is TensorFlow's MatrixTriangularSolve.
 
     """
-    plain = isinstance(trans, int | str) and not isinstance(trans, bool)
-    if not plain or trans not in _FORMS:
+    given: Any = trans  # it may be unhashable
+    if isinstance(given, bool) or not isinstance(given, int | str) or given not in _FORMS:
         raise ArgumentError(
             f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {quoted(trans)}"
         )
