@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug.compile.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import BackendMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -117,7 +118,11 @@ class Executable:
         for call in self.program.calls:
             slot = self.program.slots[call.outputs[0]]
             if slot in failed.outputs and failed.spec is call.plan.spec:
-                call.plan.annotate(error)
+                try:
+                    call.plan.annotate(error)
+                except BackendMemoryError as found:
+                    _locate(found, call)
+                    raise
                 _locate(error, call)
                 return
         error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")

@@ -104,15 +104,16 @@ class Plan:
             BackendMemoryError: ``error`` is that of a library that found no room.
 
         """
+        note = f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
         if isinstance(error, MemoryError) and not isinstance(error, TensorplugError):
             made = sum(output.type.nbytes for output in self.outputs if output.type.known)
-            raise BackendMemoryError(
+            found = BackendMemoryError(
                 f"{self.describe()}: backend {self.device.name!r} has no room for its outputs of "
                 f"{made} bytes, or for what the kernel needs beside them: {error}"
-            ) from error
-        error.add_note(
-            f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
-        )
+            )
+            found.add_note(note)
+            raise found from error
+        error.add_note(note)
 
     def execute(self, tensors: Sequence[Any]) -> list[Tensor]:
         """Run on live tensors of this plan's types and device; return the outputs."""
