@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
 
 X = np.ones((3, 4), np.float32)
 SHORT = np.ones((1,) * 40, np.float32)
@@ -193,5 +193,17 @@ CASES = [  # id, call, error, what the message says
         lambda: tp.gather(X, [0], batch_dims=X),
         ArgumentError,
         "must be an integer, got array(",
+    ),
+    (
+        "sizes of repeat",
+        lambda: tp.repeat([1, 2], [2**62, 2**62]),
+        ShapeError,
+        "repeat of int32[2]: the result would have shape [9223372036854775808]",
+    ),
+    (
+        "indices of repeat",
+        lambda: tp.repeat([1, 2], [2**58, 2**58]),
+        BackendMemoryError,
+        "repeat of int32[2]: no room on the host for 576460752303423488 indices",
     ),
 ]
