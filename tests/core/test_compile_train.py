@@ -142,7 +142,7 @@ def test_changes_that_a_program_cannot_follow_are_errors():
     optimizer.learning_rate = 0.1
     before = w.item()
     optimizer.set_weights({"iterations": 0, "velocity": {}})
-    with pytest.raises(CompileError, match="lost the state of a variable by set_weights"):
+    with pytest.raises(CompileError, match="lost the state of a variable in set_weights"):
         step(g)
     assert w.item() == before
 

@@ -155,7 +155,7 @@ REFUSALS = {
     "too few values": (
         lambda: train.piecewise_constant([2], [1]),
         ArgumentError,
-        "one value more than boundaries, got 1 values and 1 boundaries",
+        "one more value than boundaries, got 1 values and 1 boundaries",
     ),
     "no steps": (
         lambda: train.cosine_decay(0.1, 0),

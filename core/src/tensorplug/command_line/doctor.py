@@ -71,7 +71,7 @@ def _line(backend: str, device: str, state: str, finding: str, advice: str = "")
 
 
 def _unusable(info: Line) -> list[Line]:
-    """Return the line of a backend of which metadata alone says that it cannot be loaded."""
+    """Return the line of a backend that cannot be loaded, as its metadata alone shows."""
     advice = _ADVICE.get(info["state"], "").format(distribution=info["distribution"])
     finding = f"{info['state']}: {info['detail']}" if info["detail"] else info["state"]
     return [_line(info["name"], "", "failed", finding, advice)]
@@ -79,7 +79,7 @@ def _unusable(info: Line) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A probe that has ended: its events, and how it ended, if that was not by itself."""
+    """A probe that has ended: its events, and how it ended, if not normally."""
 
     events: list[Line]
     how: str = ""
@@ -91,7 +91,7 @@ class _Ended:
 
 
 def _run(info: Line, seconds: float, skipped: Iterable[Line]) -> _Ended | None:
-    """Run a probe of a backend without the skipped extensions; None if it is not to be tried."""
+    """Run a probe of a backend without the skipped extensions; None if it must not be tried."""
     if info["state"] not in ("available", "loaded"):
         return None
     denied = [os.environ.get(_DENY, ""), *(_qualified(line) for line in skipped)]
@@ -167,7 +167,7 @@ def _read_output(info: Line, ended: _Ended) -> list[Line]:
             begun = ""
         elif event.get("done") == "backend":
             lines += [_line(info["name"], "", "warning", text) for text in event["warnings"]]
-    if ended.how and not ended.loaded_extensions:  # not the backend's fault, and no single one's
+    if ended.how and not ended.loaded_extensions:  # not the backend's fault, nor one extension's
         advice = "try without the extensions: TENSORPLUG_PLUGINS={distribution}:{name}"
         finding = f"while the extensions were loaded: {ended.how}"
         lines.append(_line(info["name"], "", "failed", finding, advice.format_map(info)))

@@ -136,7 +136,7 @@ class Floats:
         """Return the values of all floats of the trace for the arguments of another call.
 
         Raises:
-            CompileError: a result is no float, though it was one in tracing.
+            CompileError: a result is not a float, though it was one during tracing.
             Also what the arithmetic raises, such as ``ZeroDivisionError``.
 
         """
@@ -145,8 +145,8 @@ class Floats:
             result = function(*(values[item] if traced else item for traced, item in operands))
             if result.__class__ is not float:
                 raise CompileError(
-                    f"compile: {function.__name__} of a float argument was a float in tracing, "
-                    f"but now is {result!r}; pass static_floats=True, or a tensor"
+                    f"compile: {function.__name__} of a float argument was a float during "
+                    f"tracing, but is now {result!r}; pass static_floats=True, or a tensor"
                 )
             values.append(result)
         return values
@@ -157,7 +157,7 @@ class Floats:
 
 
 class HasFloats(Protocol):
-    """A result of tracing, which is right for other calls with the same values of read floats."""
+    """A result of tracing, valid for other calls in which the floats that were read are equal."""
 
     floats: Floats
 
@@ -178,8 +178,8 @@ def remember(
 ) -> None:
     """Store ``new`` for this key and the values of those ``floats`` that were read.
 
-    Under the key alone is the latest one, which says which floats to compare. These are all that
-    any of them read, since each condition may lead to others. The oldest are dropped first.
+    The entry under the key alone is the latest result. It says which floats to compare: all that
+    any of the results read, since each condition may lead to others. The oldest are dropped first.
     """
     latest = known.pop(key, None)
     if latest is not None:
@@ -237,7 +237,7 @@ def _read(value: Any) -> Any:
 class TracedFloat:
     """A float that depends on the arguments of a traced function; an instance of ``float``.
 
-    It is not a subclass, whose value C functions such as ``math.sqrt`` would use unnoticed.
+    It is not a subclass: C functions such as ``math.sqrt`` would use its value unnoticed.
     """
 
     __slots__ = ("_roots", "_value", "at", "floats")

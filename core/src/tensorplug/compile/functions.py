@@ -69,8 +69,9 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
 
     Tensors and Python floats in the arguments (in nested dicts, lists, tuples and dataclasses) are
     inputs. All other values are static and belong to the signature, like the dtypes, shapes and
-    devices of the tensors, the structure of the arguments and the active device. So does a float
-    that ``f`` uses as a Python number: in a condition, in ``math.exp``, as an attribute of an op.
+    devices of the tensors, the structure of the arguments and the active device. So does the
+    value of a float that ``f`` uses as a Python number: in a condition, in ``math.exp``, as an
+    attribute of an op.
     A function keeps 64 programs; the ninth signature causes a ``RecompileWarning``.
 
     Side effects of ``f`` (printing, appending to a list, changing objects) happen only in
@@ -226,8 +227,8 @@ def _trace(
     tensors: Sequence[Tensor],
     floats: Sequence[float],
 ) -> Specialized:
-    """Trace a function; if it needs data that depend on floats, with all of them static."""
+    """Trace a function; if it needs data that depend on floats, trace with all floats static."""
     if floats:
-        with contextlib.suppress(CompileError):  # if there is another reason, the next one says so
+        with contextlib.suppress(CompileError):  # the next trace reports any other reason
             return Specialized(engine, device, body, tensors, Floats(floats))
     return Specialized(engine, device, body, tensors, Floats(floats, static=True))

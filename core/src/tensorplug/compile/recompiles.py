@@ -27,7 +27,7 @@ _LISTED: Final = 3  # changes in a message
 class _Leaf(NamedTuple):
     """One argument in words, and what to do if it keeps changing.
 
-    ``placing``: dtype and device of a tensor; to change them has another cure.
+    ``placing``: dtype and device of a tensor, for which the remedy is another one.
     """
 
     text: str

@@ -20,7 +20,7 @@ __all__ = ["TracedDevice"]
 
 
 class Tracing(Protocol):
-    """What the device needs of the trace that it belongs to."""
+    """What the device needs from its trace."""
 
     real: Device
     finished: bool
@@ -56,13 +56,13 @@ class _TracedBackend:
         type_ = buffer.placement.type
         if self._trace.finished:
             raise error(
-                f"a tensor ({type_}) created in tracing a function is used after it, but has no "
-                "data; return it from the function instead"
+                f"a tensor ({type_}) created while a function was traced is used after tracing, "
+                "but has no data; return it from the function instead"
             )
         raise error(
-            f"the function reads the data of a tensor ({type_}) that depends on its arguments, "
-            "which has no data in tracing: numbers, conditions and shapes must not depend on it. "
-            "Use where(...), or move this out of the compiled function"
+            f"the function reads the data of a tensor ({type_}) that depends on its arguments. "
+            "Such a tensor has no data during tracing: numbers, conditions and shapes must not "
+            "depend on it. Use where(...), or move this out of the compiled function"
         )
 
     def describe(self, buffer: Any) -> TensorType:

@@ -234,7 +234,7 @@ class Trace:
         self.held[id(cell)] = (cell, value)
 
     def check(self, check: Callable[[], None]) -> None:
-        """Make each run call ``check``, which raises if the program does not fit any more."""
+        """Make each run call ``check``, which raises if the program no longer fits."""
 
         def checked() -> float:
             check()
@@ -247,7 +247,7 @@ class Trace:
         return {name: fixed(value) for name, value in attributes.items()}
 
     def describe(self, tensor: Tensor) -> str | None:
-        """Return what a tensor of this trace is, in one line; None if it has data."""
+        """Return a description of a tensor of this trace, in one line; None if it has data."""
         if not isinstance(tensor._buffer, Value):
             return None
         if self.finished:

@@ -59,7 +59,7 @@ def choice(value: Any, allowed: Iterable[str | None], what: str) -> Any:
 
 
 def real(value: Any, what: str) -> float:
-    """Return a real number of Python's or NumPy's, a Python float unchanged, others as one.
+    """Return a real number of Python or NumPy as a Python float; a float stays the same object.
 
     NaN and infinities are accepted.
 

@@ -39,7 +39,7 @@ def gelu_grad(dy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
 
 
 def _share(x: Tensor) -> Tensor:
-    """Return the normal distribution function, with its digits where it is small."""
+    """Return the normal distribution function, accurate also where it is small."""
     return 0.5 * erfc(x * -math.sqrt(0.5))
 
 

@@ -213,7 +213,7 @@ class use_context:  # noqa: N801  # used as a function: ``with use_context(conte
 
     @Exit
     def __exit__(self, *_error: object) -> None:
-        _context.set(self._before)  # not reset, since the watch may have to use the token yet
+        _context.set(self._before)  # not reset: the watch may still need the token
         self._exit = None
 
 
@@ -232,11 +232,11 @@ class _Entry:
 class ContextBlock:
     """Base class of the user's context managers that change the context.
 
-    A block undoes its own change only: if blocks end in another order than they began, as those
-    of generators do, the changes of the others stay. Tasks and threads that were started inside,
-    with a copy of the context, keep the change. A block that ends in another thread than the one
-    that entered it ends there too, at the next op, unless that thread is inside an inner block;
-    then when that one ends.
+    A block undoes only its own change: if blocks do not end in the reverse order, as in
+    generators, the changes of the others stay. Tasks and threads that were started inside,
+    with a copy of the context, keep the change. A block that another thread ends
+    also ends in the thread that entered it: at the next op there or, if that thread is inside an
+    inner block, when the inner block ends.
     """
 
     __slots__ = ("_ending", "_entry", "_exit", "_watch", "_who")
@@ -312,7 +312,7 @@ def _entered(context: Context | None) -> Context:
 
 def _remove(entry: _Entry, current: Context) -> None:
     """Undo the change of a block that is not the innermost one, or was entered elsewhere."""
-    # A thread that still has its context finds no plan there, looks closer, and leaves it.
+    # A thread that still has its context finds no plan there, checks, and leaves it.
     entry.context.plans = {}
     above: list[_Entry] = []
     found: Context | None = current

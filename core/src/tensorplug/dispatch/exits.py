@@ -4,10 +4,10 @@ Python checks for signals when a Python function starts, after calls of C functi
 loop repeats. So an ``__exit__`` in Python may raise KeyboardInterrupt before its first line has
 run, and an ``__enter__`` after its last effect; then nobody undoes that effect.
 
-But a ``with`` statement looks ``__exit__`` up before it enters, and drops what it found when it is
-left, in whichever way. ``Exit`` gives each statement an object of its own, and ``Watch`` calls a
-function when that object dies. No traceback refers to it, and everything that runs then is C
-code, which no signal interrupts. (docs/adr/0025)
+But a ``with`` statement looks ``__exit__`` up before it enters the block, and drops what it found
+when the block ends, in whatever way. ``Exit`` gives each statement an object of its own, and
+``Watch`` calls a function when that object dies. No traceback refers to it, and everything that
+runs then is C code, which no signal interrupts. (docs/adr/0025)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Exit:
     """Decorates ``__exit__``: a descriptor that returns a new method each time it is looked up.
 
     It puts a ``Watch`` of that method, which does nothing yet, into the block's ``_exit``. For
-    ``ExitStack``, and a program that calls ``__enter__`` itself, that is None or long dead.
+    ``ExitStack``, and a program that calls ``__enter__`` itself, ``_exit`` is None or long dead.
     """
 
     def __init__(self, function: Callable[..., None]) -> None:
@@ -53,7 +53,7 @@ class Exit:
 
 
 def watch(method: Callable[..., None] | None, restore: Callable[[], Any]) -> Watch | None:
-    """Call ``restore`` when ``method`` dies, as long as the result lives; None without one.
+    """Call ``restore`` when ``method`` dies, while the result lives; None without a method.
 
     The caller must not put the method into a variable: a traceback would keep it alive.
     """

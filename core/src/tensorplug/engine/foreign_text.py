@@ -1,4 +1,4 @@
-"""Text that plugins bring, for messages: it may hide terminal escapes, or fail to be made."""
+"""Text from plugins, for messages: it may hide terminal escapes, and making it may fail."""
 
 from __future__ import annotations
 

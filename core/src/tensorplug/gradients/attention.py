@@ -5,8 +5,9 @@ With S the scores, P = exp(S - log_sum_exp) and, for gradients dy and dl of the 
     delta = rowsum(dy y) - dl         dS = P (dy v^T - delta)
 
 the gradient kernel gives dq = scale dS k, dk = scale dS^T q and dv = P^T dy. To it log_sum_exp
-and delta are inputs like the others; that they depend on q, k and v is told by the rules of what
-made them. When gradients a, b, c of dq, dk, dv come in, then with
+and delta are inputs like the others; the rules of the ops that
+made them account for their dependence on q, k and v. For incoming gradients a, b, c of dq, dk, dv,
+with
 
     G = scale (a k^T + q b^T)         that of dS
     W = G P                           that of dy v^T, and minus that of delta
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 gradients = GradientTable()
 
-gradients.stop(ops.ATTENTION, "mask", because="a boolean mask cannot move a little")
-gradients.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask cannot move a little")
+gradients.stop(ops.ATTENTION, "mask", because="a boolean mask has no derivative")
+gradients.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask has no derivative")
 
 
 @gradients.wrt(ops.ATTENTION, "qkv")
@@ -143,7 +144,7 @@ class _Second:
         return astype(of_slope + matmul(self.p, wide(self.abc[2])), self.dy.dtype)
 
     def for_qkv(self) -> list[Tensor]:
-        """Return what comes through S and by the factors k, q and v themselves."""
+        """Return the gradients through S, plus those through the factors k, q and v themselves."""
         (a, b, _), (q, k, _) = map(wide, self.abc), map(wide, self.qkv)
         ds = self.p * self.slope
         of_q = matmul(self.e, k) + matmul(ds, b)
@@ -166,7 +167,7 @@ class _Second:
 
 
 def _rule(answer: Callable[[_Second], Any]) -> Callable[..., Any]:
-    """Return a rule of the gradient kernel: each of them needs all that there is."""
+    """Return a rule of the gradient kernel; each rule needs all inputs and gradients."""
 
     def rule(
         ddy_dq: Tensor,

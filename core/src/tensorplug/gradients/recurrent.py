@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 gradients = GradientTable()
 
 for _spec in (lstm_ops.LSTM, lstm_ops.LSTM_GRAD, gru_ops.GRU, gru_ops.GRU_GRAD):
-    gradients.stop(_spec, "mask", because="a boolean mask cannot move a little")
+    gradients.stop(_spec, "mask", because="a boolean mask has no derivative")
 
 
 @gradients.wrt(lstm_ops.LSTM, "operands")

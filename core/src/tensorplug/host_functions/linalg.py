@@ -44,7 +44,7 @@ def _take_adjoint(x: Array) -> Array:
 
 
 def _check_finite(x: Array) -> None:
-    """Refuse matrices that LAPACK's iterations may never return from, as `gesdd` with infinity."""
+    """Refuse matrices for which LAPACK's iterations may never end, as `gesdd` with infinities."""
     if not np.isfinite(x).all():
         raise np.linalg.LinAlgError("the algorithm does not converge: x has NaN or infinities")
 

@@ -1,8 +1,8 @@
 """What NumPy, SciPy, PyTorch, JAX, TensorFlow and TensorFlow.js call things: tables.
 
-A key is a name, or a name after the part of tensorplug in which it is sought (``linalg.cond``),
-for what is another thing elsewhere. Underscores and capitals do not matter. Names that differ
-from ours in nothing else are not listed, and are found all the same.
+A key is a name. If the name means something else in other parts of tensorplug, the key starts
+with the part in which it is sought (``linalg.cond``). Underscores and capitals do not matter.
+Names that differ from ours in nothing else are not listed, but are found too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["ADVICE", "FOREIGN"]
 
-# The name of one thing of ours.
+# Our name for the same thing.
 FOREIGN: Final = {
     "absolute": "abs",
     "amax": "max",
@@ -248,7 +248,7 @@ _RECORDING: Final = (
     "nothing is recorded outside tensorplug.grad and the like; inside, "
     "tensorplug.stop_gradient(x) makes a constant"
 )
-_BACKWARD: Final = "gradients are those of functions: tensorplug.grad(function)(x)"
+_BACKWARD: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
 _LOOP: Final = "write a Python loop, also in functions for tensorplug.compile, which unrolls it"
 _MAPS: Final = "there is no mapping over an axis: ops broadcast, and take stacks of matrices"
 _READ: Final = "read it with NumPy, and pass the array to tensorplug.asarray"

@@ -1,7 +1,7 @@
 """The message about an unknown name in tensorplug: what was probably meant, or how to do it here.
 
-A wrong hint is worse than none. So names of other libraries are looked up in tables, and only a
-difference that a slip of the fingers makes counts as a misspelling.
+A wrong hint is worse than none. So names of other libraries are looked up in tables, and only
+what a slip of the fingers can cause counts as a misspelling.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _nearest(plain: str, places: Iterable[str]) -> str:
 
 
 def _digits(name: str) -> str:
-    """Return the digits of a name, which are no slips: logaddexp2 is not logaddexp."""
+    """Return the digits of a name, which are not slips: logaddexp2 is not logaddexp."""
     return "".join(filter(str.isdecimal, name))
 
 

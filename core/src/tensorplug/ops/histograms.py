@@ -109,7 +109,7 @@ def _read_edges(bins: Any) -> Tensor:
         raise ShapeError(
             f"histogram: bins must be a number, or at least two edges of rank 1, got {edges.type}"
         )
-    if isinstance(bins, list | tuple | np.ndarray):  # what is on a device is not read
+    if isinstance(bins, list | tuple | np.ndarray):  # edges on a device are not read
         numbered = np.asarray(bins)
         if not (numbered[1:] >= numbered[:-1]).all():
             raise ArgumentError(f"histogram: the edges of bins must ascend, got {quoted(bins)}")

@@ -43,7 +43,7 @@ def check_version(candidate: Candidate) -> None:
             f"{candidate} requires a version of tensorplug, but tensorplug itself is not "
             "installed as a distribution. Try: pip install tensorplug"
         ) from None
-    except (ValueError, RecursionError) as error:  # of packaging: no requirement or version
+    except (ValueError, RecursionError) as error:  # packaging: not a requirement or version
         raise PluginVersionError(
             f"{candidate}: its requirement on tensorplug cannot be read: {message_of(error)}. "
             f"Try: pip install --upgrade {candidate.distribution}"

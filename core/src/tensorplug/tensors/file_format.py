@@ -171,7 +171,7 @@ def _parsed(text: bytes) -> dict[str, Any]:
     try:
         decoded = text.decode("utf-8")
         fields: dict[str, Any] = json.loads(decoded, object_pairs_hook=_unique)
-        json.dumps(fields, ensure_ascii=False).encode()  # escapes may make text that no UTF-8 is
+        json.dumps(fields, ensure_ascii=False).encode()  # escapes may form text that is not UTF-8
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"its header: {error}") from error
     return fields

@@ -1,7 +1,7 @@
 """Trees of tensors and numbers as flat names, and back.
 
 Keys, positions and fields are joined by dots. A record in the file's metadata lists what the
-names do not say: which parts are lists and tuples, and the exact values of Python numbers.
+names cannot say: which parts are lists and tuples, and the exact values of Python numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 def is_container(value: Any) -> bool:
     """Return whether ``value`` is a level of a tree, and not data of one tensor.
 
-    Lists and tuples are if they contain a tensor; others are nested lists of numbers.
+    Lists and tuples are levels if they contain a tensor; others are nested lists of numbers.
     """
     if isinstance(value, Mapping) or hasattr(value, "_fields"):
         return True
@@ -181,7 +181,7 @@ def _listed(name: str, level: Any, containers: Mapping[str, str]) -> Any:
 
 
 def check_nesting(names: Iterable[str]) -> None:
-    """Refuse names of which one is a prefix of another one, up to a dot.
+    """Refuse a name that, followed by a dot, begins another name.
 
     Raises:
         ArgumentError: there are such names.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMBERS", "attach"]
 
-_GRADIENTS: Final = "gradients are those of functions: tensorplug.grad(function)(x)"
+_GRADIENTS: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
 _VALUES: Final = "tensors are values: write x[...] = y, x += y and the like"
-_STRIDES: Final = "the elements of a tensor have no strides; nothing needs to be done"
+_STRIDES: Final = "a tensor has no strides, so there is nothing to do"
 
 MEMBERS: Final = {
     "H": "write x.mT.conj()",
@@ -29,7 +29,7 @@ MEMBERS: Final = {
     "argwhere": "write tensorplug.argwhere(x)",
     "array": "write x.numpy()",
     "arraySync": "write x.numpy()",
-    "at": "write x[i] = y: it gives values to x, and to no other tensor with its data",
+    "at": "write x[i] = y, which changes x, but no other tensor that shares its data",
     "backward": _GRADIENTS,
     "block_until_ready": "write tensorplug.synchronize()",
     "bmm": "write x @ y",
@@ -89,7 +89,7 @@ MEMBERS: Final = {
     "permute": "write x.permute_dims(axes)",
     "ptp": "write x.max() - x.min()",
     "rank": "read x.ndim",
-    "register_hook": "a rule of your own is that of a function: tensorplug.custom_grad",
+    "register_hook": "to give a function a gradient of your own, use tensorplug.custom_grad",
     "repeat_interleave": "write x.repeat(n, axis)",
     "requires_grad": _GRADIENTS,
     "requires_grad_": _GRADIENTS,

@@ -97,13 +97,13 @@ class Interchange:
         dtype: Any = None,
         copy: bool | None = None,  # noqa: FBT001  # NumPy's protocol
     ) -> np.ndarray[Any, Any]:
-        """Return the elements as a NumPy array of its own, for ``numpy.asarray`` and the like.
+        """Return the elements as a new NumPy array, for ``numpy.asarray`` and the like.
 
         With ``copy=False`` the array shares the memory of the tensor, and is read-only.
 
         Raises:
-            GradientError: a gradient is being recorded for the tensor. ``numpy()`` does return
-                the elements then.
+            GradientError: a gradient is being recorded for the tensor. ``numpy()`` returns
+                the elements even then.
             CopyNeededError: ``copy`` is False, but the memory cannot be shared.
             DisposedError: the tensor was disposed.
 
@@ -180,7 +180,7 @@ def _check_unrecorded(tensor: Tensor, what: str, instead: str) -> None:
     """
     if tensor._node is not None and current_context().recording is not None:
         raise GradientError(
-            f"a gradient is being recorded for {tensor.type}, and would be lost where the tensor "
+            f"a gradient is being recorded for {tensor.type}, and would be lost when the tensor "
             f"{what}. Compute with functions of tensorplug; or, for a constant, pass {instead}"
         )
 
@@ -188,7 +188,7 @@ def _check_unrecorded(tensor: Tensor, what: str, instead: str) -> None:
 def to_numpy(
     device: Device, buffer: Buffer, type_: TensorType, dtype: Any, *, copy: bool | None
 ) -> np.ndarray[Any, Any]:
-    """Return the elements for ``__array__``: a copy, which callers write into as NumPy's own.
+    """Return the elements for ``__array__``: a copy, since callers may write to it.
 
     With ``copy`` False, a read-only view.
 

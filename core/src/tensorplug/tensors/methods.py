@@ -123,7 +123,7 @@ def _accept_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _accept_numpys_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    # What NumPy passes to the method of an argument, and this op does not have.
+    # Options that NumPy passes to an argument's method, and that this op does not have.
     foreign = _NUMPYS.difference(_parameters(function))
 
     @functools.wraps(function)

@@ -47,8 +47,8 @@ def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
     """Return gradients whose ``global_norm`` is at most ``max_norm``, and the norm before.
 
     All leaves are multiplied by ``max_norm / max(norm, max_norm)``, so their direction does not
-    change. If the norm is infinite, infinite elements become NaN and others 0. (Pascanu, Mikolov and Bengio,
-    "On the difficulty of training recurrent neural networks", 2013.)
+    change. If the norm is infinite, infinite elements become NaN and others 0. (Pascanu, Mikolov
+    and Bengio, "On the difficulty of training recurrent neural networks", 2013.)
 
     Args:
         gradients: a tree of floating or complex tensors.

@@ -46,7 +46,7 @@ class Slot(Variable):
         self._name = name
 
     def get(self) -> Tensor:
-        """Return the contents, which the caller does not dispose of."""
+        """Return the contents, which the caller must not dispose of."""
         return self._reading()
 
     def set(self, value: Tensor) -> None:
@@ -55,7 +55,7 @@ class Slot(Variable):
 
 
 def outside_tracing() -> AbstractContextManager[Any]:
-    """Return a context in which ops run at once, though a function may be being traced."""
+    """Return a context in which ops run at once, even while a function is being traced."""
     context = current_context()
     trace = context.trace
     return nullcontext() if trace is None else use_context(Context(context.engine, trace.real))

@@ -31,7 +31,7 @@ class Optimizer(ABC):
     """Base class of optimizers.
 
     A step may be part of a compiled function: each call of the function then takes the step. The
-    first call fixes everything but ``learning_rate``, if that is a number.
+    first call fixes all options, except ``learning_rate`` if that is a number.
     """
 
     def __init__(self, learning_rate: LearningRate) -> None:
@@ -62,7 +62,7 @@ class Optimizer(ABC):
 
     @property
     def iterations(self) -> int:
-        """The number of steps taken. In a compiled function, it is a float that is traced."""
+        """The number of steps taken. In a compiled function, it is a traced float."""
         taken = self._iterations.get()
         return int(taken) if current_context().trace is None else taken
 
@@ -86,7 +86,7 @@ class Optimizer(ABC):
         return found.value
 
     def compute_gradients(self, f: Callable[[], Any], var_list: Any = None) -> VariableGrads:
-        """Return ``variable_grads(f, var_list)``, to change it before ``apply_gradients``."""
+        """Return ``variable_grads(f, var_list)``, to be changed before ``apply_gradients``."""
         return variable_grads(f, var_list)
 
     def apply_gradients(
@@ -99,7 +99,7 @@ class Optimizer(ABC):
 
         Raises:
             ArgumentError: a variable does not exist, or has two gradients; a schedule returns
-                something else than a number or a tensor of rank 0.
+                something other than a number or a tensor of rank 0.
             ShapeError, DTypeError: a gradient does not have the type of its variable.
 
         """
@@ -139,7 +139,7 @@ class Optimizer(ABC):
             return {slot: Slot(value, f"{variable.name}/{slot}") for slot, value in start.items()}
 
     def _check_later(self) -> None:
-        """Make each run of a program being traced check that it still fits this object."""
+        """If a program is being traced, make each run check that it still fits this object."""
         trace = current_context().trace
         if trace is None:
             return
@@ -149,12 +149,12 @@ class Optimizer(ABC):
             if self._options() != options:
                 raise CompileError(
                     f"compile: the options of {type(self).__name__} have changed since the "
-                    "function was traced, which fixed all but a learning rate that is a number; "
-                    "compile the function again"
+                    "function was traced; only a learning rate that is a number may change. "
+                    "Compile the function again"
                 )
             if any(self._states.get(name) is not held for name, held in states.items()):
                 raise CompileError(
-                    f"compile: {type(self).__name__} lost the state of a variable by set_weights "
+                    f"compile: {type(self).__name__} lost the state of a variable in set_weights "
                     "since the function was traced; compile the function again"
                 )
 

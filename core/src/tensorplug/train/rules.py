@@ -39,8 +39,8 @@ def momentum(
 ) -> GradientTransformation:
     """Return gradient descent with momentum: ``v = momentum * v + g``, then ``w -= lr * v``.
 
-    With ``nesterov`` ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``. (Sutskever
-    et al., "On the importance of initialization and momentum in deep learning", 2013.)
+    With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
+    (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:

@@ -1,7 +1,7 @@
 """Schedules: learning rates as functions of the number of steps taken before.
 
 A schedule takes this number, a tensor or a Python number, and returns a float32 tensor of rank 0.
-It consists of ops, so that it works in compiled functions. Any function like this is a schedule.
+It consists of ops, so that it works in compiled functions. Any such function is a schedule.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def constant(value: float) -> Schedule:
 def exponential_decay(
     initial: float, decay_steps: float, decay_rate: float, *, staircase: bool = False
 ) -> Schedule:
-    """Return ``initial * decay_rate ** (step / decay_steps)``.
+    """Return the schedule ``initial * decay_rate ** (step / decay_steps)``.
 
     ``staircase``: the exponent is rounded down, so that the rate changes every ``decay_steps``.
     (As ``tf.keras.optimizers.schedules.ExponentialDecay``.)
@@ -76,9 +76,10 @@ def exponential_decay(
 
 
 def cosine_decay(initial: float, decay_steps: float, final: float = 0.0) -> Schedule:
-    """Return half a cosine wave from ``initial`` to ``final``, which stays there.
+    """Return the schedule that follows half a cosine wave from ``initial`` to ``final``.
 
-    ``final + (initial - final) * (1 + cos(pi * min(step / decay_steps, 1))) / 2``. (Loshchilov
+    It is ``final + (initial - final) * (1 + cos(pi * min(step / decay_steps, 1))) / 2``, so after
+    ``decay_steps`` it stays at ``final``. (Loshchilov
     and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, without restarts.)
 
     Raises:
@@ -103,7 +104,9 @@ def cosine_decay(initial: float, decay_steps: float, final: float = 0.0) -> Sche
 def polynomial_decay(
     initial: float, decay_steps: float, final: float = 0.0, power: float = 1.0
 ) -> Schedule:
-    """Return ``final + (initial - final) * (1 - min(step / decay_steps, 1)) ** power``.
+    """Return the schedule of a polynomial decay from ``initial`` to ``final``.
+
+    It is ``final + (initial - final) * (1 - min(step / decay_steps, 1)) ** power``.
 
     With the default ``power`` the decay is linear.
 
@@ -127,10 +130,10 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> Schedule:
-    """Return ``values[k]``, where k is the number of ``boundaries`` that are at most ``step``.
+    """Return the schedule ``values[k]``, where k is the number of ``boundaries`` up to ``step``.
 
     Raises:
-        ArgumentError: there is not one value more than boundaries, or these do not increase.
+        ArgumentError: the values are not one more than the boundaries, or these do not increase.
 
     Example:
         >>> steps = piecewise_constant([100, 200], [0.5, 0.25, 0.125])
@@ -143,7 +146,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
             raise ArgumentError(f"piecewise_constant: {name} must be a list, got {quoted(given)}")
     if len(values) != len(boundaries) + 1:
         raise ArgumentError(
-            "piecewise_constant: there must be one value more than boundaries, got "
+            "piecewise_constant: there must be one more value than boundaries, got "
             f"{len(values)} values and {len(boundaries)} boundaries"
         )
     for name, numbers in (("boundaries", boundaries), ("values", values)):
@@ -165,14 +168,14 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
 
 
 def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Schedule:
-    """Return a line from ``initial`` to the start of ``schedule``, which then begins.
+    """Return the schedule that rises linearly from ``initial`` to the start of ``schedule``.
 
     At step t it is ``initial + (schedule(0) - initial) * t / steps`` before ``steps``, and then
     ``schedule(t - steps)``. (Goyal et al., "Accurate, large minibatch SGD", 2017.)
 
     Args:
         schedule: a schedule, or a number for a constant rate.
-        steps: of the line.
+        steps: the number of steps of the line.
         initial: the rate at step 0.
 
     Raises:

@@ -163,7 +163,7 @@ class GradientTransformation:
         Args:
             gradients: a tree like the parameters, such as ``grad`` returns.
             state: what ``init`` or the last ``update`` returned.
-            params: not needed by these optimizers; for Optax's signature.
+            params: not used; it is there because Optax's signature has it.
 
         Returns:
             ``(updates, state)``; ``apply_updates(params, updates)`` takes the step.
@@ -185,7 +185,7 @@ class GradientTransformation:
     ) -> tuple[Any, dict[str, Any]]:
         """Return the new parameters and the new state.
 
-        The same as ``update`` and ``apply_updates``, in fewer passes over memory.
+        It does the same as ``update`` and ``apply_updates``, in fewer passes over memory.
 
         Args and errors: see ``update``; ``params`` is the tree of parameters.
         """
@@ -268,7 +268,7 @@ class GradientTransformation:
 
 
 class _Directions(NamedTuple):
-    """For each gradient itself, the direction of its step and the factor; the new state."""
+    """The direction and the factor of each parameter's step, and the new state."""
 
     moves: list[tuple[Tensor, Tensor, Any]]
     state: dict[str, Any]
@@ -310,7 +310,7 @@ def _matched(name: str, what: str, like: Any, other: Any) -> list[Any]:
 
 
 def check_rate(rate: Any, what: str, also: str = "") -> None:
-    """Refuse what is no learning rate.
+    """Refuse anything but a learning rate.
 
     Raises:
         ArgumentError: it is not a number, a tensor of rank 0 or, with ``also``, a function.

@@ -22,12 +22,12 @@ _INFINITE = float("inf")
 
 
 def wide(x: Any) -> Any:
-    """Return a tensor in float32 if it is float16, as it is otherwise; None stays None."""
+    """Return a float16 tensor in float32, any other unchanged; None stays None."""
     return x if x is None else widen_half(x)
 
 
 def column(x: Tensor) -> Tensor:
-    """Return one number per query as what is broadcast along the keys."""
+    """Return one number per query, to be broadcast along the keys."""
     return expand_dims(x, axis=-1)
 
 

@@ -218,7 +218,7 @@ def run(call: Call, recur: Recur) -> tuple[Tensor, list[Tensor]]:
 def _run_one(
     call: Call, weights: list[Tensor], begin: list[Tensor], recur: Recur, *, ahead: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run one direction. Steps that the mask leaves out keep the state and put out zeros."""
+    """Run one direction. Steps that the mask leaves out keep the state; their output is 0."""
     batch, time, features = call.x.shape
     kernel, *rest = weights
     rows = matmul(movement.reshape(call.x, (batch * time, features)), kernel)
