@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.order import reverse_order
+from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -58,6 +58,6 @@ def tanh(x: Tensor) -> Tensor:
     # Near 0 the quotient below cancels, so a rational function is used.
     z = x * x
     # A product, not a sum with x: -0.0 stays -0.0.
-    near = x * (1.0 + z * (polynomial(z, _TANH_P) / polynomial(z, _TANH_Q)))
+    near = x * (1.0 + z * (polynomial(_TANH_P, z) / polynomial(_TANH_Q, z)))
     far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
     return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))

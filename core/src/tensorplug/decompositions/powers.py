@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import powers as ops
 from tensorplug.ops.comparison import equal, isinf, logical_or
 from tensorplug.ops.elementwise import exp, sqrt, where
+from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -55,8 +55,8 @@ def expm1(x: Tensor) -> Tensor:
     k = where(already, 0.0, elementary.floor(small * (1 / log(2)) + 0.5))
     r = where(already, x, small - k * _LN_2[0] - k * _LN_2[1])
     z = r * r
-    odd = r * polynomial(z, _EXP_P)
-    rest = (odd + z * polynomial(z, _EXP_C)) / (polynomial(z, _EXP_Q) - odd)
+    odd = r * polynomial(_EXP_P, z)
+    rest = (odd + z * polynomial(_EXP_C, z)) / (polynomial(_EXP_Q, z) - odd)
     near = r * (1.0 + rest)
     power = elementary.pow(2.0, k)
     middle = where(already, near, power * near + (power - 1.0))

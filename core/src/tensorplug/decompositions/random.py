@@ -26,6 +26,7 @@ from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random import random as ops
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.searching import upper_bound
+from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -193,19 +194,12 @@ def _split(x: Tensor) -> Pair:
     return nearest, astype(rest, dt.float32)
 
 
-def _evaluate_polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
-    result = x * coefficients[-1] + coefficients[-2]
-    for coefficient in reversed(coefficients[:-2]):
-        result = result * x + coefficient
-    return result
-
-
 def _compute_minus_log(precision: Precision, *words: Tensor) -> Pair:
     """Return ``-ln u`` for u made of one word (float32) or two."""
     e, f, rest = _reduce_pair_near_1(*words) if len(words) == 2 else _reduce_near_1(*words)
     high, low = box_muller.halved(precision, f)
     low = low + rest
-    series = _evaluate_polynomial(precision.logarithm, f)
+    series = polynomial(precision.logarithm, f)
     return box_muller.minus_log(precision, e, f, (high, low), series)
 
 
@@ -246,11 +240,9 @@ def _compute_octant(precision: Precision, *words: Tensor) -> tuple[Pair, Pair]:
     first, second = precision.quarter_pi
     angle, error = box_muller.exact_sum(high * first, low * first + part * second)
     z = angle * angle
-    sine = box_muller.exact_sum(angle, error + angle * z * _evaluate_polynomial(precision.sine, z))
+    sine = box_muller.exact_sum(angle, error + angle * z * polynomial(precision.sine, z))
     high, low = box_muller.halved(precision, angle)
     low = low + error
     total, lost = box_muller.exact_sum(full((), 1.0, dtype=angle.dtype), -(high * high * 0.5))
     bent = lost - low * (high + low * 0.5)
-    return box_muller.exact_sum(
-        total, bent + z * z * _evaluate_polynomial(precision.cosine, z)
-    ), sine
+    return box_muller.exact_sum(total, bent + z * z * polynomial(precision.cosine, z)), sine

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.polynomials import polynomial
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import trigonometry as ops
@@ -18,6 +17,7 @@ from tensorplug.ops.comparison import equal, logical_and
 from tensorplug.ops.elementwise import exp, sqrt, where
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.rounding import copysign, signbit
+from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -108,7 +108,7 @@ _SINH_Q = (
 def sinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     z = x * x
-    near = x * (1.0 + z * (polynomial(z, _SINH_P) / polynomial(z, _SINH_Q)))
+    near = x * (1.0 + z * (polynomial(_SINH_P, z) / polynomial(_SINH_Q, z)))
     power = exp(size)
     middle = 0.5 * power - 0.5 / power
     far = copysign(where(size < _FAR, middle, _compute_half_exp(size)), x)

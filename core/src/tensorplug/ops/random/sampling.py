@@ -23,6 +23,7 @@ from tensorplug.ops.random.draws import (
 )
 from tensorplug.ops.random.random import as_key, split
 from tensorplug.ops.random.rejection import first_accepted
+from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -149,26 +150,26 @@ def _check_bounds(lower: Any, upper: Any, dtype: DType) -> None:
 # M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2010: polynomials in
 # w - 2.5 and sqrt(w) - 3, w = -log(1 - x**2), the highest power first.
 _CENTRAL: Final = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
     1.50140941,
+    0.246640727,
+    -0.00417768164,
+    -0.00125372503,
+    0.00021858087,
+    -4.39150654e-06,
+    -3.5233877e-06,
+    3.43273939e-07,
+    2.81022636e-08,
 )
 _TAIL: Final = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
     2.83297682,
+    1.00167406,
+    0.00943887047,
+    -0.0076224613,
+    0.00573950773,
+    -0.00367342844,
+    0.00134934322,
+    0.000100950558,
+    -0.000200214257,
 )
 
 
@@ -176,23 +177,14 @@ def _invert_erf(x: Tensor) -> Tensor:
     """Return y with erf(y) = x for |x| < 1."""
     w = -elementwise.log((1.0 - x) * (1.0 + x))
     tail = less(5.0, w)
-    central = _evaluate_polynomial(_CENTRAL, where(tail, 0.0, w - 2.5))
-    y = x * where(
-        tail, _evaluate_polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central
-    )
+    central = polynomial(_CENTRAL, where(tail, 0.0, w - 2.5))
+    y = x * where(tail, polynomial(_TAIL, elementwise.sqrt(where(tail, w, 5.0)) - 3.0), central)
     if x.dtype is not dt.float64:
         return y
     # One step of Halley's method extends seven digits to twenty.
     slope = elementwise.exp(-y * y) * (2.0 / sqrt(pi))
     off = (elementwise.erf(y) - x) / slope
     return y - off / (1.0 + y * off)
-
-
-def _evaluate_polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
-    result = x * coefficients[0] + coefficients[1]
-    for coefficient in coefficients[2:]:
-        result = result * x + coefficient
-    return result
 
 
 def gamma(
