@@ -77,7 +77,7 @@ def test_sentences(name: str) -> None:
     found = _SENTENCE.findall(SENTENCES[name])
     assert found, "no sentence has the form ``call`` is ``value``"
     for call, value in found:
-        assert_is(eval(call, {"tp": tp, function.__name__: function}), value)
+        assert_is(eval(call, vars(tp) | {"tp": tp, function.__name__: function}), value)
 
 
 @pytest.mark.parametrize("name", SESSIONS)
