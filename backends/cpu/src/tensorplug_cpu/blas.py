@@ -20,9 +20,9 @@ __all__ = ["one_thread_each"]
 class _OneThreadEach:
     """Runs functions, in several threads at the same time if need be, with one BLAS thread each.
 
-    The number of BLAS threads belongs to the process. The first function to begin sets it to one;
-    the last to end restores it. If an interrupt prevents that, the next one restores it. A signal
-    handler or a finalizer may come here while its own thread changes the number.
+    The number of BLAS threads belongs to the process. The first function that begins sets it to
+    one; the last that ends restores it. If an interrupt prevents that, the next one restores it.
+    A signal handler or a finalizer may come here while its own thread changes the number.
     """
 
     def __init__(self) -> None:

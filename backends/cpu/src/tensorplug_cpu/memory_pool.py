@@ -38,7 +38,7 @@ It now and then gives larger pieces back to the system, as results of many sizes
 training step a new megabyte cost half a millisecond of page faults; a lease costs 4 microseconds.
 """
 
-_PATIENCE: Final = 256  # pieces taken until those that stayed idle meanwhile are freed
+_PATIENCE: Final = 256  # pieces taken before those that stayed idle meanwhile are freed
 _GRAIN: Final = 8  # sizes per octave: at most an eighth of a piece is unused
 
 
@@ -121,7 +121,7 @@ class Pool:
     def leased(self, size: int, shape: Shape, typestr: str) -> Array:
         """Return an array of undefined numbers over a piece of ``size`` bytes."""
         idle = self._idle.get(size)
-        if idle is None:  # the oldest makes room for one too many
+        if idle is None:  # one piece too many: the oldest makes room
             idle = self._idle.setdefault(size, deque(maxlen=self._limit // size))
         if tracemalloc.is_tracing():  # let it see that memory is allocated and freed
             idle = deque(maxlen=0)

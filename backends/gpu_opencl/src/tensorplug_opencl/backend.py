@@ -80,7 +80,7 @@ class OpenCLBackend:
         return type_
 
     def allocation(self, buffer: DeviceBuffer) -> tuple[Hashable, int]:
-        """Return a key of the memory under ``buffer``, and how many bytes were asked for."""
+        """Return a key of the memory under ``buffer``, and how many bytes were requested."""
         if buffer.memory is None:
             return id(buffer), 0
         return id(buffer.memory), buffer.capacity

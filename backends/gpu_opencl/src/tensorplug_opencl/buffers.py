@@ -19,8 +19,8 @@ class DeviceBuffer:
     """Elements of one dtype, contiguous in row-major order, from ``offset`` (in elements) on.
 
     ``memory`` is shared by views that differ in dtype, shape or offset only; it is None for a
-    buffer without elements, since OpenCL has no empty buffers. ``capacity``: how many bytes of
-    ``memory`` were asked for; ``memory.size`` includes what the pool has added.
+    buffer without elements, since OpenCL has no empty buffers. ``capacity``: how many bytes
+    of ``memory`` were requested; ``memory.size`` includes what the pool has added.
     """
 
     __slots__ = ("__weakref__", "capacity", "dtype", "memory", "offset", "shape")

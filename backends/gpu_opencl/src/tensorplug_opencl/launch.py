@@ -198,7 +198,7 @@ class Launch:
             free.append(arguments)
 
     def _make_arguments(self) -> _Arguments:
-        """Return another kernel object: other calls, which have not ended, use all that exist."""
+        """Return another kernel object, since unfinished calls use all that exist."""
         kernel = self._runtime.programs.kernel(self._source)
         try:
             return _Arguments(kernel, self._arrays, self._constants)

@@ -85,7 +85,8 @@ class Measurements:
     def record(self, event: cl.Event) -> None:
         """Add ``event``, which this thread has enqueued, to the thread's measurements.
 
-        It has no times if its queue was the plain one, which a signal handler has replaced since.
+        It has no times if its queue was one without profiling, which a signal handler has replaced
+        since.
         """
         if event.command_queue == self._timed:
             for events in self._open.events:
@@ -125,7 +126,7 @@ class Measurements:
             self.order(before, queue)
 
     def order(self, before: cl.CommandQueue, after: cl.CommandQueue) -> None:
-        """Let all further work in ``after`` wait for the work in ``before``."""
+        """Make all further work in ``after`` wait for the work in ``before``."""
         done = cl.enqueue_marker(before)
         before.flush()  # otherwise the driver might not start it
         cl.enqueue_barrier(after, wait_for=[done])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "Watch", "watch"]
 
+
 class Watch(ref[Any]):
     """A weak reference that calls ``restore`` when its object dies."""
 

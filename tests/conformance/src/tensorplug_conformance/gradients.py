@@ -72,7 +72,7 @@ def judge_gradient(
 def _compare(
     name: str, gradient: Array, reference: Array, dtype: DType, *, by_value: bool
 ) -> float:
-    """Return the error in eps of the largest gradient: if given by value, however small it is."""
+    """Return the error in eps of the largest gradient; with ``by_value``, however small it is."""
     if gradient.shape != reference.shape:
         raise WrongGradientError(
             f"gradient of {name!r} has shape {list(gradient.shape)}, "

@@ -205,11 +205,11 @@ def write(report: Mapping[str, Any], folder: Path) -> Path:
 def read(path: Path) -> dict[str, Any]:
     """Return the report at ``path``: of that file, or of the folder that ``write`` wrote.
 
-    Reports come from strangers, and pages and programs are made of them: only one that fulfils
-    the schema is returned.
+    Reports come from strangers, and pages and programs are made from them, so only a report that
+    fulfils the schema is returned.
 
     Raises:
-        ReportError: there is none, its version is another one, or it does not fulfil the schema.
+        ReportError: there is no report, it has another version, or it does not fulfil the schema.
 
     """
     found = parse(path)

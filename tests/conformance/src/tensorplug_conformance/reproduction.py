@@ -35,8 +35,8 @@ class UnknownCaseError(Exception):
 def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[str, Any]) -> str:
     """Return a Python program that shows the call and runs the case again.
 
-    Its exit code is 1 while the case fails. Text of the report gets into it as comments and as
-    literals alone, so that a stranger's report cannot add code.
+    Its exit code is 1 while the case fails. Text from the report enters it only as comments and
+    literals, so that a stranger's report cannot add code.
     """
     suite, backend, seed = report["suite"], report["backend"]["name"], int(report["suite"]["seed"])
     head = [
@@ -78,7 +78,7 @@ def _call(backend: str, row: Mapping[str, Any], failure: Mapping[str, Any]) -> l
 
 
 class _NotWrittenError(Exception):
-    """A call cannot be written: an input is too large for the report, a value no literal."""
+    """A call cannot be written: an input is too large for the report, or a value no literal."""
 
 
 def _inputs(inputs: list[Any]) -> str:
@@ -99,14 +99,14 @@ def _array(described: Mapping[str, Any]) -> str:
     write = _ELEMENT["T" if text else np.dtype(name).kind]
     try:
         written = ", ".join(write(element) for element in elements)
-    except (KeyError, ValueError):  # not what Python writes for an element of the dtype
+    except (KeyError, ValueError):  # not as Python writes an element of the dtype
         raise _NotWrittenError from None
     dtype = "np.dtypes.StringDType()" if text else repr(name)
     return f"np.array([{written}], {dtype}).reshape({tuple(map(int, described['shape']))})"
 
 
 def _complex(element: str) -> str:
-    number = complex(element)  # its parts are written apart: nothing else keeps zeros' signs
+    number = complex(element)  # written in two parts: nothing else keeps the signs of zeros
     return f"complex({number.real!r}, {number.imag!r})"
 
 

@@ -68,7 +68,7 @@ def cross_entropy_grad(
 
 
 def _as_positions(labels: Array, classes: int) -> Array:
-    """Return the numbers of classes of all rows as indices.
+    """Return the class numbers of all rows as indices.
 
     Raises:
         OutOfRangeError: naming the first label outside ``[0, classes)``.

@@ -1,7 +1,7 @@
 """The Gaussian error linear unit and its gradient, block by block.
 
 All is computed at -|x|, where the distribution function and the slope are small and keep their
-digits. At |x|, each is 1 less that.
+relative accuracy. At |x|, each is 1 minus that.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _approximate_slope(rooms: list[Array], x: Array) -> Array:
     _approximate_power(rooms, x)
     bend -= 2 * _INNER
     bend *= 3
-    bend += 2 * _INNER  # the slope of what the sigmoid is taken of
+    bend += 2 * _INNER  # the slope of the sigmoid's argument
     bend *= size
     np.add(result, 1, out=work)
     bend /= work
@@ -178,7 +178,7 @@ def _blockwise(factor: Factor, finish: Finish, out: TensorType) -> Call:
 
 
 def _multiply_x(result: Array, rooms: list[Array], x: Array, _: Array) -> None:
-    """Subtract |x| times the factor from what is right far above 0."""
+    """Subtract |x| times the factor from x above 0, and from 0 below."""
     below, size, above = rooms[:3]
     below *= size
     x.clip(0, np.inf, out=above)  # in a third of the time of maximum

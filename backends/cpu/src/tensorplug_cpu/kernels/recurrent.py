@@ -1,9 +1,9 @@
 """Recurrent layers: all steps of all sequences in one call.
 
-A step is a product of the state, of all sequences, with the weights of all gates; then come some
-ufuncs on small arrays, with their results in place. The gradient kernels first compute, for a
-block of steps at once, the gates and the factors by which a cotangent passes them. A block fits a
-cache: large temporary arrays would take longer to come by than to compute.
+A step multiplies the states of all sequences by the weights of all gates; then come some ufuncs
+on small arrays, with their results in place. The gradient kernels first compute, for a block of
+steps at once, the gates and the factors by which a cotangent passes them. A block fits into a
+cache: large temporary arrays would take longer to allocate than to compute.
 
 In a block the steps come first, [steps, batch, gates * units], so that each is contiguous.
 """
@@ -42,7 +42,7 @@ def _steps(x: Array, block: slice, dtype: np.dtype[Any]) -> Array:
 
 
 def _before(first: Array, states: Array, block: slice, dtype: np.dtype[Any]) -> Array:
-    """Return the state before each step of a block, of the states after each."""
+    """Return the state before each step of a block, from the states after each step."""
     result = np.empty((block.stop - block.start, *first.shape), dtype)
     if block.start:
         result[...] = states[:, block.start - 1 : block.stop - 1].swapaxes(0, 1)

@@ -51,7 +51,7 @@ def tensor_scatter_reduce(
         work = np.float32 if dtype == np.float16 and reduction == "multiply" else dtype
         result = np.array(old, work, order="C")
         if not include_self:
-            result[places] = rows  # the last of several; the others are folded into it
+            result[places] = rows  # the last update of each place; the others are folded into it
             if reduction == "multiply":  # an extremum may meet the last one twice
                 last = np.empty(size, np.intp)
                 numbers = np.arange(count)

@@ -89,7 +89,7 @@ def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Cal
 
 @kernels.prepare(specs.ARG_PARTITION)
 def arg_partition(x: TensorType, *, axis: int, kth: tuple[int, ...]) -> Call:
-    """Order no more than is asked for."""
+    """Order only as much as the positions require."""
 
     def run(x: Array) -> Array:
         return np.argpartition(x, kth, axis).astype(np.int32, copy=False)

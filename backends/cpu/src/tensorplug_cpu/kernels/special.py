@@ -75,7 +75,7 @@ def betainc(a: TensorType, b: TensorType, x: TensorType, *, out: TensorType) -> 
 
 @kernels.prepare(specs.POLYGAMMA)
 def polygamma(x: TensorType, *, n: int, out: TensorType) -> Call:
-    """Derivative number n of digamma."""
+    """The n-th derivative of digamma."""
 
     def formula(xp: Any, x: Array) -> Any:
         return gamma_formulas.polygamma(xp, x, n)

@@ -36,7 +36,7 @@ def _write_ratio(pair: tuple[tuple[float, ...], tuple[float, ...]]) -> str:
     return " / ".join(parts)
 
 
-# The normal distribution function, by working type: at -|x|, where it keeps its digits.
+# The normal distribution function, by working type: at -|x|, where it is accurate.
 _EXACT: Final = {
     "float": f"""
 INLINE A share(A x) {{
@@ -56,7 +56,7 @@ INLINE A share(A x) {{
   return x < 0 ? tail : 1 - tail;
 }}""",
 }
-# What x adds to the slope, by a density and by the sigmoid that approximates the function.
+# The slope: with the density, or with the sigmoid that approximates the function.
 _SHARE: Final = {
     False: f"""
 INLINE A slope_of(A x) {{

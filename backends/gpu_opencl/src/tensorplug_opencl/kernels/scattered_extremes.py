@@ -1,7 +1,7 @@
 """Maxima and minima by place: atomic maxima of keys.
 
-A key is an unsigned integer. Keys are ordered as the numbers are, or in reverse for a minimum, and
-that of NaN is the largest; 0 is neutral. So the result does not depend on the order in which
+A key is an unsigned integer. Keys are ordered as the numbers are, or in reverse for a minimum. The
+key of NaN is the largest; 0 is neutral. So the result does not depend on the order in which
 work-items run. Sums and products are decomposed: sums into ScatterNd, and there is no atomic
 product.
 """
@@ -49,7 +49,7 @@ def tensor_scatter_reduce(
 ) -> Call:
     """Raise the key of each place, then read the numbers back."""
     if reduction not in ("max", "min"):
-        raise KernelRefusedError(f"it finds extremes; reduction {reduction!r} is decomposed")
+        raise KernelRefusedError(f"it finds maxima and minima; {reduction!r} is decomposed")
     if not updates.size:
         return lambda tensor, _indices, _updates: tensor
     runtime = backend.runtime

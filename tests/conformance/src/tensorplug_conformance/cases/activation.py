@@ -64,7 +64,7 @@ for spec, curve, beyond in (
 
 @cases.of(specs.SIGMOID_GRAD, oracle=oracle.sigmoid_grad)
 def sigmoid_grad(corpus: Corpus) -> Iterator[Case]:
-    """Far out on both sides, where 1 less a sigmoid has no digits left. Dy is finite."""
+    """Far out on both sides, where 1 minus a sigmoid loses all digits. Dy is finite."""
     far = [-1000.0, -740, -104, -88, -50, -17, -9.5, -0.0, 0.0, 9.5, 17, 50, 88, 104, 740, 1000]
     x = corpus.of([*far, np.inf, -np.inf, np.nan])
     yield Case("far", (corpus.ordinary(x.shape, 0.5, 2.0), x))

@@ -93,7 +93,7 @@ _KINDS = (
 
 @cases.of(specs.ATTENTION, oracle=oracle.attention)
 def attention(corpus: Corpus) -> Iterator[Case]:
-    """All ways to mask, queries without keys, scores far apart, and what does not fit."""
+    """All ways to mask, queries without keys, scores far apart, and operands that do not fit."""
     for kind in _KINDS:
         yield Case(kind.name, kind.inputs(corpus), kind.attributes, layout=kind.layout)
     yield from _special(corpus)
@@ -116,7 +116,7 @@ def attention(corpus: Corpus) -> Iterator[Case]:
 
 
 def _special(corpus: Corpus) -> Iterator[Case]:
-    """Yield calls in which some scores are infinite, not a number, or so large that exp is."""
+    """Yield calls in which some scores are infinite, NaN, or so large that exp overflows."""
     q, k, v = (corpus.ordinary((4, 3)) for _ in range(3))
     rows = np.array([[True] * 4, [False] * 4, [True, False] * 2, [False] * 3 + [True]])
     yield Case("queries without keys", ([q, k, v], None, rows))
@@ -176,7 +176,7 @@ _POINTS = (
 
 @cases.gradients(specs.ATTENTION, "qkv", "bias")
 def attention_points(corpus: Corpus) -> Iterator[Case]:
-    """It is smooth wherever all is finite; a query without keys is constant."""
+    """It is smooth wherever all numbers are finite; a query without keys has a constant result."""
     for kind in _POINTS[:-1]:
         yield Case(kind.name, kind.inputs(corpus), kind.attributes)
 

@@ -155,7 +155,7 @@ def polygamma(corpus: Corpus) -> Iterator[Case]:
 # Gradients --------------------------------------------------------------------------------
 
 
-# Where differences are inaccurate, near poles and zeros, the slope by a formula.
+# Near poles and zeros, where differences are inaccurate: the slope by a formula.
 
 
 def _slope_of_lgamma(x: Array) -> Array:

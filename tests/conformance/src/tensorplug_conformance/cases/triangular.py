@@ -55,7 +55,7 @@ def _whole(corpus: Corpus, shape: Shape) -> Array:
 
 
 def _scaled(corpus: Corpus, shape: Shape) -> Array:
-    """Return the same with small elements outside the diagonal, which may count as 1."""
+    """Return the same with small elements outside the diagonal, so the diagonal may count as 1."""
     return corpus.of(_whole(corpus, shape) / max(shape[-1], 1))
 
 

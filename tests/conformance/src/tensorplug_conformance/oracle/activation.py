@@ -86,7 +86,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def sigmoid_grad(dy: Array, x: Array) -> Array:
-    """Dy over (2 cosh(x / 2))**2; where the dtype has no such small slope, dy times 0."""
+    """Dy over (2 cosh(x / 2))**2; where the slope is too small for the dtype, dy times 0."""
     half = wide(x) / 2
     with np.errstate(all="ignore"):
         slope = 1 / np.square(2 * np.cosh(half))

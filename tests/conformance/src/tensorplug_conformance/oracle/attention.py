@@ -39,7 +39,7 @@ def attention(
         of_y = wrong @ np.abs(v) + (total[..., None] + of_keys) * spread
         of_rows = total + of_keys + 2 * s.eps * (np.abs(rows) + np.abs(top[..., 0]))
         y = p @ v
-        tiny = np.abs(v).sum(axis=-2, keepdims=True) * s.tiny  # of what is too small for P
+        tiny = np.abs(v).sum(axis=-2, keepdims=True) * s.tiny  # where P underflows
         return (
             Bounded(y, _finite(of_y + tiny + s.rounding * np.abs(y))),
             Bounded(rows, _finite(of_rows)),
@@ -90,7 +90,7 @@ class _Scores:
     ) -> None:
         q, k = wide(qkv[0]), wide(qkv[1])
         dtype = qkv[0].dtype
-        about = np.finfo(np.result_type(dtype, np.float32))  # what is computed in
+        about = np.finfo(np.result_type(dtype, np.float32))  # the dtype of the computation
         self.eps, self.tiny = np.longdouble(about.eps), np.longdouble(about.smallest_normal)
         self.rounding = np.longdouble(np.finfo(dtype).eps)
         width = q.shape[-1]
@@ -109,11 +109,11 @@ class _Scores:
         self.error = np.where(seen, _finite(size * self.eps), 0)
 
     def probabilities(self, rows: Array) -> Array:
-        """Return what share of a row's sum each key has."""
+        """Return each key's share of the sum of its row."""
         return np.where(np.isneginf(self.value), 0, np.exp(self.value - rows[..., None]))
 
     def product(self, a: Array, of_a: Array, b: Array) -> Bounded:
-        """Return a product of matrices of which the first is off by up to ``of_a``."""
+        """Return a product of matrices with its bound; ``of_a`` bounds the error of the first."""
         value = a @ b
         own = np.abs(a) @ np.abs(b) * self.eps * (_levels(a.shape[-1]) + 4)
         bound = of_a @ np.abs(b) + own + self.rounding * np.abs(value)
@@ -125,7 +125,7 @@ def _turned(x: Array) -> Array:
 
 
 def _levels(terms: int) -> float:
-    """Return how many roundings a sum of so many terms goes through, in pairs."""
+    """Return how many roundings a pairwise sum of so many terms involves."""
     return math.log2(max(terms, 1)) + 1
 
 

@@ -1,6 +1,6 @@
 """References for the Gaussian error linear unit, with bounds on what rounding may do.
 
-Far below 0 the digits count too: errors are relative to the larger of what is added.
+Far below 0, small results must be accurate too: errors are relative to the larger term.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REACH = 100
 
 
 def _room(x: Array, z: Array, size: Array, factor: Any) -> Array:
-    """Return what rounding may do: relative to the size, and more where the exponent is large.
+    """Return the error allowed: relative to the size, and more where the exponent is large.
 
     A rounding of x changes the result by that much. Slopes may be subnormal.
     """

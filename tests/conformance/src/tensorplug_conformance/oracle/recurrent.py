@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Number:
-    """Numbers in exact arithmetic, bounds on the errors of a kernel's, and its unit roundoff."""
+    """Exact numbers, bounds on a kernel's errors in them, and its unit roundoff."""
 
     value: Array
     error: Array
     eps: np.longdouble
 
     def _of(self, value: Array, error: Array, roundings: float = 1) -> _Number:
-        """Return a result with the errors of its operands and so many roundings of its own."""
+        """Return a result with the errors of its operands and some roundings of its own."""
         total = error + roundings * self.eps * np.abs(value)
         return _Number(value, np.where(np.isfinite(value), total, 0), self.eps)
 
@@ -52,7 +52,7 @@ class _Number:
         return self._of(self.value @ other.value, error)
 
     def rest(self) -> _Number:
-        """Return 1 minus it, where the difference here is rounded too."""
+        """Return 1 minus this; here, too, the difference is rounded."""
         return self._of(1 - self.value, self.error + np.finfo(self.value.dtype).eps)
 
     def sigmoid(self) -> _Number:

@@ -1,4 +1,4 @@
-"""References for updates combined by place: for each place, all that belongs there."""
+"""References for updates combined by place: each place with all of its updates."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def sorted_indices(row: list[Any]) -> list[int]:
 
 
 def arg_partition(x: Array, *, kth: Any, axis: int = -1) -> Relation:
-    """A permutation; nothing larger stands before a position, and nothing smaller after it."""
+    """A permutation with nothing larger before a position, and nothing smaller after it."""
     ranks = np.moveaxis(_rank(np.moveaxis(x, axis, -1)), -1, axis)
     length = x.shape[axis]
     positions = [position % length for position in np.ravel(kth).tolist()]
@@ -86,7 +86,7 @@ def _exact(name: str, value: Array, expected: Array) -> tuple[str, Array, Bounde
 
 
 def _rank(rows: Array) -> Array:
-    """Return the place of each element among the different ones of its row; NaN comes last."""
+    """Return the rank of each element among the distinct ones of its row; NaN comes last."""
     ranks = np.empty(rows.shape, np.int64)
     for at in np.ndindex(rows.shape[:-1]):
         row = rows[at].tolist()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PI: Final = np.longdouble("3.14159265358979323846264338327950288")
 _EULER: Final = np.longdouble("0.57721566490153286060651209008240243")
-_FAR: Final = 30.0  # from which on Stirling's series serves
+_FAR: Final = 30.0  # from here on, Stirling's series is accurate
 _STEPS: Final = 71  # from -40.x to there
 
 
@@ -46,7 +46,7 @@ _BERNOULLI: Final = [
 
 
 def lgamma(x: Array) -> Bounded:
-    """Return ln |gamma(x)|; below -1/2, where zeros lie close, with room for the terms' errors."""
+    """Return ln |gamma(x)|; below -1/2, near zeros, with an allowance for the terms' errors."""
     at = wide(x)
     value = _lgamma(at)
     room = np.where(at < -0.5, 8 * (1 + np.abs(_lgamma(np.abs(at)))), 0)
@@ -83,7 +83,7 @@ def _lgamma_about_2(z: Array) -> Array:
 
 
 def _zeta(s: int, q: np.longdouble) -> np.longdouble:
-    """Return the sum of (q + k)**-s by 40 terms and Euler and Maclaurin's formula."""
+    """Return the sum of (q + k)**-s by 40 terms and the Euler-Maclaurin formula."""
     a = q + 40
     total = sum((q + k) ** -s for k in range(40)) + a ** (1 - s) / (s - 1) + a**-s / 2
     rising = np.longdouble(s)
@@ -102,7 +102,7 @@ _ROOT: Final = (
 
 
 def digamma(x: Array) -> Bounded:
-    """Return the derivative of lgamma; below 0 with room, as for lgamma."""
+    """Return the derivative of lgamma; below 0 with an allowance, as for lgamma."""
     at = wide(x)
     value = _digamma(at)
     room = np.where(at < 0, 16 + 8 * np.log1p(np.abs(at)), 0)
@@ -128,7 +128,7 @@ _ROOT_SERIES.insert(0, np.longdouble(0))
 
 
 def polygamma(x: Array, *, n: int) -> Bounded:
-    """Return derivative n of digamma; below 0 with room for even n, as for lgamma."""
+    """Return the n-th derivative of digamma; below 0, for even n, with an allowance."""
     at = wide(x)
     y, total, size = at.copy(), np.zeros_like(at), np.zeros_like(at)
     factor = np.longdouble(math.factorial(n))
@@ -156,7 +156,7 @@ def polygamma(x: Array, *, n: int) -> Bounded:
 
 
 def igamma(a: Array, x: Array) -> Bounded:
-    """Return P(a, x), with room for the rounding of an exponent as large as the logarithm."""
+    """Return P(a, x), with an allowance for rounding an exponent as large as the logarithm."""
     return _incomplete(a, x, 0)
 
 
@@ -384,7 +384,7 @@ def _oscillating(x: Array, order: int) -> Array:
 
 
 def _with_room(x: Array, value: Array) -> Bounded:
-    """From 5 on, zeros are as exact as the amplitude of the wave; below, as this reference."""
+    """Bound the error by the wave's amplitude from 5 on; below, by this reference's error."""
     size = np.abs(wide(x))
     wave = 16 / np.sqrt(np.maximum(size, 5)) * np.finfo(x.dtype).eps
     below = np.where(size >= 1, 64 * np.finfo(np.longdouble).eps, 0)
