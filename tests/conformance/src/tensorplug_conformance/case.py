@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputType
 
-__all__ = ["Array", "Bounded", "Case", "Layout", "Operand", "Reference", "Relation"]
+__all__ = ["Array", "Bounded", "Case", "Layout", "Operand", "Reference", "Relation", "flat"]
 
 Array = np.ndarray[Any, Any]
 Operand = Array | list[Array] | None
@@ -84,6 +84,16 @@ class Case:
             else _type_of(operand)
             for operand in self.inputs
         ]
+
+
+def flat(operands: Iterable[Any]) -> list[Any]:
+    """Return all arrays or tensors of operands: those of lists too, none for None."""
+    found: list[Any] = []
+    for operand in operands:
+        found.extend(
+            operand if isinstance(operand, list) else [] if operand is None else [operand]
+        )
+    return found
 
 
 def _type_of(array: Array) -> TensorType:

@@ -134,3 +134,8 @@ class Corpus:
     def indices(self, shape: tuple[int, ...], below: int, dtype: str = "int32") -> Array:
         """Return indices in ``[0, below)``, repeated ones among them."""
         return np.asarray(self._rng.integers(0, below, shape)).astype(dtype)
+
+    def places(self, lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+        """Return indices ``[*lead, len(shape)]``, whose last axis names a place in ``shape``."""
+        columns = [self.indices(lead, n) for n in shape]
+        return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import flat
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -400,9 +401,8 @@ def _is_small(case: Case) -> bool:
 
 
 def _operand_arrays(case: Case, position: int) -> list[Array]:
-    operand = case.inputs[position]
-    return operand if isinstance(operand, list) else [] if operand is None else [operand]
+    return flat([case.inputs[position]])
 
 
 def _arrays(case: Case) -> list[Array]:
-    return [array for at in range(len(case.inputs)) for array in _operand_arrays(case, at)]
+    return flat(case.inputs)

@@ -17,7 +17,7 @@ from tensorplug.plugin import (
     TensorType,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Relation
+from tensorplug_conformance.case import Relation, flat
 from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.concurrency import disturbed
@@ -173,19 +173,10 @@ def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
 
 def _lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
     """Return whether the case needs a dtype that the backend does not declare."""
-    needed = {dt.of(array.dtype) for array in _arrays(case.inputs)}
+    needed = {dt.of(array.dtype) for array in flat(case.inputs)}
     if not isinstance(case.expected, type):
         needed.update(output.dtype for output in _outputs(spec, case))
     return not needed <= session.device.backend.dtypes
-
-
-def _arrays(inputs: Sequence[Any]) -> list[Array]:
-    found: list[Array] = []
-    for operand in inputs:
-        found.extend(
-            operand if isinstance(operand, list) else [] if operand is None else [operand]
-        )
-    return found
 
 
 def _outputs(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
@@ -342,7 +333,7 @@ class _Trial:
         return 0.0
 
     def _check_inputs(self, operands: Sequence[Any]) -> None:
-        arrays = _arrays(self.case.inputs)
-        for at, (array, tensor) in enumerate(zip(arrays, _arrays(operands), strict=True)):
-            if not same_bits(np.asarray(array), self.session.read(tensor)):  # type: ignore[arg-type]  # tensors here
+        arrays = flat(self.case.inputs)
+        for at, (array, tensor) in enumerate(zip(arrays, flat(operands), strict=True)):
+            if not same_bits(np.asarray(array), self.session.read(tensor)):
                 raise WrongResultError(f"the kernel changed its input {at}")

@@ -6,6 +6,8 @@ import gc
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug_conformance.case import flat
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,7 +35,7 @@ def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
         operands = session.operands(case)
         results = session.call(spec, operands, case.attributes)
         return [
-            found for result in (*_flat(operands), *results) for found in _watched(result._buffer)
+            found for result in (*flat(operands), *results) for found in _watched(result._buffer)
         ]
 
     session.call(spec, session.operands(case), case.attributes)  # plans and pools are made
@@ -44,15 +46,6 @@ def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
         if _alive(item) == CALLS and _alive(item, collect=True) == CALLS:
             return f"the buffers of {CALLS} calls are all kept (input or output {number}): a leak"
     return _counted(session, call)
-
-
-def _flat(operands: list[Any]) -> list[Any]:
-    found: list[Any] = []
-    for operand in operands:
-        found.extend(
-            operand if isinstance(operand, list) else [] if operand is None else [operand]
-        )
-    return found
 
 
 def _watched(buffer: Any) -> list[weakref.ref[Any]]:

@@ -26,6 +26,7 @@ __all__ = [
     "far_out",
     "function",
     "near",
+    "origin",
     "pairs",
     "points",
     "shaped",
@@ -183,6 +184,12 @@ def far_out(slope: Callable[[Array], Any], *values: float) -> Callable[[Corpus],
             yield Case(f"at {value}", (x,), expected=(corpus.of(slope(wide(x))),))
 
     return points
+
+
+def origin(corpus: Corpus) -> Case:
+    """Return a case of zeros whose gradient is 0."""
+    nothing = corpus.of([0.0, -0.0])
+    return Case("origin", (nothing, nothing.copy()), expected=(abs(nothing), abs(nothing)))
 
 
 def pairs(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.case import Relation
+from tensorplug_conformance.case import Relation, flat
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 
@@ -161,7 +161,7 @@ class Variations:
         known = at, _key(case)
         if known not in self._pools:
             alike = self._answered.get(known[1], ())
-            shown = [array for one in alike for array in _arrays(one.inputs[at : at + 1])]
+            shown = [array for one in alike for array in flat(one.inputs[at : at + 1])]
             closed = self.spec.input_names[at] in self.entry.ordinary
             self._pools[known] = np.zeros(0) if closed else _specials(shown)
         return self._pools[known]
@@ -203,7 +203,7 @@ class Variations:
 
     def _is_free(self, drawing: _Drawing, case: Case) -> bool:
         """Return whether every input can be drawn again."""
-        arrays = _arrays(case.inputs)
+        arrays = flat(case.inputs)
         return case.expected is None and all(
             drawing.ledger.redrawn(array) is not None for array in arrays
         )
@@ -254,7 +254,7 @@ class Variations:
 
     def _is_call(self, case: Case) -> bool:
         """Return whether the spec accepts the case, and the oracle is quick."""
-        if any(array.size > _LARGEST for array in _arrays(case.inputs)):
+        if any(array.size > _LARGEST for array in flat(case.inputs)):
             return False
         try:
             _, outputs = self.spec.resolve(case.types, case.attributes)
@@ -265,7 +265,7 @@ class Variations:
 
 def _fits(case: Case) -> bool:
     return not isinstance(case.expected, type) and all(
-        array.size <= _LARGEST for array in _arrays(case.inputs)
+        array.size <= _LARGEST for array in flat(case.inputs)
     )
 
 
@@ -287,7 +287,7 @@ def _specials(arrays: Sequence[Array]) -> Array:
 
 def _sizes(case: Case) -> list[int]:
     """Return the different sizes above 1, in the order in which they occur."""
-    return list(dict.fromkeys(n for array in _arrays(case.inputs) for n in array.shape if n > 1))
+    return list(dict.fromkeys(n for array in flat(case.inputs) for n in array.shape if n > 1))
 
 
 def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -301,7 +301,7 @@ def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[i
         def elements(array: Array, new: Mapping[int, int] = new) -> int:
             return math.prod(new.get(n, n) for n in array.shape)
 
-        most = max(map(elements, _arrays(case.inputs)))
+        most = max(map(elements, flat(case.inputs)))
         lists = [operand for operand in case.inputs if isinstance(operand, list)]
         products = max((math.prod(map(elements, listed)) for listed in lists), default=0)
         if most <= _LARGEST and products <= _PRODUCTS:
@@ -313,12 +313,3 @@ def _resize(ledger: _Ledger, corpus: Corpus, array: Array, new: Mapping[int, int
     again = ledger.redrawn(array)
     assert again is not None  # a free case
     return again(corpus, tuple(new.get(n, n) for n in array.shape))
-
-
-def _arrays(inputs: Sequence[Any]) -> list[Array]:
-    found: list[Array] = []
-    for operand in inputs:
-        found.extend(
-            operand if isinstance(operand, list) else [] if operand is None else [operand]
-        )
-    return found

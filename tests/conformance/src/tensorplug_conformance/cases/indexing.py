@@ -61,12 +61,6 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
-def _rows(corpus: Corpus, lead: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return indices, whose last axis names a place in ``shape``."""
-    columns = [corpus.indices(lead, n) for n in shape]
-    return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
-
-
 # (case, shape of the result, number of updates or leading shape, depth of the indices)
 _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("elements", (5,), (4,), 1),
@@ -87,7 +81,7 @@ _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     """Duplicates add up; places without an update are zero."""
     for name, shape, lead, depth in _SCATTER:
-        indices = _rows(corpus, lead, shape[:depth])
+        indices = corpus.places(lead, shape[:depth])
         updates = corpus.ordinary((*lead, *shape[depth:]))
         yield Case(name, (indices, updates), {"shape": shape})
     places = corpus.indices((5,), 3)
@@ -128,7 +122,7 @@ _GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 def gather_nd(corpus: Corpus) -> Iterator[Case]:
     """Indices of every depth and dtype, negative ones among them."""
     for name, shape, lead, depth in _GATHER_ND:
-        yield Case(name, (corpus.ordinary(shape), _rows(corpus, lead, shape[:depth])))
+        yield Case(name, (corpus.ordinary(shape), corpus.places(lead, shape[:depth])))
     edges = corpus.edges()
     backwards = np.arange(len(edges), dtype=np.int32)[::-1, None].copy()
     yield Case("edges", (edges, backwards))
@@ -136,7 +130,7 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype)))
     for layout in ("transposed", "sliced"):
-        inputs = (corpus.ordinary((4, 5, 2)), _rows(corpus, (3,), (4, 5)))
+        inputs = (corpus.ordinary((4, 5, 2)), corpus.places((3,), (4, 5)))
         yield Case(layout, inputs, layout=layout)
 
 
@@ -145,7 +139,7 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     """The last of several updates of one place stands."""
     for name, shape, lead, depth in _SCATTER:
         tensor, updates = corpus.ordinary(shape), corpus.ordinary((*lead, *shape[depth:]))
-        yield Case(name, (tensor, _rows(corpus, lead, shape[:depth]), updates))
+        yield Case(name, (tensor, corpus.places(lead, shape[:depth]), updates))
     edges = corpus.edges()
     some = np.arange(len(edges), dtype=np.int32)[::2, None].copy()
     yield Case("edges", (edges, some, edges[::-1][: len(some)].copy()))
@@ -169,7 +163,7 @@ def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
     yield Case("no default", (flat, corpus.ordinary((4,)), None), {"output_shape": (6,)})
     yield Case("one value", (flat, one, zero), {"output_shape": (6,)})
     yield Case("one place", (np.array(-2, np.int32), one, zero), {"output_shape": [6]})
-    cells = _rows(corpus, (5,), (3, 4))
+    cells = corpus.places((5,), (3, 4))
     yield Case("cells", (cells, corpus.ordinary((5,)), zero), {"output_shape": (3, 4)})
     same = np.zeros((3, 2), dtype=np.int64)
     yield Case("collisions", (same, corpus.ordinary((3,)), zero), {"output_shape": (2, 2)})

@@ -69,12 +69,7 @@ for spec, low, high in (
     cases.gradients(spec, "x")(patterns.near(low, high))
 
 
-def _origin(corpus: Corpus) -> Case:
-    nothing = corpus.of([0.0, -0.0])
-    return Case("origin", (nothing, nothing.copy()), expected=(abs(nothing), abs(nothing)))
-
-
-cases.gradients(specs.HYPOT, "a", "b")(patterns.pairs(0.5, 2.0, _origin))
+cases.gradients(specs.HYPOT, "a", "b")(patterns.pairs(0.5, 2.0, patterns.origin))
 
 
 def _infinite(corpus: Corpus) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,12 +36,6 @@ _PLACES: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 )
 
 
-def _list_rows(corpus: Corpus, lead: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return indices, whose last axis names a place in ``shape``."""
-    columns = [corpus.indices(lead, n) for n in shape]
-    return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
-
-
 @cases.of(specs.TENSOR_SCATTER_REDUCE, oracle=oracle.tensor_scatter_reduce)
 def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
     """Each reduction, with and without the tensor's own elements."""
@@ -53,7 +47,7 @@ def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
             for name, shape, lead, depth in _PLACES:
                 tensor = corpus.ordinary(shape)
                 updates = corpus.ordinary((*lead, *shape[depth:]))
-                inputs = (tensor, _list_rows(corpus, lead, shape[:depth]), updates)
+                inputs = (tensor, corpus.places(lead, shape[:depth]), updates)
                 yield Case(f"{said}, {name}", inputs, how)
             ends = np.array([[-1], [0], [-1]], dtype=np.int32)
             inputs = (corpus.ordinary((3, 2)), ends, corpus.ordinary((3, 2)))

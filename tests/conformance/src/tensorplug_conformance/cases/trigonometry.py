@@ -75,9 +75,4 @@ def _left(corpus: Corpus) -> Case:
     return Case("left half", (corpus.of([2.0, -1.5]), corpus.of([-0.5, -2.0])))
 
 
-def _origin(corpus: Corpus) -> Case:
-    nothing = corpus.of([0.0, -0.0])
-    return Case("origin", (nothing, nothing.copy()), expected=(abs(nothing), abs(nothing)))
-
-
-cases.gradients(specs.ATAN2, "a", "b")(patterns.pairs(0.5, 2.0, _left, _origin))
+cases.gradients(specs.ATAN2, "a", "b")(patterns.pairs(0.5, 2.0, _left, patterns.origin))
