@@ -264,12 +264,14 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     shape[at] = index_shape[at] = 1
     common = shapes.broadcast(tuple(shape), tuple(index_shape))
     last = x.ndim - 1
-    operands = []
-    for operand in (x, indices):
+
+    def spread(operand: Tensor) -> Tensor:
         target = (*common[:at], operand.shape[at], *common[at + 1 :])
         wide = operand if operand.shape == target else movement.broadcast_to(operand, target)
-        operands.append(_swap_axes(wide, at, last))
-    return _swap_axes(gather(*operands, axis=last, batch_dims=last), at, last)
+        return _swap_axes(wide, at, last)
+
+    found = gather(spread(x), spread(indices), axis=last, batch_dims=last)
+    return _swap_axes(found, at, last)
 
 
 def _swap_axes(x: Tensor, a: int, b: int) -> Tensor:

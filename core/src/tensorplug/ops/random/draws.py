@@ -169,7 +169,8 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
 def _read_integer(value: Any, what: str) -> Any:
     """Return an integer as a Python one, anything else as a tensor of integers."""
     if host_values.is_scalar(value):
-        return shapes.index(value, what)
+        # The end of uint64's range is one beyond what a tensor can hold.
+        return value if type(value) is int and value == 2**64 else shapes.index(value, what)
     tensor = as_tensor(value, what=what)
     if tensor.dtype not in dt.INTEGER:
         raise DTypeError(f"{what} must hold integers, got {tensor.type}")
