@@ -5,9 +5,8 @@ With S the scores, P = exp(S - log_sum_exp) and, for gradients dy and dl of the 
     delta = rowsum(dy y) - dl         dS = P (dy v^T - delta)
 
 the gradient kernel gives dq = scale dS k, dk = scale dS^T q and dv = P^T dy. To it log_sum_exp
-and delta are inputs like the others; the rules of the ops that
-made them account for their dependence on q, k and v. For incoming gradients a, b, c of dq, dk, dv,
-with
+and delta are inputs like the others; the rules of the ops that made them account for their
+dependence on q, k and v. For incoming gradients a, b, c of dq, dk, dv, with
 
     G = scale (a k^T + q b^T)         that of dS
     W = G P                           that of dy v^T, and minus that of delta

@@ -90,8 +90,8 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     Dicts match by key, in any order.
 
     Raises:
-        ArgumentError: ``function`` is not one, the trees differ in structure, or one contains
-            itself.
+        ArgumentError: ``function`` is not a function, the trees differ in structure, or one
+            contains itself.
 
     """
     if not callable(function):

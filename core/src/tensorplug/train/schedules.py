@@ -168,7 +168,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
 
 
 def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Schedule:
-    """Return the schedule that rises linearly from ``initial`` to the start of ``schedule``.
+    """Return the schedule that goes linearly from ``initial`` to the start of ``schedule``.
 
     At step t it is ``initial + (schedule(0) - initial) * t / steps`` before ``steps``, and then
     ``schedule(t - steps)``. (Goyal et al., "Accurate, large minibatch SGD", 2017.)

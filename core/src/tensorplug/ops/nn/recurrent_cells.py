@@ -102,7 +102,7 @@ def multi_rnn_cell(
         h: the last outputs of the cells.
 
     Raises:
-        ArgumentError: the numbers of states, outputs and cells differ, one of them is no list,
+        ArgumentError: the numbers of states, outputs and cells differ, one of them is not a list,
             or a cell is not a function.
 
     """

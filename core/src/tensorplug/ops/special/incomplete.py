@@ -84,10 +84,10 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     It is the probability that a variable of the beta distribution with the concentrations ``a``
     and ``b`` is below ``x``: the integral of ``t**(a - 1) * (1 - t)**(b - 1)`` from 0 to x,
     divided by ``beta(a, b)``. The arguments broadcast; integers become the default float first.
-    The result is NaN where ``a`` or ``b`` is negative or ``x`` not in [0, 1], and where both
+    The result is NaN where ``a`` or ``b`` is negative or ``x`` is not in [0, 1], and where both
     concentrations are 0 or both infinite. It is differentiable in ``x`` only.
 
-    ``betainc(b, a, 1 - x)`` is 1 less this function, with its digits where that is small.
+    ``betainc(b, a, 1 - x)`` is 1 minus this function, accurate also where that is small.
 
     Source: DLMF 8.17.2.
 

@@ -2,9 +2,9 @@
 
 Of I(a, b, x) and I(b, a, 1 - x), whose sum is 1, the smaller one is computed, by one of three
 formulas: the continued fraction of A. R. DiDonato and A. H. Morris ("Algorithm 708", ACM TOMS 18,
-1992, equation 9); where both concentrations are large, the integral from x on over a distance in
-which the integrand falls to e**-40, by Gauss's and Legendre's rule; where 1 - x is small, 1 less
-the power series of the other one (DLMF 8.17.7). The number of steps is fixed.
+1992, equation 9); where both concentrations are large, Gauss-Legendre quadrature of the integral
+from x on, as far as the integrand falls to e**-40; where 1 - x is small, 1 minus the power series
+of the other one (DLMF 8.17.7). The number of steps is fixed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FALL: Final = 40.0
 _SMALL: Final = 0.1  # up to this 1 - x the series serves, where (1 - x) a is less than _FEW
 _FEW: Final = 1.5
 _STIRLING: Final = 3.0
-# Gauss's and Legendre's rule of 6 for an interval from 0 to 1: nodes below 1/2, and weights.
+# The Gauss-Legendre rule of 6 points for an interval from 0 to 1: nodes below 1/2, and weights.
 _RULE: Final = (
     (0.033765242898423975, 0.08566224618958517),
     (0.16939530676686776, 0.1803807865240693),
@@ -157,12 +157,12 @@ def _integrate(xp: Any, a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
 
 
 def _complement(xp: Any, a: Any, b: Any, y: Any, log_y: Any) -> Any:
-    """Return 1 less I(b, a, y) for small y, a y and b / a."""
+    """Return 1 minus I(b, a, y) for small y, a y and b / a."""
     total: Any = 0.0
     for n in range(_SERIES_TERMS, 0, -1):
         k = float(n)
         total = (1.0 / (b + k) + total) * (y * ((k - a) / k))
-    # ln gamma(a + b) - ln gamma(a), with its digits for small b, is an integral of digamma.
+    # An integral of digamma gives ln gamma(a + b) - ln gamma(a) accurately for small b.
     difference: Any = 0.0
     for half, weight in _RULE:
         for node in (half, 1.0 - half):

@@ -102,7 +102,7 @@ def log_density(xp: Any, k: Any, mean: Any) -> Any:
 
 
 def log_factorial(xp: Any, k: Any) -> Any:
-    """Return ``lgamma(k + 1)`` for k >= 0, with its digits near 0."""
+    """Return ``lgamma(k + 1)`` for k >= 0, accurate also near 0."""
     tiny = k < 0.5
     near = lgamma_of_1_plus(xp.where(tiny, k, 0.0))
     return xp.where(tiny, near, lgamma_right(xp, k + 1.0))
