@@ -216,6 +216,7 @@ FOREIGN: Final = {
     "transpose": "permute_dims",
     "trapz": "trapezoid",
     "tree_util": "tree_map",
+    "tensor": "asarray",
     "true_divide": "divide",
     "unbind": "unstack",
     "unsqueeze": "expand_dims",
@@ -257,6 +258,7 @@ _READ: Final = "read it with NumPy, and pass the array to tensorplug.asarray"
 ADVICE: Final = {
     "adaptive_avg_pool2d": "for output size 1, take tensorplug.mean over the axes of the image",
     "adaptive_max_pool2d": "for output size 1, take tensorplug.max over the axes of the image",
+    "adamw": "the distribution tensorplug-optimizers has adamw",
     "addmm": "write c + a @ b",
     "angle": "write tensorplug.atan2(tensorplug.imag(x), tensorplug.real(x))",
     "autograd": _BACKWARD,
@@ -348,4 +350,5 @@ ADVICE: Final = {
     "vectorize": _MAPS,
     "vmap": _MAPS,
     "while_loop": _LOOP,
+    "special.gamma": "for x > 0, write tensorplug.exp(tensorplug.special.gammaln(x))",
 }

@@ -41,12 +41,10 @@ def _hint(part: str, name: str) -> str:
     places = _places()
     here = [place for place in places if place.rpartition(".")[0] == part]
     foreign = _foreign()
-    found = _same(name, here)
-    if not found:
-        known = foreign.get((part, plain)) or foreign.get(("", plain))
-        if known:
-            return f"; {known}"
-        found = _same(name, places)
+    known = foreign.get((part, plain)) or foreign.get(("", plain))
+    if known:
+        return f"; {known}"
+    found = _same(name, here) or _same(name, places)
     if found:
         return f"; here it is {_PACKAGE}.{found}"
     near = _nearest(plain, here) or _nearest(plain, places)
