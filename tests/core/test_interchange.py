@@ -257,7 +257,7 @@ EXPLICIT = {
     "tolist": lambda p: p.tolist(),
     "stop_gradient": lambda p: np.asarray(tp.stop_gradient(p)),
     "integers": lambda p: np.asarray(tp.astype(p, "int32")),
-    "pickle": lambda p: pickle.loads(pickle.dumps(p)),  # noqa: S301  # our own
+    "pickle": lambda p: pickle.loads(pickle.dumps(p)),
 }
 
 

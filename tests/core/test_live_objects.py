@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CALLS = 150  # each was disturbing one call in two
 WALKS: dict[str, Callable[[], object]] = {
-    "memory": lambda: tp.memory(),
+    "memory": tp.memory,
     "profile": lambda: tp.profile(tp.ones, (2,)).new_tensors,
     "remove_backend": lambda: reopen("other"),
 }
@@ -87,7 +87,7 @@ def test_a_tuple_of_the_class_itself_in_this_thread() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_stays_as_it_was(enabled: bool) -> None:  # noqa: FBT001
+def test_the_collector_stays_as_it_was(enabled: bool) -> None:
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()

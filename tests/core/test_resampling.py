@@ -313,7 +313,7 @@ BAD = [
         ArgumentError,
         "keep_aspect_ratio_policy 'not_larger' needs a size",
     ),
-    ({"size": (2, 2), "cubic_coefficient": None}, ArgumentError, "cubic_coefficient must be a real nu"),
+    ({"size": (2, 2), "cubic_coefficient": None}, ArgumentError, "coefficient must be a real nu"),
 ]
 
 

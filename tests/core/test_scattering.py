@@ -81,7 +81,9 @@ def test_scatter_along_axis_gradients(backend):
     indices = np.array([[[1, 1], [0, 2], [-1, 3]], [[0, 0], [1, 3], [2, 2]]])
     for reduction in (None, *FOLDS):
         check_grads(
-            lambda x, v, r=reduction: tp.scatter_along_axis(x, indices, v + 0.01, reduction=r) ** 2,
+            lambda x, v, how=reduction: (
+                tp.scatter_along_axis(x, indices, v + 0.01, reduction=how) ** 2
+            ),
             [x, values],
             order=2,
         )

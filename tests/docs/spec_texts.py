@@ -184,8 +184,10 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "Betainc": ("the shapes of all inputs broadcast",),
     "Bincount": ("[`size`]",),
     "Bitcast": (
-        "that of `input`; with a last axis of the parts of each element if `dtype` is narrower; "
-        "without the last axis if it is wider",
+        (
+            "that of `input`; with a last axis of the parts of each element if `dtype` is "
+            "narrower; without the last axis if it is wider"
+        ),
     ),
     "BroadcastArgs": ("[the larger size of `s0` and `s1`]",),
     "BroadcastTo": ("`shape`",),

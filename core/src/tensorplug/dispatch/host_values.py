@@ -21,7 +21,6 @@ __all__ = ["as_array", "is_scalar", "levels", "scalar"]
 
 _NUMBERS = (bool, int, float, complex)
 _FLOATS = (float, np.floating)
-_PLAIN = frozenset((*_NUMBERS, str))  # the types of elements in most lists
 _FEW = 32  # up to this many elements Python's min and max are faster than NumPy's
 
 
