@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["erf", "erfc_double"]
+__all__ = ["erf", "erfc_double", "horner"]
 
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
 Pieces = tuple[tuple[float, "Callable[[Array], Array]"], ...]
@@ -43,10 +43,11 @@ _BLOCK: Final = 1 << 15  # numbers: what is made of them stays in the cache
 
 
 def _ratio(pair: tuple[Coefficients, Coefficients], x: Array) -> Array:
-    return _horner(pair[0], x) / _horner(pair[1], x)
+    return horner(pair[0], x) / horner(pair[1], x)
 
 
-def _horner(coefficients: Coefficients, x: Array) -> Array:
+def horner(coefficients: Coefficients, x: Array) -> Array:
+    """Evaluate a polynomial by Horner's scheme."""
     result = np.asarray(x * coefficients[-1])
     for coefficient in coefficients[-2:0:-1]:
         result += coefficient

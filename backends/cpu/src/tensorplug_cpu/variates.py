@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorplug.plugin import box_muller
 from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.special_functions import horner
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
@@ -25,15 +26,6 @@ def joined(words: Array) -> Array:
     """Return each two words, the lower half first, as one number of 64 bits."""
     little = words.astype("<u4", copy=False).view("<u8")  # what most machines have anyway
     return little.astype(np.uint64, copy=False)
-
-
-def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
-    result = x * coefficients[-1]
-    for coefficient in coefficients[-2:0:-1]:
-        result += coefficient
-        result *= x
-    result += coefficients[0]
-    return result
 
 
 def _parted(precision: box_muller.Precision, x: Array) -> tuple[Array, Array | None]:
@@ -60,7 +52,7 @@ def minus_log(precision: box_muller.Precision, words: Array) -> box_muller.Pair:
     k = (place - _LOW_BITS) >> 52
     f, high, low = _split(precision, (place - (k << 52)).view(np.float64) - 1.0)
     e = (precision.bits - k).astype(f.dtype)
-    rest = _polynomial(precision.logarithm, f)
+    rest = horner(precision.logarithm, f)
     return box_muller.minus_log(precision, e, f, (high, low), rest)
 
 
@@ -72,13 +64,13 @@ def _octant(
     first, second = precision.quarter_pi
     angle, error = box_muller.exact_sum(high * first, low * first + part * second)
     z = angle * angle
-    sine = box_muller.exact_sum(angle, error + angle * z * _polynomial(precision.sine, z))
+    sine = box_muller.exact_sum(angle, error + angle * z * horner(precision.sine, z))
     high, low = box_muller.halved(precision, angle)
     low += error
     square = high * high * 0.5
     total = 1.0 - square
     bent = ((1.0 - total) - square) - low * (high + low * 0.5)
-    return box_muller.exact_sum(total, bent + z * z * _polynomial(precision.cosine, z)), sine
+    return box_muller.exact_sum(total, bent + z * z * horner(precision.cosine, z)), sine
 
 
 def normals(precision: box_muller.Precision, words: Array) -> Array:

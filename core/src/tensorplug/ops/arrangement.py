@@ -12,14 +12,13 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.movement import concat, identity, permute_dims, reshape
+from tensorplug.ops.movement import concat, identity, permute_dims, read_paddings, reshape
 from tensorplug.ops.movement import slice as slice_
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["flip", "mirror_pad", "moveaxis", "repeat", "roll", "tile"]
@@ -72,17 +71,13 @@ def _infer_mirror_pad(x: TensorType, *, paddings: Pairs, mode: str) -> TensorTyp
     return TensorType(x.dtype, tuple(sizes))
 
 
-def _read_paddings(value: Any, known: InputTypes) -> Pairs:
-    return shapes.pairs(value, known["x"].rank)
-
-
 MIRROR_PAD = KernelSpec(
     "MirrorPad",
     ("x",),
     _infer_mirror_pad,
     attributes={
         "paddings": Attribute(
-            _read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+            read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
         ),
         "mode": attributes.choice("reflect", "symmetric"),
     },

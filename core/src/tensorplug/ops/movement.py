@@ -182,7 +182,8 @@ def _read_constant(value: Any, known: InputTypes) -> dt.Scalar | str:
     return number
 
 
-def _read_paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
+def read_paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
+    """Return an attribute of one pair of ints, before and after, per axis of x."""
     return shapes.pairs(value, known["x"].rank)
 
 
@@ -192,7 +193,7 @@ PAD_V2 = KernelSpec(
     _infer_pad_v2,
     attributes={
         "paddings": Attribute(
-            _read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
+            read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
         ),
         "constant_value": Attribute(
             _read_constant,
@@ -275,6 +276,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """
     if copy is None:
         return dispatch(RESHAPE, x, shape=shape)
+    flag(copy, "reshape: copy")
     tensor = as_tensor(x, what="reshape: x")
     result = dispatch(RESHAPE, tensor, shape=shape)
     shared = _identify_memory(result) == _identify_memory(tensor)
@@ -311,8 +313,10 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
 
     """
     tensor = as_tensor(x, what="matrix_transpose: x")
+    if rank is not None and type(rank) is not int:
+        rank = shapes.index(rank, "matrix_transpose: rank")
     if tensor.ndim < 2 or (rank is not None and tensor.ndim != rank):
-        wanted = f"rank {rank}" if rank else "at least rank 2"
+        wanted = f"rank {quoted(rank)}" if rank else "at least rank 2"
         raise ShapeError(f"matrix_transpose: x must have {wanted}, got {tensor.type}")
     leading = range(tensor.ndim - 2)
     return permute_dims(tensor, (*leading, tensor.ndim - 1, tensor.ndim - 2))

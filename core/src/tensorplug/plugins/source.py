@@ -147,7 +147,7 @@ class PluginSource:
         """
         if not isinstance(name, str) or not metadata.PLUGIN_NAME.fullmatch(name):
             raise ArgumentError(
-                f"{name!r} cannot be the name of a backend: use letters and digits, with . _ and "
+                f"{quoted(name)} cannot be the name of a backend: use letters and digits, with . _ and "
                 "- between them"
             )
         if name in metadata.RESERVED:
@@ -327,24 +327,6 @@ class PluginSource:
                 read = partial(_texts, result)
                 found.update(call_guarded(plugin.candidate, f"in {hook}", read))
             return found
-
-    def conformance_cases(self) -> list[tuple[Owner, Any]]:
-        """Return the case tables of the loaded plugins, each with its owner.
-
-        Raises:
-            PluginLoadError, RegistrationError: a hook fails; the message names its plugin.
-
-        """
-        hook = "tensorplug_conformance_cases"
-        found: list[tuple[Owner, Any]] = []
-        with self._lock:
-            for plugin in self._plugins.values():
-                for result in self._loader.call(plugin, hook):
-                    tables = call_guarded(
-                        plugin.candidate, f"in {hook}", partial(list[Any], result)
-                    )
-                    found += [(plugin.candidate.owner, table) for table in tables]
-        return found
 
 
 def _texts(result: Any) -> dict[str, str]:
