@@ -197,7 +197,7 @@ def _incomplete(a: Array, x: Array, which: int) -> Bounded:
 
 
 def betainc(a: Array, b: Array, x: Array) -> Bounded:
-    """Return I(a, b, x) by the continued fraction of DLMF 8.17.22, with an allowance as for P and Q."""
+    """Return I(a, b, x) by the continued fraction of DLMF 8.17.22; its bound is as for P and Q."""
     p, q, at = np.broadcast_arrays(wide(a), wide(b), wide(x))
     ordinary = (p > 0) & (q > 0) & (at > 0) & (at < 1) & np.isfinite(p) & np.isfinite(q)
     one = np.longdouble(1)
@@ -221,7 +221,7 @@ def betainc(a: Array, b: Array, x: Array) -> Bounded:
 
 
 def _limit_of_betainc(a: Array, b: Array, x: Array) -> Array:
-    """Return I(a, b, x) at the ends, and where the whole distribution lies at a / (a + b)."""
+    """Return I(a, b, x) at both ends, and where the whole distribution lies at its mean."""
     p, q, at = np.broadcast_arrays(a, b, x)
     outside = ~((p >= 0) & (q >= 0) & (at >= 0) & (at <= 1))
     undefined = outside | ((p == 0) & (q == 0)) | (np.isinf(p) & np.isinf(q))
