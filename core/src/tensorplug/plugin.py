@@ -101,7 +101,7 @@ from tensorplug.ops.special import (
     bessel_formulas,
     gamma_formulas,
     incomplete_beta_formulas,
-    incomplete_formulas,
+    incomplete_gamma_formulas,
     normal_formulas,
 )
 from tensorplug.tensors import tree
@@ -175,7 +175,7 @@ __all__ = [
     "hookimpl",
     "host_functions",
     "incomplete_beta_formulas",
-    "incomplete_formulas",
+    "incomplete_gamma_formulas",
     "inference",
     "key_halves",
     "live_objects",

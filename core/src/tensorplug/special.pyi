@@ -25,9 +25,9 @@ from tensorplug.ops.special.gamma_functions import digamma as digamma
 from tensorplug.ops.special.gamma_functions import gammaln as gammaln
 from tensorplug.ops.special.gamma_functions import polygamma as polygamma
 from tensorplug.ops.special.gamma_functions import zeta as zeta
-from tensorplug.ops.special.incomplete import betainc as betainc
-from tensorplug.ops.special.incomplete import gammainc as gammainc
-from tensorplug.ops.special.incomplete import gammaincc as gammaincc
+from tensorplug.ops.special.incomplete_functions import betainc as betainc
+from tensorplug.ops.special.incomplete_functions import gammainc as gammainc
+from tensorplug.ops.special.incomplete_functions import gammaincc as gammaincc
 
 __all__ = [
     "beta",

@@ -12,9 +12,9 @@ from tensorplug.ops.special import (
     error_functions,
     gamma_formulas,
     gamma_functions,
-    incomplete,
     incomplete_beta_formulas,
-    incomplete_formulas,
+    incomplete_functions,
+    incomplete_gamma_formulas,
     normal_formulas,
 )
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
@@ -53,21 +53,21 @@ for _spec, _formula in _FORMULAS.items():
     _decompose(_spec, _formula)
 
 
-@decompositions.of(incomplete.IGAMMA)
+@decompositions.of(incomplete_functions.IGAMMA)
 @widened
 def igamma(a: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = incomplete_formulas.gammainc(FUNCTIONS, a, x)
+    result: Tensor = incomplete_gamma_formulas.gammainc(FUNCTIONS, a, x)
     return result
 
 
-@decompositions.of(incomplete.IGAMMAC)
+@decompositions.of(incomplete_functions.IGAMMAC)
 @widened
 def igammac(a: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = incomplete_formulas.gammaincc(FUNCTIONS, a, x)
+    result: Tensor = incomplete_gamma_formulas.gammaincc(FUNCTIONS, a, x)
     return result
 
 
-@decompositions.of(incomplete.BETAINC)
+@decompositions.of(incomplete_functions.BETAINC)
 @widened
 def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     result: Tensor = incomplete_beta_formulas.betainc(FUNCTIONS, a, b, x)

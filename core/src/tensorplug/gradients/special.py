@@ -14,9 +14,13 @@ from tensorplug.ops.rounding import sign
 from tensorplug.ops.special import bessel_functions as bessel
 from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma
-from tensorplug.ops.special import incomplete, incomplete_beta_formulas, incomplete_formulas
+from tensorplug.ops.special import (
+    incomplete_beta_formulas,
+    incomplete_functions,
+    incomplete_gamma_formulas,
+)
 from tensorplug.ops.special.evaluation import polynomial
-from tensorplug.ops.special.incomplete_slopes import concentration_slope
+from tensorplug.ops.special.incomplete_gamma_slopes import concentration_slope
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -94,32 +98,35 @@ def bessel_j1(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return dy * (bessel.j0(x) - _over(out, x, 1.0, -1.0))
 
 
-@gradients.wrt(incomplete.IGAMMA, "a")
+@gradients.wrt(incomplete_functions.IGAMMA, "a")
 def igamma_wrt_a(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
     return dy * _in_single(concentration_slope, a, x)
 
 
-@gradients.wrt(incomplete.IGAMMAC, "a")
+@gradients.wrt(incomplete_functions.IGAMMAC, "a")
 def igammac_wrt_a(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
     return dy * -_in_single(concentration_slope, a, x)
 
 
-@gradients.wrt(incomplete.IGAMMA, "x")
+@gradients.wrt(incomplete_functions.IGAMMA, "x")
 def igamma_wrt_x(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
     return dy * _in_single(_gamma_density, a, x)
 
 
-@gradients.wrt(incomplete.IGAMMAC, "x")
+@gradients.wrt(incomplete_functions.IGAMMAC, "x")
 def igammac_wrt_x(dy: Tensor, a: Tensor, x: Tensor) -> Tensor:
     return dy * -_in_single(_gamma_density, a, x)
 
 
 gradients.stop(
-    incomplete.BETAINC, "a", "b", because="no formula is known that is accurate for all of them"
+    incomplete_functions.BETAINC,
+    "a",
+    "b",
+    because="no formula is known that is accurate for all of them",
 )
 
 
-@gradients.wrt(incomplete.BETAINC, "x")
+@gradients.wrt(incomplete_functions.BETAINC, "x")
 def betainc_wrt_x(dy: Tensor, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     return dy * _in_single(_beta_density, a, b, x)
 
@@ -150,7 +157,7 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     """Return ``x**(a - 1) * exp(-x) / gamma(a)``: at 0 it is infinite, 1 or 0."""
     inside = x > 0.0
     at = where(inside, x, 1.0)
-    density: Tensor = exp(incomplete_formulas.log_density(elementwise, a, at)) * (a / at)
+    density: Tensor = exp(incomplete_gamma_formulas.log_density(elementwise, a, at)) * (a / at)
     edge = where(a < 1.0, inf, where(a == 1.0, 1.0, at * 0.0))
     return where(inside, density, edge)
 

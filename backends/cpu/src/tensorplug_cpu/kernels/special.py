@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     bessel_formulas,
     gamma_formulas,
     incomplete_beta_formulas,
-    incomplete_formulas,
+    incomplete_gamma_formulas,
     normal_formulas,
     specs,
 )
@@ -58,13 +58,13 @@ for _spec, _formula in _FORMULAS.items():
 @kernels.prepare(specs.IGAMMA)
 def igamma(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Lower incomplete gamma function."""
-    return elementwise_kernel(partial(_evaluate, incomplete_formulas.gammainc), out)
+    return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammainc), out)
 
 
 @kernels.prepare(specs.IGAMMAC)
 def igammac(a: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Upper incomplete gamma function."""
-    return elementwise_kernel(partial(_evaluate, incomplete_formulas.gammaincc), out)
+    return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammaincc), out)
 
 
 @kernels.prepare(specs.BETAINC)

@@ -36,7 +36,7 @@ from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.special.gamma_formulas import stirling_remainder
 from tensorplug.ops.special.gamma_functions import gammaln
-from tensorplug.ops.special.incomplete_formulas import deviance
+from tensorplug.ops.special.incomplete_gamma_formulas import deviance
 
 if TYPE_CHECKING:
     from collections.abc import Callable

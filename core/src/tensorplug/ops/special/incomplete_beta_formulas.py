@@ -13,7 +13,12 @@ import math
 from typing import Any, Final
 
 from tensorplug.ops.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
-from tensorplug.ops.special.incomplete_formulas import NODES, deviance, less_log1p, log_factorial
+from tensorplug.ops.special.incomplete_gamma_formulas import (
+    NODES,
+    deviance,
+    less_log1p,
+    log_factorial,
+)
 
 _MANY: Final = 15.0  # from here on a concentration is large
 _FRACTION_TERMS: Final = 64

@@ -1,6 +1,6 @@
 """The derivative of the incomplete gamma function P in its concentration.
 
-Each formula of ``incomplete_formulas`` is differentiated term by term. Formulas that are not
+Each formula of ``incomplete_gamma_formulas`` is differentiated term by term. Formulas that are not
 chosen get safe numbers, so that the derivative of this derivative has no NaN.
 """
 
@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.elementwise import exp, log, where
-from tensorplug.ops.special import incomplete_formulas as formulas
+from tensorplug.ops.special import incomplete_gamma_formulas as formulas
 from tensorplug.ops.special.gamma_functions import digamma, gammaln
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
