@@ -326,7 +326,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "method": (
         lambda: tp.image.threshold(IMAGE[0], "triangle"),
         ArgumentError,
-        "threshold: method must be 'binary' or 'otsu', got 'triangle'",
+        "threshold: method must be one of 'binary', 'otsu', got 'triangle'",
     ),
     "rank of levels": (
         lambda: tp.image.threshold(IMAGE),

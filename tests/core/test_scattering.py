@@ -187,7 +187,7 @@ BAD = [
     (
         lambda: tp.scatter_along_axis([1, 2], [0], [0.5], reduction="mean"),
         ArgumentError,
-        "reduction must be None, 'add', 'multiply', 'max', 'min', got 'mean'",
+        "reduction must be one of None, 'add', 'multiply', 'max', 'min', got 'mean'",
     ),
     (
         lambda: tp.scatter_along_axis([1, 2], [0.5], [1]),

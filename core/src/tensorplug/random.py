@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -76,6 +76,8 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+_MOST_SPAWNED: Final = 2**20  # generators; each takes about 100 bytes of the host
 
 
 class Generator:
@@ -151,12 +153,14 @@ class Generator:
         """Return ``n`` generators, for threads or processes, that share nothing with this one.
 
         Raises:
-            ArgumentError: ``n`` is not an integer, or is negative.
+            ArgumentError: ``n`` is not an integer, is negative, or is above 2**20.
 
         """
         count = shapes.index(n, "spawn: n")
         if count < 0:
             raise ArgumentError(f"spawn: n must not be negative, got {count}")
+        if count > _MOST_SPAWNED:
+            raise ArgumentError(f"spawn: n must be at most {_MOST_SPAWNED}, got {count}")
         trace = current_context().trace
         if trace is not None:
             raise trace.refusal("the function spawns generators; spawn them outside")

@@ -10,7 +10,7 @@ from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, with_node
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import choice
+from tensorplug.contract.arguments import choice, flag
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -142,6 +142,7 @@ class Traced(NamedTuple):
         ``watched``: the variables to differentiate, as in ``Recording``. ``holomorphic``: the
         arguments must be complex.
         """
+        flag(has_aux, "has_aux")
         full, entries = list(args), []
         for position in positions:
             entries.append(_enter(full[position], f"argument {position}", holomorphic=holomorphic))

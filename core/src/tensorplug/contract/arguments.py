@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_text", "choice", "flag", "quoted", "real"]
+__all__ = ["choice", "flag", "is_text", "optional_flag", "quoted", "real"]
 
 _REAL: Final = (int, float, np.integer, np.floating)
 _LONGEST: Final = 200  # characters of a value in a message
@@ -44,6 +44,23 @@ def flag(value: object, what: str) -> bool:
     raise ArgumentError(f"{what} must be True or False, got {quoted(value)}")
 
 
+def optional_flag(value: object, what: str) -> bool | None:
+    """Return ``value``, which must be True, False or None.
+
+    Raises:
+        ArgumentError: it is anything else.
+
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    raise ArgumentError(f"{what} must be True, False or None, got {quoted(value)}")
+
+
+def is_text(value: object, text: str) -> bool:
+    """Return whether ``value`` is that text. To compare an array would compare its elements."""
+    return isinstance(value, str) and value == text
+
+
 def choice(value: Any, allowed: Iterable[str | None], what: str) -> Any:
     """Return ``value``, which must be one of the ``allowed`` strings, or None if that is one.
 
@@ -73,16 +90,3 @@ def real(value: Any, what: str) -> float:
         except OverflowError:
             raise ArgumentError(f"{what} does not fit into float64: {quoted(value)}") from None
     raise ArgumentError(f"{what} must be a real number, got {quoted(value)}")
-
-
-def check_text(text: str, what: str) -> None:
-    r"""Refuse text that UTF-8 cannot encode, which no tensor of strings can hold.
-
-    Raises:
-        DTypeError: it contains a surrogate, such as ``"\ud800"``.
-
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DTypeError(f"{what} is {quoted(text)}, which UTF-8 cannot encode") from None

@@ -81,16 +81,22 @@ def integers(default: Any = REQUIRED) -> Attribute:
     return Attribute(lambda value, _types: shapes.as_ints(value), default, "tuple of ints")
 
 
-def integer(default: Any = REQUIRED, *, at_least: int | None = None) -> Attribute:
-    """Return an integer attribute, optionally with a lower bound."""
+def integer(
+    default: Any = REQUIRED, *, at_least: int | None = None, at_most: int | None = None
+) -> Attribute:
+    """Return an integer attribute, optionally with bounds."""
 
     def canonical(value: Any, _types: InputTypes) -> int:
         number = shapes.index(value)
         if at_least is not None and number < at_least:
             raise ArgumentError(f"must be at least {at_least}, got {number}")
+        if at_most is not None and number > at_most:
+            raise ArgumentError(f"must be at most {at_most}, got {number}")
         return number
 
     form = "int" if at_least is None else f"int >= {at_least}"
+    if at_most is not None:
+        form = f"{form}, <= {at_most}"
     return Attribute(canonical, default, form)
 
 

@@ -40,12 +40,21 @@ class DType:
     __slots__ = ("__numpy_dtype__", "dtype", "itemsize", "kind", "name", "numpy")
 
     def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
+        given: tuple[object, object] = name, itemsize
+        if not isinstance(given[0], str) or not isinstance(given[1], int):
+            raise DTypeError(
+                f"DType: name must be text and itemsize an integer, got {quoted(name)} and "
+                f"{quoted(itemsize)}"
+            )
         self.name = name
         self.kind = kind
         self.itemsize = itemsize
-        self.numpy: np.dtype[np.generic] = (
-            np.dtypes.StringDType() if not itemsize else np.dtype(name)
-        )
+        try:
+            self.numpy: np.dtype[np.generic] = (
+                np.dtypes.StringDType() if not itemsize else np.dtype(name)
+            )
+        except (TypeError, ValueError):
+            raise DTypeError(f"DType: NumPy has no dtype {quoted(name)}") from None
         self.dtype = self.__numpy_dtype__ = self.numpy
 
     def __eq__(self, other: object) -> bool:

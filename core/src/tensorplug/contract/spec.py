@@ -151,9 +151,14 @@ class KernelSpec:
     _infer_asks: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._check_forms()
         if not self.outputs:
             raise RegistrationError(f"kernel spec {self.name!r}: it must have an output")
-        if not isinstance(self.accepts, frozenset | Mapping):
+        accepts: Any = self.accepts
+        if not isinstance(accepts, frozenset) and not (
+            isinstance(accepts, Mapping)
+            and all(isinstance(dtypes, frozenset) for dtypes in accepts.values())
+        ):
             raise RegistrationError(
                 f"kernel spec {self.name!r}: accepts must be a frozenset of dtypes, or one for "
                 f"each input by name, got {quoted(self.accepts)}"
@@ -173,6 +178,39 @@ class KernelSpec:
         derive(self, "_infer_asks", self._check(names))
         if self.typed_by is None:
             derive(self, "typed_by", self._main_input())
+
+    def _check_forms(self) -> None:
+        """Refuse arguments of classes that no spec has.
+
+        Raises:
+            RegistrationError: there is one.
+
+        """
+        if not isinstance(self.name, str):
+            raise RegistrationError(f"kernel spec: name must be text, got {quoted(self.name)}")
+        role = f"kernel spec {quoted(self.name)}"
+        for what in ("inputs", "outputs", "promote"):
+            names = getattr(self, what)
+            if not isinstance(names, tuple | list) or not all(isinstance(x, str) for x in names):
+                raise RegistrationError(
+                    f"{role}: {what} must be a tuple of names, got {quoted(names)}"
+                )
+        if not isinstance(self.typed_by, str | None):
+            raise RegistrationError(
+                f"{role}: typed_by must be the name of an input, got {quoted(self.typed_by)}"
+            )
+        if not isinstance(self.inexact, bool):
+            raise RegistrationError(
+                f"{role}: inexact must be True or False, got {quoted(self.inexact)}"
+            )
+        given: Any = self.attributes
+        if not isinstance(given, Mapping) or not all(
+            isinstance(name, str) and isinstance(attribute, Attribute)
+            for name, attribute in given.items()
+        ):
+            raise RegistrationError(
+                f"{role}: attributes must be Attributes by name, got {quoted(given)}"
+            )
 
     def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:
         role = f"kernel spec {self.name!r}"

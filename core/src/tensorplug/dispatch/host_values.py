@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.shapes import MOST_AXES
+from tensorplug.contract.shapes import MOST_AXES, check_limits
 from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
 
-__all__ = ["as_array", "is_scalar", "levels", "scalar"]
+__all__ = ["as_array", "is_scalar", "levels", "room_for", "scalar"]
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -49,6 +52,29 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
+
+
+@contextmanager
+def room_for(
+    shape: Shape, what: str, elements: str = "numbers", dtype: DType = dt.float64
+) -> Iterator[None]:
+    """Raise our errors where the host has no room for an array that the block makes.
+
+    Raises:
+        ShapeError: no tensor can have that shape.
+        BackendMemoryError: the host has no room.
+
+    """
+    try:
+        check_limits(shape, dtype.itemsize)
+    except ShapeError as error:
+        raise ShapeError(f"{what}: {error}") from None
+    try:
+        yield
+    except MemoryError as error:
+        raise BackendMemoryError(
+            f"{what}: no room on the host for {prod(shape)} {elements}: {error}"
+        ) from error
 
 
 def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:

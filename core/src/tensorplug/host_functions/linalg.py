@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from tensorplug.errors import LinAlgError
 
 Array = np.ndarray[Any, Any]
 F = TypeVar("F", bound=Callable[..., Any])
+_FEW_AXES = 32  # of matrices; those of three results together are below NumPy's limit
 _BLOCK = 64  # rows; factorizing a larger triangle costs more than the products between blocks
 
 
@@ -26,6 +28,31 @@ def _raise_our_errors(function: F) -> F:
         except np.linalg.LinAlgError as error:
             text = str(error)
             raise LinAlgError(text[:1].lower() + text[1:]) from None
+
+    return call  # type: ignore[return-value]  # same parameters, same result
+
+
+def _as_one_stack(function: F) -> F:
+    """Decorate a function that NumPy computes for fewer than 64 axes only.
+
+    It counts the axes of all results together. So matrices with many leading axes become one
+    stack, and the results get the leading axes back.
+    """
+
+    @wraps(function)
+    def call(input: Array, *limits: Any, **attributes: Any) -> Any:
+        if input.ndim <= _FEW_AXES:
+            return function(input, *limits, **attributes)
+        leading = input.shape[:-2]
+        count = math.prod(leading)
+        results = function(
+            input.reshape(count, *input.shape[-2:]),
+            *(None if x is None else np.broadcast_to(x, leading).reshape(count) for x in limits),
+            **attributes,
+        )
+        if isinstance(results, tuple):  # empty ones of rank 1 stand for vectors not asked for
+            return tuple(x.reshape(leading + x.shape[1:]) if x.ndim > 1 else x for x in results)
+        return results.reshape(leading + results.shape[1:])
 
     return call  # type: ignore[return-value]  # same parameters, same result
 
@@ -135,6 +162,7 @@ def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
 
 
 @_raise_our_errors
+@_as_one_stack
 def pseudo_inverse(input: Array, rtol: Array | None) -> Array:
     """Return the Moore-Penrose pseudo-inverses."""
     _check_finite(input)
@@ -151,6 +179,7 @@ def qr(input: Array, *, full_matrices: bool) -> tuple[Array, Array]:
 
 
 @_raise_our_errors
+@_as_one_stack
 def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
     """Return singular values and vectors; the vectors are empty unless ``compute_uv``."""
     _check_finite(input)
@@ -163,6 +192,7 @@ def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, 
 
 
 @_raise_our_errors
+@_as_one_stack
 def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
     wide = _widen(input)
@@ -175,6 +205,7 @@ def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
 
 
 @_raise_our_errors
+@_as_one_stack
 def eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors, complex even where NumPy returns real ones."""
     _check_finite(input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from tensorplug.contract.arguments import flag
 from tensorplug.errors import ArgumentError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.observers.nonfinite import NonFiniteCheck
@@ -60,7 +61,7 @@ def debug(
 
     """
     chosen: dict[Check, bool] = {"nan": nan, "inf": inf, "leaks": leaks, "verify": verify}
-    watch = _Debug([name for name, wanted in chosen.items() if wanted])
+    watch = _Debug([name for name, wanted in chosen.items() if flag(wanted, f"debug: {name}")])
     if function is None:
         if args or kwargs:
             raise ArgumentError(f"debug: has no option {next(iter(kwargs), args)!r}")

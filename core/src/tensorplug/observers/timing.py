@@ -84,7 +84,7 @@ def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs:
     Args:
         function: the function to measure.
         args: its arguments.
-        repeat: the number of calls for each median.
+        repeat: the number of calls for each median; there is no limit.
         kwargs: its keyword arguments.
 
     Raises:

@@ -9,8 +9,9 @@ import numpy as np
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
-from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import concat, identity, permute_dims, read_paddings, reshape
 from tensorplug.ops.movement import slice as slice_
@@ -200,15 +201,8 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
     if isinstance(counts, int):
         return dispatch(REPEAT, tensor, repeats=counts, axis=at)
     result = sum(counts.tolist())
-    try:
-        shapes.check_limits((result,), dt.int32.itemsize)
+    with host_values.room_for((result,), f"repeat of {tensor.type}", "indices", dt.int32):
         places = np.repeat(np.arange(length, dtype=np.int32), counts)
-    except ShapeError as error:
-        raise ShapeError(f"repeat of {tensor.type}: {error}") from None
-    except MemoryError as error:
-        raise BackendMemoryError(
-            f"repeat of {tensor.type}: no room on the host for {result} indices: {error}"
-        ) from error
     return gather(tensor, places, axis=at)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
+from tensorplug.contract.arguments import real as read_number
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops.comparison import equal, isfinite, isnan, less_equal, logical_and, logical_or
 from tensorplug.ops.creation import full
@@ -103,7 +104,7 @@ def _read_tolerance(value: Any, what: str) -> Any:
     """Return a Python number, which takes the dtype of the operands, or a tensor."""
     number = dt.as_number(value)
     if isinstance(number, int | float) and not isinstance(number, bool):
-        return float(number)
+        return read_number(number, what)
     return real(value, what)
 
 

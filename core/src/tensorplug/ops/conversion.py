@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import flag
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, run_near, run_on
 from tensorplug.dispatch.context import current_context, engine_of
@@ -56,6 +57,8 @@ def asarray(
 
     """
     wanted = None if dtype is None else dt.of(dtype, "asarray")
+    if copy is not None:
+        flag(copy, "asarray: copy")
     if copy is False and not hasattr(obj, "_placement"):
         return _borrow(obj, wanted, device)
     if _stays(obj, wanted, device):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import (
     as_constant,
@@ -347,6 +348,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 
     """
     wanted = dt.of(dtype, "astype")
+    flag(copy, "astype: copy")
 
     def converted() -> Tensor:
         tensor = x if copy else as_tensor(x, what="astype: x")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import flag, quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import choice, quoted
+from tensorplug.contract.arguments import choice, is_text, quoted
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import MIRROR_PAD, Pairs
@@ -79,7 +79,7 @@ def pad(
     Source: NumPy's pad.
 
     """
-    if mode == "constant":
+    if is_text(mode, "constant"):
         if isinstance(constant_value, str):
             _check_text(constant_value, x)
         pairs = _read_pairs(paddings, x) if _is_short(paddings) else paddings

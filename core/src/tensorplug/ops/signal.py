@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import quoted, real
+from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import astype
@@ -56,8 +57,10 @@ def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) 
         raise DTypeError(f"cosine_window: dtype must be floating, got {wanted}")
     if length == 1:
         return as_tensor(np.ones(1), wanted)
-    turns = np.arange(length) / (length - length % 2)
-    return as_tensor(a - b * np.cos(2 * np.pi * turns), wanted)
+    first, second = real(a, "cosine_window: a"), real(b, "cosine_window: b")
+    with host_values.room_for((length,), "cosine_window"):
+        turns = np.arange(length) / (length - length % 2)
+        return as_tensor(first - second * np.cos(2 * np.pi * turns), wanted)
 
 
 def hann_window(window_length: int, *, dtype: Any = None) -> Tensor:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from tensorplug.contract.arguments import is_text, quoted
 from tensorplug.contract.backend import DeviceInfo
 from tensorplug.dispatch.context import ContextBlock, current_context
 from tensorplug.dispatch.device import device_name
 from tensorplug.dispatch.exits import Exit
 from tensorplug.engine.current import current_engine
+from tensorplug.engine.devices import split_name
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -19,8 +22,6 @@ from tensorplug.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.tables import KernelTable
     from tensorplug.dispatch.context import Context
@@ -78,7 +79,7 @@ def set_backend(name: str) -> None:
     """
     engine = current_engine()
     engine.devices.activate(
-        engine.devices.open_preferred() if name == "auto" else engine.devices.open(name)
+        engine.devices.open_preferred() if is_text(name, "auto") else engine.devices.open(name)
     )
 
 
@@ -141,12 +142,16 @@ def register_backend(
     """
     from tensorplug.plugins.function_plugin import FunctionPlugin  # pluggy is loaded at first use
 
+    if not isinstance(kernels, Iterable):
+        raise ArgumentError(
+            f"register_backend: kernels must be tables of kernels, got {quoted(kernels)}"
+        )
     if callable(plugin) and not inspect.ismodule(plugin):
         plugin = FunctionPlugin(name, plugin, kernels)
-    elif list(kernels):
+    elif next(iter(kernels), None) is not None:
         raise ArgumentError(
-            f"register_backend: {plugin!r} is not a function; return the kernels from its hook "
-            "tensorplug_kernels"
+            f"register_backend: {quoted(plugin)} is not a function; return the kernels from its "
+            "hook tensorplug_kernels"
         )
     source = current_engine().devices.source
     if not isinstance(source, TakesBackends):
@@ -206,6 +211,7 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
     """
     engine = current_engine()
     if backend is not None:
+        split_name(backend)  # refuses what is not text
         return _devices_of(engine, backend)
     found: dict[str, DeviceInfo] = {}
     for name in engine.devices.source.names():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import signatures
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.hooks import hookimpl
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class FunctionPlugin:
         self, name: str, create: Callable[..., Any], kernels: Iterable[KernelTable]
     ) -> None:
         self._name = name
-        self._asks = signatures.check_names(create, f"backend {name!r}", ("device",))
+        self._asks = signatures.check_names(create, f"backend {quoted(name)}", ("device",))
         self._create = create
         self._kernels = tuple(kernels)
         self.__qualname__ = signatures.location(create)

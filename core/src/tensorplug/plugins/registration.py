@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.owner import PROGRAM
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
@@ -159,7 +160,7 @@ def _check_backend_name(name: object, role: str) -> None:
     if not isinstance(name, str) or ":" in name:
         raise ArgumentError(
             f"{role}: kernels are registered for all devices of a backend; pass its name, such as "
-            f"'cpu', not {name!r}"
+            f"'cpu', not {quoted(name)}"
         )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import signatures
+from tensorplug.contract.arguments import quoted
 from tensorplug.contract.owner import PROGRAM
 from tensorplug.dispatch.locks import Lock
 from tensorplug.engine import notices
@@ -147,8 +148,8 @@ class PluginSource:
         """
         if not isinstance(name, str) or not metadata.PLUGIN_NAME.fullmatch(name):
             raise ArgumentError(
-                f"{quoted(name)} cannot be the name of a backend: use letters and digits, with . _ and "
-                "- between them"
+                f"{quoted(name)} cannot be the name of a backend: use letters and digits, with . "
+                "_ and - between them"
             )
         if name in metadata.RESERVED:
             raise ArgumentError(f"{name!r} is reserved, and cannot be the name of a backend")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.contract.arguments import quoted
+from tensorplug.errors import ArgumentError
 from tensorplug.ops import complexes, movement
 from tensorplug.ops.indexing import getting
 
@@ -27,7 +29,13 @@ class Indexing:
         return getting.iterate_rows(self)
 
     def __contains__(self: Any, value: Any) -> bool:
-        return bool(np.isin(value, self.numpy()).all())
+        elements = self.numpy()
+        try:
+            return bool(np.isin(value, elements).all())
+        except (TypeError, ValueError, MemoryError) as error:
+            raise ArgumentError(
+                f"{quoted(value)} in {self.type}: NumPy cannot compare them: {error}"
+            ) from error
 
     def __getitem__(self: Any, key: Any) -> Tensor:
         return getting.getitem(self, key)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract import shapes
+from tensorplug.contract.arguments import is_text, optional_flag, quoted
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
@@ -90,7 +91,8 @@ class Interchange:
         ``"host"`` is host memory. Kernels copy tensors from there to their own device.
         """
         tensor: Tensor = self
-        return tensor if tensor._live().name == device else to_device(tensor, device)
+        here = tensor._live().name
+        return tensor if is_text(device, here) else to_device(tensor, device)
 
     def __array__(
         self: Any,
@@ -195,9 +197,15 @@ def to_numpy(
     Raises:
         CopyNeededError: ``copy`` is False, but the requested dtype differs, or the elements are
             not in host memory.
+        DTypeError: NumPy has no such dtype.
+        ArgumentError: ``copy`` is not True, False or None.
 
     """
-    wanted = type_.dtype.numpy if dtype is None else np.dtype(dtype)
+    optional_flag(copy, "__array__: copy")
+    try:
+        wanted = type_.dtype.numpy if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise DTypeError(f"__array__: NumPy has no dtype {quoted(dtype)}") from None
     same = wanted == type_.dtype.numpy
     if copy is False and not (same and device.capabilities.shares_memory):
         into = f"{wanted}" if not same else f"an array, from backend {device.backend.name!r},"
@@ -223,12 +231,16 @@ def to_dlpack(
         InterchangeError: DLPack has no such dtype, or another device is requested.
         CopyNeededError: ``copy`` is False, but the backend cannot share its memory, or the
             memory is read-only and the consumer's version of DLPack has no flag for that.
-        ArgumentError: ``stream`` is not None.
+        ArgumentError: ``stream`` is not None, a pair is not one of integers, or ``copy`` is not
+            True, False or None.
 
     """
     if stream is not None:
         raise ArgumentError(f"__dlpack__: stream must be None, got {quoted(stream)}")
-    if dl_device is not None and _plain(dl_device) != HOST:
+    optional_flag(copy, "__dlpack__: copy")
+    if max_version is not None:
+        max_version = _read_pair(max_version, "__dlpack__: max_version")
+    if dl_device is not None and _read_pair(dl_device, "__dlpack__: dl_device") != HOST:
         raise InterchangeError(
             f"{type_} can only be exported to host memory, {HOST}, but device {_plain(dl_device)} "
             "was requested. Let the consumer copy it there"
@@ -270,6 +282,19 @@ def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
+def _read_pair(value: Any, what: str) -> tuple[int, int]:
+    """Return two integers, the first of which may be an enum member.
+
+    Raises:
+        ArgumentError: it is something else.
+
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ArgumentError(f"{what} must be two integers, got {quoted(value)}")
+    first, second = _plain((value[0], value[1]))
+    return shapes.index(first, what), shapes.index(second, what)
+
+
 def _plain(dl_device: tuple[Any, int]) -> tuple[Any, int]:
     kind, number = dl_device
     return getattr(kind, "value", kind), number  # an enum member, or a plain number
@@ -302,6 +327,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
     """
     context = current_context()
+    optional_flag(copy, "from_dlpack: copy")
     array = _import_array(x, copy=copy)
     return engine_of(context).convert(
         context, array, None, "from_dlpack: x", device=device, copy=copy

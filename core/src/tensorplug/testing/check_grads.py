@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -13,6 +14,7 @@ from tensorplug.autodiff.tracing import Argnums
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import real as read_number
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
@@ -22,7 +24,7 @@ from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tensors.tree import flatten, paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 __all__ = ["check_grads"]
 
@@ -68,7 +70,7 @@ def check_grads(
         modes: of ``"vjp"`` and ``"jvp"``.
         directions: the number of random unit directions for each leaf. None checks each element
             separately (both parts of a complex one): the cost grows with the size, but the
-            message names the element.
+            message names the element. The check runs as long as that takes, also for 2**31.
         rtol: relative to the larger of the two magnitudes.
         atol: absolute.
         eps: step of the differences.
@@ -82,9 +84,15 @@ def check_grads(
             the result is floating or complex.
 
     """
-    if order not in (1, 2):
+    if not callable(f):
+        raise ArgumentError(f"check_grads: f must be a function, got {quoted(f)}")
+    if not isinstance(args, Sequence):
+        raise ArgumentError(f"check_grads: args must be a list or tuple, got {quoted(args)}")
+    if shapes.index(order, "check_grads: order") not in (1, 2):
         raise ArgumentError(f"check_grads: order must be 1 or 2, got {quoted(order)}")
-    if not modes or any(mode not in ("vjp", "jvp") for mode in modes):
+    given: Any = modes
+    listed = given if isinstance(given, Sequence) else ()
+    if not listed or any(mode not in ("vjp", "jvp") for mode in listed):
         raise ArgumentError(f"check_grads: modes must be of 'vjp' and 'jvp', got {quoted(modes)}")
     if directions is not None and shapes.index(directions, "check_grads: directions") < 1:
         raise ArgumentError(f"check_grads: directions must be at least 1, got {directions}")
@@ -92,7 +100,12 @@ def check_grads(
     if not point.leaves:
         raise ArgumentError("check_grads: at least one argument must be floating or complex")
     check = _Check(
-        tuple(modes), directions, rtol, atol, eps, np.random.default_rng(_read_seed(seed))
+        tuple(modes),
+        directions,
+        read_number(rtol, "check_grads: rtol"),
+        read_number(atol, "check_grads: atol"),
+        read_number(eps, "check_grads: eps"),
+        np.random.default_rng(_read_seed(seed)),
     )
     check.at(point, "order 1")
     if order == 2:

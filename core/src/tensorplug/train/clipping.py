@@ -105,7 +105,7 @@ def _scaled(leaf: Tensor, factor: Tensor) -> Tensor:
 
 def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
     if not hasattr(leaf, "_placement"):
-        raise ArgumentError(f"{who}: gradients{where} must be a tensor, got {leaf!r:.60}")
+        raise ArgumentError(f"{who}: gradients{where} must be a tensor, got {quoted(leaf)}")
     if leaf.dtype not in dt.INEXACT:
         raise DTypeError(
             f"{who}: gradients{where} is {leaf.type}, but must be of floating or complex numbers"

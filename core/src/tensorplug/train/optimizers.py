@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.autodiff.variable_gradients import VariableGrads, variable_grads
+from tensorplug.contract.arguments import real
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
@@ -58,7 +59,7 @@ class Optimizer(ABC):
             self._schedule = value
         else:
             self._schedule = None
-            self._rate.set(float(value))
+            self._rate.set(real(value, "learning_rate"))
 
     @property
     def iterations(self) -> int:

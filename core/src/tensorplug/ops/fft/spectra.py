@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import real
+from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.arrangement import roll
@@ -131,11 +132,15 @@ def _list_frequencies(
     wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
     if wanted not in dt.FLOATING:
         raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
-    places = np.arange(count // 2 + 1 if half else count)
-    if not half:
-        places = np.where(places < (count + 1) // 2, places, places - count)
     distance = real(d, f"{caller}: d")
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    last = count // 2 + 1 if half else count
+    with (
+        host_values.room_for((last,), caller),
+        np.errstate(divide="ignore", invalid="ignore", over="ignore"),
+    ):
+        places = np.arange(last)
+        if not half:
+            places = np.where(places < (count + 1) // 2, places, places - count)
         return asarray(places / np.float64(count * distance), dtype=wanted, device=device)
 
 

@@ -215,7 +215,7 @@ def _plan(
     if (size is None) == (scale is None):
         raise ArgumentError(
             f"resize: exactly one of size and scale must be given, got {quoted(size)} and "
-            f"{scale!r}"
+            f"{quoted(scale)}"
         )
     old = [x.shape[axis] for axis in axes]
     if size is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import quoted, real
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
@@ -33,7 +33,7 @@ def _read_number(value: Any, _known: InputTypes) -> float:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124  # NaN
         raise ArgumentError(f"must be a number, got {quoted(value)}")
-    return float(value)
+    return real(value, "the number")
 
 
 def _check(boxes: TensorType, scores: TensorType) -> None:

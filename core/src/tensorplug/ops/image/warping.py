@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import quoted, real
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
@@ -87,6 +87,7 @@ def _read_fill(value: Any, known: InputTypes) -> tuple[float, ...]:
     for level in levels:
         if isinstance(level, bool) or not isinstance(level, int | float):
             raise ArgumentError(f"must be a number, or one per channel, got {quoted(value)}")
+        real(level, "the number")  # refuses what does not fit into float64
         dt.check_number(level, image.dtype)
     channels = image.shape[-1] if image.rank else 0
     if not isinstance(value, list | tuple):
@@ -170,6 +171,7 @@ def _read_filled(value: Any, known: InputTypes) -> Scalar:
     value = dt.as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"must be a number, got {quoted(value)}")
+    real(value, "the number")  # refuses what does not fit into float64
     image: TensorType = known["image"]
     dt.check_number(value, image.dtype)
     return value

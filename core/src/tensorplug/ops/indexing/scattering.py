@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import movement
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype
@@ -118,9 +118,7 @@ def scatter_along_axis(
 
     """
     who = "scatter_along_axis"
-    if reduction is not None and reduction not in REDUCTIONS:
-        allowed = ", ".join(map(repr, REDUCTIONS))
-        raise ArgumentError(f"{who}: reduction must be None, {allowed}, got {quoted(reduction)}")
+    choice(reduction, (None, *REDUCTIONS), f"{who}: reduction")
     x, indices = as_tensor(x, what=f"{who}: x"), as_tensor(indices, what=f"{who}: indices")
     if indices.dtype not in dt.INTEGER:
         raise DTypeError(f"{who}: indices are {indices.type}, but must be integers")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import quoted
+from tensorplug.contract.arguments import quoted, real
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -73,6 +73,7 @@ def uniform(
 
 
 def _check_ends(low: float, high: float, dtype: DType) -> None:
+    low, high = real(low, "uniform: low"), real(high, "uniform: high")
     with np.errstate(over="ignore"):  # numbers that are too large become infinite and are rejected
         reach = np.array([low, high, high - low]).astype(dtype.numpy)
     if not low <= high or not np.isfinite(reach).all():

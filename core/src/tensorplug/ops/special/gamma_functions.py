@@ -36,11 +36,13 @@ def _infer_polygamma(x: TensorType, *, n: int) -> TensorType:  # noqa: ARG001 - 
     return x
 
 
+_HIGHEST: Final = 163  # order whose polynomial in cot(pi x) has coefficients of float64
+
 POLYGAMMA = KernelSpec(
     "Polygamma",
     ("x",),
     _infer_polygamma,
-    attributes={"n": attributes.integer(at_least=1)},
+    attributes={"n": attributes.integer(at_least=1, at_most=_HIGHEST)},
     accepts=dt.REAL,
     promote=("x",),
     inexact=True,
@@ -78,7 +80,7 @@ def polygamma(n: Any, x: Any, /) -> Tensor:
     """Return the n-th derivative of ``digamma`` elementwise.
 
     Args:
-        n: a whole number, at least 0; 0 is ``digamma`` itself. A tensor, array or list of
+        n: a whole number from 0 to 163; 0 is ``digamma`` itself. A tensor, array or list of
             integers broadcasts against ``x``; it is promoted to a float, and has no gradient.
         x: a tensor; integers become the default float first.
 
@@ -87,7 +89,7 @@ def polygamma(n: Any, x: Any, /) -> Tensor:
         -inf for an even one. It is NaN where a tensor ``n`` is negative.
 
     Raises:
-        ArgumentError: ``n`` is not a whole number, or negative.
+        ArgumentError: ``n`` is not a whole number, negative, or above 163.
         DTypeError: a tensor ``n`` does not hold integers.
 
     Source: DLMF 5.15.1, and 25.11.1 for a tensor ``n``.
