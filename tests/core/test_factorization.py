@@ -106,6 +106,19 @@ def test_any_matrices(x):
     assert L.matrix_rank(x).tolist() == [few, few]
 
 
+@pytest.mark.parametrize("name", ["eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "pinv"])
+@pytest.mark.parametrize("leading", [(1,) * 30, (1,) * 61 + (2,), (0,) + (1,) * 61])
+def test_stacks_with_many_axes_are_those_of_one_axis(name, leading):
+    function = getattr(tp.linalg, name)
+    stack = np.broadcast_to(np.float32([[2, 1], [1, 3]]), (math.prod(leading), 2, 2))
+    flat, deep = function(stack), function(stack.reshape(*leading, 2, 2))
+    parts = zip(flat, deep, strict=True) if isinstance(flat, tuple) else [(flat, deep)]
+    for one, many in parts:
+        assert many.dtype == one.dtype
+        assert many.shape == (*leading, *one.shape[1:])
+        assert many.numpy().ravel().tolist() == one.numpy().ravel().tolist()
+
+
 def test_ranks():
     assert L.matrix_rank(np.ones((3, 4))).item() == 1
     assert L.matrix_rank(np.zeros((3, 4))).item() == 0
