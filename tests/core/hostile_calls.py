@@ -6,10 +6,12 @@ is called in a child, whose memory is limited, and whose calls end after a secon
 
 from __future__ import annotations
 
+import inspect
 import os
 import resource
 import signal
 import sys
+from types import MappingProxyType
 
 import numpy as np
 
@@ -50,11 +52,11 @@ def stop(*_):
     raise Late
 
 
-def foreign(function, arguments):
+def foreign(function, arguments, options=MappingProxyType({})):
     """Return what a call raises that is not one of our errors, and None if there is nothing."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
-        function(*arguments)
+        function(*arguments, **options)
     except TensorplugError:
         return None
     except BaseException as error:  # noqa: BLE001  # to name it
@@ -65,7 +67,10 @@ def foreign(function, arguments):
 
 
 def attempt(name):
-    """Call a function with each value in the place of each argument; print what is foreign."""
+    """Call a function with each value in the place of each argument; print what is foreign.
+
+    Arguments that the good call leaves out are passed by name.
+    """
     function = test_bad_input.FUNCTIONS[name]
     tensors, rest = test_bad_input.CALLS[name]
     good = [*tensors, *rest]
@@ -74,6 +79,13 @@ def attempt(name):
             found = foreign(function, [*good[:at], value, *good[at + 1 :]])
             if found:
                 print(f"{name}: argument {at} is {label}: {found}", flush=True)
+    for parameter in [*inspect.signature(function).parameters.values()][len(good) :]:
+        if parameter.default is parameter.empty or parameter.kind is parameter.POSITIONAL_ONLY:
+            continue
+        for label, value in VALUES.items():
+            found = foreign(function, good, {parameter.name: value})
+            if found:
+                print(f"{name}: {parameter.name} is {label}: {found}", flush=True)
 
 
 def main(names):
