@@ -160,7 +160,7 @@ BAD = [  # call, error, what the message says
     (
         lambda: tp.convolve([1.0], [1.0], "circular"),
         ArgumentError,
-        "convolve: mode must be 'full'",
+        "convolve: mode must be one of 'full'",
     ),
     (lambda: tp.convolve(["a"], [1.0]), DTypeError, "convolve: a must hold numbers"),
     (lambda: tp.convolve(np.ones(2, "u8"), np.ones(2, "i8")), DTypeError, "no common dtype"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, GradientNotFoundError, ShapeError
 from tensorplug.testing import check_grads
 
 from .engines import expect
@@ -116,6 +116,19 @@ def test_polygamma() -> None:
         assert (
             np.abs(step.numpy() - exact) <= 200 * n * EPS["float64"] * (size + abs(exact))
         ).all()
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_gradient_of_betainc_in_its_concentrations_is_refused(position: int) -> None:
+    def f(x: Any) -> Any:
+        operands = [2.0, 3.0, 0.5]
+        operands[position] = x
+        return special.betainc(*operands) + x  # or the gradient would be 1, without a word
+
+    with pytest.raises(GradientNotFoundError, match="stop_gradient"):
+        tp.grad(f)(tp.asarray(1.5))
+    gradient = tp.grad(lambda x: f(tp.stop_gradient(x)) + x)(tp.asarray(1.5))
+    assert gradient.item() == 1.0
 
 
 def test_polygamma_of_many_orders() -> None:

@@ -8,6 +8,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference, shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_binary
+from tensorplug.dispatch.context import current_context
+from tensorplug.errors import GradientNotFoundError
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -87,6 +89,10 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     The result is NaN where ``a`` or ``b`` is negative or ``x`` is not in [0, 1], and where both
     concentrations are 0 or both infinite. It is differentiable in ``x`` only.
 
+    Raises:
+        GradientNotFoundError: a gradient is being recorded for ``a`` or ``b``. Pass
+            ``stop_gradient(a)`` where it is a constant.
+
     ``betainc(b, a, 1 - x)`` is 1 minus this function, accurate also where that is small.
 
     Source: DLMF 8.17.2.
@@ -95,4 +101,14 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
         ``betainc(2.0, 1.0, 0.5)`` is ``0.25``, 0.5**2.
 
     """
+    for name, operand in (("a", a), ("b", b)):
+        if _is_recorded(operand):
+            raise GradientNotFoundError(
+                f"betainc has no derivative with respect to {name} here: no formula is known that "
+                f"is accurate everywhere. Pass tensorplug.stop_gradient({name}) for a constant"
+            )
     return dispatch(BETAINC, a, b, x)
+
+
+def _is_recorded(operand: Any) -> bool:
+    return getattr(operand, "_node", None) is not None and current_context().recording is not None

@@ -267,5 +267,8 @@ def betainc_points(corpus: Corpus) -> Iterator[Case]:
         inputs = corpus.of([float(a)]), corpus.of([float(b)]), corpus.of([x])
         yield Case(name, inputs, expected=(corpus.of([slope]),))
     yield Case("broadcast", (corpus.of([[2.0], [3.0]]), corpus.of([1.5]), corpus.of([0.25, 0.5])))
+    yield Case("rank 0", (corpus.of(2.0), corpus.of(1.5), corpus.of(0.25)))
+    deep = corpus.of([[[0.25], [0.75]]])
+    yield Case("rank 3", (corpus.of([2.0, 3.0, 0.5]), corpus.of([[1.5]]), deep))
     at_ends = case("at ends", [1.0, 2.0, 2.0], [3.0, 2.0, 1.0], [0.0, 0.0, 1.0])
     yield Case(at_ends.id, at_ends.inputs, expected=(corpus.of([3.0, 0.0, 2.0]),))
