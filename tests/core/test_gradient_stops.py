@@ -23,7 +23,8 @@ STOPPED = sorted(
     for spec in catalogue.catalogue()
     for name in spec.input_names
     if (spec.name, name) not in REFUSED
-    and dt.float64 in spec.accepted(name) and not has_rule(spec.name, name, dt.float64)
+    and dt.float64 in spec.accepted(name)
+    and not has_rule(spec.name, name, dt.float64)
 )
 
 
