@@ -186,6 +186,7 @@ PROGRAMS: list[Callable[[], Any]] = [
 MANY: list[Callable[[], Any]] = [run_remove_installed]  # loading plugins has 300,000 points
 
 
+MANY_POINTS = 300
 NAMES = [program.__name__.removeprefix("run_") for program in PROGRAMS]
 
 
@@ -236,8 +237,9 @@ def test_an_interrupt_at_some_points(program: Callable[[], Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
-def test_an_interrupt_at_every_point(program: Callable[[], Any]) -> None:
-    check_points(program, itertools.count(1))
+def test_an_interrupt_at_many_points(program: Callable[[], Any]) -> None:
+    """``check_points(program, itertools.count(1))`` tries all of them, for up to ten minutes."""
+    check_points(program, sample(program, MANY_POINTS))
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -134,18 +134,10 @@ def matrix_triangular_solve(
 def _substitute(a: Array, b: Array, unit_diagonal: bool) -> Array:  # noqa: FBT001
     """Solve for the upper triangles of ``a``; LAPACK exchanges no rows of them."""
     size = a.shape[-1]
-    upper = np.where(_above(size), a, 0)
+    upper = np.triu(a)
     if unit_diagonal:
         upper[..., range(size), range(size)] = 1
     return np.linalg.solve(upper, b)
-
-
-@cache
-def _above(size: int) -> Array:
-    """Return where an upper triangle and its diagonal are, for sizes up to ``_BLOCK``."""
-    mask = ~np.tri(size, k=-1, dtype=bool)
-    mask.flags.writeable = False
-    return mask
 
 
 @_raise_our_errors

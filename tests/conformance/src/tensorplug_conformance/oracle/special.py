@@ -127,6 +127,7 @@ _ROOT_SERIES: Final = [(-1) ** (k + 1) * _zeta(k + 1, _ROOT[0] + _ROOT[1]) for k
 _ROOT_SERIES.insert(0, np.longdouble(0))
 
 
+@np.errstate(all="ignore")  # at the poles
 def polygamma(x: Array, *, n: int) -> Bounded:
     """Return the n-th derivative of digamma; below 0, for even n, with an allowance."""
     at = wide(x)
