@@ -109,14 +109,14 @@ class Floats:
     def combine(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Return ``function(*operands)``; at least one operand is a traced float.
 
-        A result that is no float, such as the root of a negative number, is read.
+        A result that is not a float, such as the root of a negative number, is read.
         """
         self.check_unfinished()
         result = function(*(_value(operand) for operand in operands))
         traced = [operand for operand in operands if type(operand) is TracedFloat]
-        if result.__class__ is not float or any(each.floats is not self for each in traced):
-            for each in traced:
-                each._read()
+        if result.__class__ is not float or any(operand.floats is not self for operand in traced):
+            for operand in traced:
+                operand._read()
             return result
         steps = tuple(
             (True, operand.at) if type(operand) is TracedFloat else (False, operand)
@@ -127,7 +127,7 @@ class Floats:
         # -0.0 equals 0.0: only numbers other than 0 are told apart by their key.
         if known is None or not all(is_traced or operand for is_traced, operand in steps):
             at = len(self.given) + len(self.operations)
-            roots = frozenset[int]().union(*(each._roots for each in traced))
+            roots = frozenset[int]().union(*(operand._roots for operand in traced))
             self.operations.append((function, steps))
             known = self._known[key] = TracedFloat(self, at, result, roots)
         return known
@@ -153,7 +153,7 @@ class Floats:
 
     def arrays(self, values: Sequence[float]) -> list[np.ndarray[Any, Any]]:
         """Return the inputs of the program, from the result of ``evaluate``."""
-        return [each.array(values[each.number.at]) for each in self.inputs]
+        return [known.array(values[known.number.at]) for known in self.inputs]
 
 
 class HasFloats(Protocol):
@@ -352,8 +352,8 @@ def fixed(value: Any) -> Any:
     """Return an attribute of an op with numbers for traced floats, which are read."""
     if type(value) is TracedFloat:
         return value._read()
-    if type(value) in (list, tuple) and any(type(each) in _NESTED for each in value):
-        return type(value)(fixed(each) for each in value)
+    if type(value) in (list, tuple) and any(type(member) in _NESTED for member in value):
+        return type(value)(fixed(member) for member in value)
     return value
 
 

@@ -186,7 +186,7 @@ def _read(value: Any, what: str) -> DType | None:
     """Return the dtype of a spelling; None for a dtype of NumPy that no tensor has.
 
     Raises:
-        DTypeError: a string or a type that is no dtype.
+        DTypeError: a string or a type that is not a dtype.
 
     """
     found = _BY_SPELLING.get(value)

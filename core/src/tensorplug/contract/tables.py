@@ -108,7 +108,7 @@ def kernel_entry(
     Raises:
         RegistrationError: when its parameters are not what a kernel of ``spec`` may ask for, or
             ``setup`` or ``teardown`` does not take the backend alone.
-        DTypeError: one of ``dtypes`` is no dtype.
+        DTypeError: one of ``dtypes`` is not a dtype.
 
     """
     allowed = (*spec.attributes, *KERNEL_EXTRAS)

@@ -23,7 +23,7 @@ def vstack(xs: Sequence[Any], /) -> Tensor:
     Their other sizes must be equal; their dtypes are promoted.
 
     Raises:
-        ArgumentError: ``xs`` is no list of tensors, or is empty.
+        ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
     Example::
@@ -42,7 +42,7 @@ def hstack(xs: Sequence[Any], /) -> Tensor:
     Their other sizes must be equal; their dtypes are promoted.
 
     Raises:
-        ArgumentError: ``xs`` is no list of tensors, or is empty.
+        ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
     Example::
@@ -63,7 +63,7 @@ def dstack(xs: Sequence[Any], /) -> Tensor:
     equal; the dtypes are promoted.
 
     Raises:
-        ArgumentError: ``xs`` is no list of tensors, or is empty.
+        ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
     Example::
@@ -82,7 +82,7 @@ def column_stack(xs: Sequence[Any], /) -> Tensor:
     The other sizes must be equal; the dtypes are promoted.
 
     Raises:
-        ArgumentError: ``xs`` is no list of tensors, or is empty.
+        ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
     Example::

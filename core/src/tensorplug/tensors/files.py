@@ -88,7 +88,7 @@ def _checked_path(who: str, path: object) -> str:
     """Return a path as text.
 
     Raises:
-        ArgumentError: it is no path, or no file system allows it.
+        ArgumentError: it is not a path, or no file system allows it.
 
     """
     if not isinstance(path, str | bytes | os.PathLike):
