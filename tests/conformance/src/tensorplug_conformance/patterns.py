@@ -30,6 +30,8 @@ __all__ = [
     "pairs",
     "points",
     "shaped",
+    "slope_points",
+    "slopes",
     "specials",
     "unary",
 ]
@@ -248,3 +250,22 @@ def points(rows: Rows, most: int = 96) -> Callable[[Corpus], Iterator[Case]]:
                 yield Case(name, (corpus.ordinary(shape),), attributes)
 
     return generate
+
+
+def slopes(corpus: Corpus) -> Iterator[Case]:
+    """Yield the cases of dy and x that the gradient kernels of activations share."""
+    yield Case("bend", (corpus.ordinary((257,)), corpus.ordinary((257,), -8.0, 8.0)))
+    for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("rank 5", (1, 2, 1, 3, 2))):
+        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)))
+    yield Case("large", (corpus.ordinary((LARGE,)), corpus.ordinary((LARGE,))))
+    for layout in ("transposed", "sliced"):
+        yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
+
+
+def slope_points(corpus: Corpus) -> Iterator[Case]:
+    """Yield the gradient points of such a kernel, in dy and x."""
+    yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
+    # One element where no slope is near 0, since differences are inaccurate there.
+    yield Case("rank 0", (corpus.ordinary((), 0.25, 1.0), corpus.ordinary((), 0.25, 1.0)))
+    yield Case("rank 3", (corpus.ordinary((2, 1, 2)), corpus.ordinary((2, 1, 2))))
+    yield Case("empty", (corpus.ordinary((0, 2)), corpus.ordinary((0, 2))))

@@ -68,20 +68,12 @@ def sigmoid_grad(corpus: Corpus) -> Iterator[Case]:
     far = [-1000.0, -740, -104, -88, -50, -17, -9.5, -0.0, 0.0, 9.5, 17, 50, 88, 104, 740, 1000]
     x = corpus.of([*far, np.inf, -np.inf, np.nan])
     yield Case("far", (corpus.ordinary(x.shape, 0.5, 2.0), x))
-    yield Case("bend", (corpus.ordinary((257,)), corpus.ordinary((257,), -8.0, 8.0)))
-    for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("rank 5", (1, 2, 1, 3, 2))):
-        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)))
-    yield Case("large", (corpus.ordinary((LARGE,)), corpus.ordinary((LARGE,))))
-    for layout in ("transposed", "sliced"):
-        yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
+    yield from patterns.slopes(corpus)
 
 
 @cases.gradients(specs.SIGMOID_GRAD, "dy", "x")
 def sigmoid_grad_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
-    yield Case("rank 0", (corpus.ordinary((), 0.25, 1.0), corpus.ordinary((), 0.25, 1.0)))
-    yield Case("rank 3", (corpus.ordinary((2, 1, 2)), corpus.ordinary((2, 1, 2))))
-    yield Case("empty", (corpus.ordinary((0, 2)), corpus.ordinary((0, 2))))
+    yield from patterns.slope_points(corpus)
 
 
 @cases.of(specs.ELU_GRAD, oracle=oracle.elu_grad)

@@ -9,7 +9,6 @@ import numpy as np
 from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sigmoid_linear as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -49,18 +48,9 @@ def silu_grad(corpus: Corpus) -> Iterator[Case]:
     far = corpus.of([-np.inf, -1000, -100, -30, -9.5, -1.25, -0.0, 0.0, 1.25, 9.5, 100, np.inf])
     yield Case("far", (corpus.ordinary(far.shape), far))
     yield Case("not a number", (corpus.ordinary((1,)), corpus.of([np.nan])))
-    yield Case("bend", (corpus.ordinary((257,)), corpus.ordinary((257,), -8.0, 8.0)))
-    for name, shape in (("rank 0", ()), ("empty", (0, 3)), ("rank 5", (1, 2, 1, 3, 2))):
-        yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)))
-    yield Case("large", (corpus.ordinary((LARGE,)), corpus.ordinary((LARGE,))))
-    for layout in ("transposed", "sliced"):
-        yield Case(layout, (corpus.ordinary((3, 5)), corpus.ordinary((3, 5))), layout=layout)
+    yield from patterns.slopes(corpus)
 
 
 @cases.gradients(specs.SILU_GRAD, "dy", "x")
 def silu_grad_points(corpus: Corpus) -> Iterator[Case]:
-    yield Case("row", (corpus.ordinary((5,)), corpus.ordinary((5,), -3.0, 3.0)))
-    # One element where no slope is near 0, since differences are inaccurate there.
-    yield Case("rank 0", (corpus.ordinary((), 0.25, 1.0), corpus.ordinary((), 0.25, 1.0)))
-    yield Case("rank 3", (corpus.ordinary((2, 1, 2)), corpus.ordinary((2, 1, 2))))
-    yield Case("empty", (corpus.ordinary((0, 2)), corpus.ordinary((0, 2))))
+    yield from patterns.slope_points(corpus)
