@@ -30,6 +30,7 @@ __all__ = [
     "current_context",
     "engine_of",
     "innermost",
+    "is_recorded",
     "set_default_engine",
     "use_context",
 ]
@@ -188,6 +189,11 @@ def current_context() -> Context:
     context = innermost()
     entry = context.entry
     return context if entry is None or not entry.left else _recover(context)
+
+
+def is_recorded(tensor: Tensor) -> bool:
+    """Return whether a gradient is being recorded for ``tensor``."""
+    return tensor._node is not None and current_context().recording is not None
 
 
 class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``

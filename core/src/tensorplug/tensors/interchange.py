@@ -13,7 +13,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import is_text, optional_flag, quoted
 from tensorplug.dispatch.calls import to_device
-from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.context import current_context, engine_of, is_recorded
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
@@ -180,7 +180,7 @@ def _check_unrecorded(tensor: Tensor, what: str, instead: str) -> None:
         GradientError: a gradient is being recorded for ``tensor``.
 
     """
-    if tensor._node is not None and current_context().recording is not None:
+    if is_recorded(tensor):
         raise GradientError(
             f"a gradient is being recorded for {tensor.type}, and would be lost when the tensor "
             f"{what}. Compute with functions of tensorplug; or, for a constant, pass {instead}"

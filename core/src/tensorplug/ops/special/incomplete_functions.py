@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference, shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_binary
-from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.context import is_recorded
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientNotFoundError
-
-if TYPE_CHECKING:
-    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["betainc", "gammainc", "gammaincc"]
 
@@ -102,13 +100,9 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
 
     """
     for name, operand in (("a", a), ("b", b)):
-        if _is_recorded(operand):
+        if isinstance(operand, Tensor) and is_recorded(operand):
             raise GradientNotFoundError(
                 f"betainc has no derivative with respect to {name} here: no formula is known that "
                 f"is accurate everywhere. Pass tensorplug.stop_gradient({name}) for a constant"
             )
     return dispatch(BETAINC, a, b, x)
-
-
-def _is_recorded(operand: Any) -> bool:
-    return getattr(operand, "_node", None) is not None and current_context().recording is not None
