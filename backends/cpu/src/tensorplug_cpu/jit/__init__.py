@@ -1,0 +1,1 @@
+"""Loops compiled by LLVM, through llvmlite (the extra ``jit``)."""

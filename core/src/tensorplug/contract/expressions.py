@@ -1,0 +1,335 @@
+"""Scalar expressions: what an elementwise kernel computes for one element, typed.
+
+An expression is a graph of operations on numbers. A kernel's expression stands in its spec, or
+comes from tracing its decomposition; compilers of programs put the expressions of several kernels
+together, and a backend renders the result for its hardware (``contract.groups``).
+
+Operators build expressions, and Python numbers take the dtype of the other operand::
+
+    x = parameter(0, dtypes.float32)
+    0.5 * x * (1 + function("tanh", x))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.errors import DTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tensorplug.contract.dtypes import DType, Scalar
+
+__all__ = [
+    "FUNCTIONS",
+    "OPERATIONS",
+    "Expression",
+    "Operation",
+    "apply",
+    "bitcast",
+    "cast",
+    "constant",
+    "function",
+    "linearize",
+    "parameter",
+    "substitute",
+    "where",
+]
+
+
+class Operation(NamedTuple):
+    """What an operation takes and gives.
+
+    ``operands``: their number. ``dtypes``: those that they may have; all operands have the same
+    one, but for ``where``, whose first is a bool. ``gives``: the dtype of the result, None for
+    that of the operands.
+    """
+
+    operands: int
+    dtypes: frozenset[DType]
+    gives: DType | None = None
+
+
+_LOGICAL: Final = dt.BOOL
+_BITS: Final = dt.INTEGER | dt.BOOL
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    # Integers wrap. The dtypes of `cast` and `bitcast` are those of the operand.
+    "add": Operation(2, dt.NUMERIC),
+    "subtract": Operation(2, dt.NUMERIC),
+    "multiply": Operation(2, dt.NUMERIC),
+    "divide": Operation(2, dt.INEXACT),
+    # Rounds down; an integer divided by 0 gives 0, and so does its remainder.
+    "floor_divide": Operation(2, dt.REAL),
+    "remainder": Operation(2, dt.REAL),  # has the sign of the divisor
+    "negative": Operation(1, dt.NUMERIC),
+    "abs": Operation(1, dt.REAL),
+    # NaN if an operand is NaN; either of 0.0 and -0.0.
+    "maximum": Operation(2, dt.REAL),
+    "minimum": Operation(2, dt.REAL),
+    # a * b + c, rounded once or twice, whichever is faster.
+    "fma": Operation(3, dt.FLOATING),
+    "floor": Operation(1, dt.FLOATING),
+    "ceil": Operation(1, dt.FLOATING),
+    "trunc": Operation(1, dt.FLOATING),
+    "round": Operation(1, dt.FLOATING),  # halves to even
+    "sqrt": Operation(1, dt.FLOATING),  # correctly rounded
+    "copysign": Operation(2, dt.FLOATING),
+    # False if an operand is NaN.
+    "equal": Operation(2, dt.FIXED, dt.bool_),
+    "less": Operation(2, dt.REAL | dt.BOOL, dt.bool_),
+    "less_equal": Operation(2, dt.REAL | dt.BOOL, dt.bool_),
+    "logical_and": Operation(2, _LOGICAL),
+    "logical_or": Operation(2, _LOGICAL),
+    "logical_not": Operation(1, _LOGICAL),
+    "bitwise_and": Operation(2, _BITS),
+    "bitwise_or": Operation(2, _BITS),
+    "bitwise_xor": Operation(2, _BITS),
+    "bitwise_not": Operation(1, _BITS),
+    # By as many bits as the type has, or more: 0, or the sign of what is shifted to the right.
+    "bitwise_left_shift": Operation(2, dt.INTEGER),
+    "bitwise_right_shift": Operation(2, dt.INTEGER),
+    "where": Operation(3, dt.FIXED),
+}
+"""Every operation but those of ``FUNCTIONS``, ``"parameter"``, ``"constant"``, ``"cast"`` and
+``"bitcast"``, with its meaning where it has edges."""
+
+FUNCTIONS: Final[dict[str, int]] = {
+    **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10"), 1),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), 1),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 1),
+    **dict.fromkeys(("erf", "erfc"), 1),
+    **dict.fromkeys(("pow", "atan2"), 2),
+}
+"""The elementary functions of floats and their numbers of operands.
+
+A renderer computes one by the hardware's own function where that is accurate enough, else by the
+expression that ``contract.elementary`` gives for it.
+"""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expression:
+    """One operation on numbers, whose result has ``dtype``.
+
+    ``value``: of a constant, or the number of a parameter; None for other operations.
+    """
+
+    op: str
+    dtype: DType
+    operands: tuple[Expression, ...] = ()
+    value: Scalar | None = None
+
+    def __add__(self, other: Expression | Scalar) -> Expression:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Scalar) -> Expression:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Expression | Scalar) -> Expression:
+        return apply("subtract", self, other)
+
+    def __rsub__(self, other: Scalar) -> Expression:
+        return apply("subtract", other, self)
+
+    def __mul__(self, other: Expression | Scalar) -> Expression:
+        return apply("multiply", self, other)
+
+    def __rmul__(self, other: Scalar) -> Expression:
+        return apply("multiply", other, self)
+
+    def __truediv__(self, other: Expression | Scalar) -> Expression:
+        return apply("divide", self, other)
+
+    def __rtruediv__(self, other: Scalar) -> Expression:
+        return apply("divide", other, self)
+
+    def __neg__(self) -> Expression:
+        return apply("negative", self)
+
+    def __abs__(self) -> Expression:
+        return apply("abs", self)
+
+    def __lt__(self, other: Expression | Scalar) -> Expression:
+        return apply("less", self, other)
+
+    def __le__(self, other: Expression | Scalar) -> Expression:
+        return apply("less_equal", self, other)
+
+    def __gt__(self, other: Expression | Scalar) -> Expression:
+        return apply("less", other, self)
+
+    def __ge__(self, other: Expression | Scalar) -> Expression:
+        return apply("less_equal", other, self)
+
+    def __and__(self, other: Expression | Scalar) -> Expression:
+        return apply("bitwise_and", self, other)
+
+    def __or__(self, other: Expression | Scalar) -> Expression:
+        return apply("bitwise_or", self, other)
+
+    def __xor__(self, other: Expression | Scalar) -> Expression:
+        return apply("bitwise_xor", self, other)
+
+    def __invert__(self) -> Expression:
+        return apply("bitwise_not", self)
+
+    def __lshift__(self, other: Expression | Scalar) -> Expression:
+        return apply("bitwise_left_shift", self, other)
+
+    def __rshift__(self, other: Expression | Scalar) -> Expression:
+        return apply("bitwise_right_shift", self, other)
+
+    def __str__(self) -> str:
+        return _write(linearize([self]))
+
+
+def parameter(number: int, dtype: DType) -> Expression:
+    """Return the operand with this number, counted from 0."""
+    return Expression("parameter", dtype, (), number)
+
+
+def constant(value: Scalar, dtype: DType) -> Expression:
+    """Return a number, which is rounded to ``dtype``."""
+    return Expression("constant", dtype, (), value)
+
+
+def cast(x: Expression, dtype: DType) -> Expression:
+    """Convert as the kernel Cast does: floats to integers by rounding towards 0."""
+    return x if x.dtype is dtype else Expression("cast", dtype, (x,))
+
+
+def bitcast(x: Expression, dtype: DType) -> Expression:
+    """Read the bits of a number as another dtype of the same size.
+
+    Raises:
+        DTypeError: the sizes differ.
+
+    """
+    if x.dtype.itemsize != dtype.itemsize or dt.bool_ in (x.dtype, dtype):
+        raise DTypeError(f"bitcast: {x.dtype} and {dtype} have different sizes")
+    return x if x.dtype is dtype else Expression("bitcast", dtype, (x,))
+
+
+def where(condition: Expression, t: Expression | Scalar, e: Expression | Scalar) -> Expression:
+    """Return ``t`` where the bool ``condition`` is true, else ``e``; both may be computed."""
+    return apply("where", condition, t, e)
+
+
+def function(name: str, /, *operands: Expression | Scalar) -> Expression:
+    """Return an elementary function, one of ``FUNCTIONS``, of floats.
+
+    Raises:
+        DTypeError: the operands are not floats of one dtype.
+
+    """
+    return apply(name, *operands)
+
+
+def apply(op: str, /, *operands: Expression | Scalar) -> Expression:
+    """Return an operation on expressions; Python numbers take the dtype of the others.
+
+    Raises:
+        DTypeError: the operands' dtypes differ, or the operation does not take them.
+
+    """
+    operation = OPERATIONS.get(op) or Operation(FUNCTIONS[op], dt.FLOATING)
+    if len(operands) != operation.operands:
+        raise DTypeError(f"{op}: takes {operation.operands} operands, got {len(operands)}")
+    values = operands[1:] if op == "where" else operands
+    dtypes = {operand.dtype for operand in values if isinstance(operand, Expression)}
+    if len(dtypes) != 1 or not dtypes <= operation.dtypes:
+        names = ", ".join(sorted(dtype.name for dtype in dtypes)) or "only numbers"
+        raise DTypeError(f"{op}: does not take {names}")
+    dtype = dtypes.pop()
+    typed = tuple(
+        operand if isinstance(operand, Expression) else constant(operand, dtype)
+        for operand in operands
+    )
+    if op == "where" and typed[0].dtype is not dt.bool_:
+        raise DTypeError(f"where: the condition is {typed[0].dtype}, not bool")
+    return Expression(op, operation.gives or dtype, typed)
+
+
+def linearize(roots: Sequence[Expression]) -> list[Expression]:
+    """Return every distinct operation of the expressions once, operands before their users.
+
+    The last occurrence of a root in the list is equal to it: use ``substitute`` or a dictionary
+    by ``key`` to find it. Operations that are equal but were built twice occur once.
+    """
+    return list(_unify(roots)[0].values())
+
+
+def _unify(
+    roots: Sequence[Expression],
+) -> tuple[dict[Hashable, Expression], dict[int, Expression]]:
+    """Return the distinct operations by key, and the one that stands for each object by id."""
+    found: dict[Hashable, Expression] = {}
+    unified: dict[int, Expression] = {}
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:  # not recursion: chains may be long
+        expression, entered = stack.pop()
+        if id(expression) in unified:
+            continue
+        if not entered:
+            stack.append((expression, True))
+            stack += [(operand, False) for operand in reversed(expression.operands)]
+            continue
+        operands = tuple(unified[id(operand)] for operand in expression.operands)
+        key = (
+            expression.op,
+            expression.dtype,
+            tuple(id(operand) for operand in operands),
+            _exact(expression.value),
+        )
+        if key not in found:
+            same = all(a is b for a, b in zip(operands, expression.operands, strict=True))
+            found[key] = (
+                expression
+                if same
+                else Expression(expression.op, expression.dtype, operands, expression.value)
+            )
+        unified[id(expression)] = found[key]
+    return found, unified
+
+
+def _exact(value: Any) -> Hashable:
+    """Return a key that tells -0.0 from 0.0, 1 from True, and finds NaN equal to itself."""
+    return None if value is None else (type(value), repr(value))
+
+
+def unify(roots: Sequence[Expression]) -> list[Expression]:
+    """Return the expressions with each distinct operation as one object."""
+    _, unified = _unify(roots)
+    return [unified[id(root)] for root in roots]
+
+
+def substitute(roots: Sequence[Expression], values: Sequence[Expression]) -> list[Expression]:
+    """Return the expressions with ``values`` in the place of their parameters, unified."""
+    new: dict[int, Expression] = {}
+    unified = unify(roots)
+    for expression in linearize(unified):
+        if expression.op == "parameter":
+            new[id(expression)] = values[int(expression.value)]  # type: ignore[arg-type]  # a number
+        elif expression.operands:
+            operands = tuple(new[id(operand)] for operand in expression.operands)
+            new[id(expression)] = Expression(
+                expression.op, expression.dtype, operands, expression.value
+            )
+        else:
+            new[id(expression)] = expression
+    return unify([new[id(root)] for root in unified])
+
+
+def _write(operations: Sequence[Expression]) -> str:
+    """Return the operations as text, one a line; equal texts are equal computations."""
+    numbers = {id(operation): at for at, operation in enumerate(operations)}
+    lines = []
+    for at, operation in enumerate(operations):
+        operands = [f"%{numbers[id(operand)]}" for operand in operation.operands]
+        own = [] if operation.value is None else [repr(operation.value)]
+        lines.append(f"%{at} = {operation.op} {operation.dtype} {' '.join([*own, *operands])}")
+    return "\n".join(lines)
