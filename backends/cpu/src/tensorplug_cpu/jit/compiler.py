@@ -20,7 +20,7 @@ _compiled: Final[dict[str, tuple[Any, int]]] = {}
 def is_available() -> bool:
     """Return whether llvmlite can be imported."""
     try:
-        import llvmlite.binding  # noqa: F401, PLC0415  # an extra
+        import llvmlite.binding  # noqa: F401  # an extra
     except ImportError:
         return False
     return True
@@ -43,7 +43,7 @@ def compile_function(text: str, name: str, arguments: Sequence[Any]) -> Callable
 
 
 def _compile(text: str, name: str) -> tuple[Any, int]:
-    import llvmlite.binding as llvm  # noqa: PLC0415  # an extra
+    import llvmlite.binding as llvm  # an extra
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
