@@ -41,9 +41,9 @@ class GroupInput:
 class Reduction:
     """A reduction of an expression along some axes of the group's shape.
 
-    ``op``: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``; the last two are NaN if an element is,
-    and of 0.0 and -0.0 either. Sums of float16 are taken in float32; a sum is as accurate as one in
-    pairs, or in blocks. ``expression`` refers to inputs, and to earlier reductions.
+    ``op``: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``. The last two are NaN if an element is,
+    and either of 0.0 and -0.0. Sums of float16 are taken in float32; a sum is as accurate as one
+    in pairs, or in blocks. ``expression`` refers to inputs, and to earlier reductions.
     ``axes``: for each axis of the group's shape, whether it is reduced.
     """
 
