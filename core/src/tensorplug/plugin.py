@@ -10,7 +10,8 @@ hooks                ``hookimpl`` marks the functions that tensorplug calls
 tables               ``KernelTable``, ``GradientTable``, ``DecompositionTable``, ``tables_of``
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
-rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``
+rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
+compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``
 dtypes               ``dtypes``, ``DType``
 running ops          ``dispatch``, ``as_tensor``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``
@@ -22,11 +23,12 @@ algorithms           what several backends compute in the same way, such as ``ph
 from __future__ import annotations
 
 from tensorplug import errors, host_functions, ops
-from tensorplug.contract import attributes, dtypes, inference, shapes, windows
+from tensorplug.contract import attributes, dtypes, expressions, inference, shapes, windows
 from tensorplug.contract.backend import (
     Backend,
     Buffer,
     Compiles,
+    CompilesGroups,
     CountsBuffers,
     DeviceInfo,
     ExclusiveBuffer,
@@ -40,7 +42,9 @@ from tensorplug.contract.backend import (
 )
 from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.dtypes import DType, Scalar
+from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
+from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
 from tensorplug.contract.hooks import hookimpl
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
@@ -125,6 +129,7 @@ __all__ = [
     "Buffer",
     "Capabilities",
     "Compiles",
+    "CompilesGroups",
     "ConvolutionFamily",
     "CountsBuffers",
     "DType",
@@ -132,16 +137,21 @@ __all__ = [
     "DecompositionTable",
     "DeviceInfo",
     "ExclusiveBuffer",
+    "Expression",
     "FlatCall",
     "FlatProgram",
     "GradientEntry",
     "GradientTable",
+    "Group",
+    "GroupInput",
+    "GroupOutput",
     "InputTypes",
     "KernelEntry",
     "KernelSpec",
     "KernelTable",
     "Measures",
     "OverwritesBuffers",
+    "Reduction",
     "Scalar",
     "Selection",
     "Shape",
@@ -170,6 +180,7 @@ __all__ = [
     "dispatch_multiple",
     "dtypes",
     "error_function",
+    "expressions",
     "fill_modes",
     "gamma_formulas",
     "hookimpl",

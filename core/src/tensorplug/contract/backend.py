@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.groups import Group
     from tensorplug.contract.spec import KernelSpec, TensorType
 
 __all__ = [
     "Backend",
     "Buffer",
     "Compiles",
+    "CompilesGroups",
     "CountsBuffers",
     "DeviceInfo",
     "ExclusiveBuffer",
@@ -243,6 +245,32 @@ class Compiles(Protocol):
         They write the slots in ``program.outputs``, and the slots that they read; results are the
         same within the accuracy of the replaced kernels. Several threads may run a program at the
         same time. Calls must not write to their inputs, including constants.
+        """
+
+
+@runtime_checkable
+class CompilesGroups(Protocol):
+    """A backend that runs several kernels, such as a chain of elementwise ones, as one.
+
+    The core finds groups of calls in compiled programs, and forms groups of the steps of single
+    large calls. It asks for each group once, and keeps the answer.
+    """
+
+    @property
+    def least_group(self) -> int:
+        """The number of elements of the smallest group that the backend may take.
+
+        The core does not ask for groups over fewer elements.
+        """
+
+    def compile_group(self, group: Group) -> Callable[..., Sequence[Buffer]] | None:
+        """Return a function that computes a group, or None to decline it.
+
+        The function takes the buffers of ``group.inputs`` positionally, which it must not
+        change, and returns new buffers for ``group.outputs``. Several threads may call it at the
+        same time. Its results are as accurate as those of the backend's kernels. If the backend
+        declines, the core asks for parts of the group, or runs the kernels one by one. Whether
+        it declines depends on the group alone, so that a program always gives the same bits.
         """
 
 

@@ -11,6 +11,7 @@ field                methods of the backend                   without them
 ``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``compile_program``  ``compile_program``                      programs run kernel by kernel
+``groups``           ``compile_group``, ``least_group``       kernels run one by one
 ===================  =======================================  =================================
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.backend import (
     Compiles,
+    CompilesGroups,
     CountsBuffers,
     Measures,
     OverwritesBuffers,
@@ -48,6 +50,7 @@ class Capabilities:
     shares_memory: SharesHostMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     compile_program: Callable[[FlatProgram], Sequence[FlatCall]] | None = None
+    groups: CompilesGroups | None = None
 
 
 def of(backend: Backend) -> Capabilities:
@@ -69,13 +72,14 @@ def of(backend: Backend) -> Capabilities:
         shares_memory=_find(backend, SharesHostMemory),
         exclusive=overwrites and overwrites.exclusive,
         compile_program=compiles and compiles.compile_program,
+        groups=_find(backend, CompilesGroups),
     )
 
 
 def _find(backend: Any, protocol: type) -> Any:
     """Return ``backend`` if it has all methods of a protocol, None if it has none of them."""
     names = [name for name in vars(protocol) if not name.startswith("_")]
-    lacking = [name for name in names if not callable(getattr(backend, name, None))]
+    lacking = [name for name in names if not _has(backend, name, vars(protocol)[name])]
     if len(lacking) == len(names):
         return None
     if lacking:
@@ -84,3 +88,10 @@ def _find(backend: Any, protocol: type) -> Any:
             f"but lacks {', '.join(lacking)}"
         )
     return backend
+
+
+def _has(backend: Any, name: str, declared: Any) -> bool:
+    """Return whether ``backend`` has a property, or a method, of a protocol."""
+    if isinstance(declared, property):
+        return hasattr(backend, name)
+    return callable(getattr(backend, name, None))
