@@ -28,6 +28,7 @@ def misnamed(a, c): ...
 def rule(dy, a_type, out, axis, attributes): ...
 def rule_again(dy): ...
 def greedy(dy, backend): ...
+def joint_rule(wanted, dy, b, *, axis): ...
 
 
 def names(table):
@@ -65,6 +66,22 @@ def test_gradients():
     assert len(table) == 3
 
 
+def test_joint_gradients():
+    table = GradientTable()
+    assert table.of(BINARY)(joint_rule) is joint_rule
+    first, second = table
+    assert (first.wrt, second.wrt) == ("a", "b")
+    assert first.asks == second.asks == ("dy", "b", "axis")
+    assert first.joint is second.joint
+    assert first.joint.function is joint_rule
+    assert first.joint.asks == ("wanted", "dy", "b", "axis")
+    one = GradientTable()
+    one.of(BINARY, "b", dtypes=["float32"])(joint_rule)
+    assert [(entry.wrt, entry.dtypes) for entry in one] == [("b", frozenset({dt.float32}))]
+    with pytest.raises(RegistrationError, match="with respect to 'b' is in this table twice"):
+        one.wrt(BINARY, "b")(rule_again)
+
+
 def test_decompositions():
     table = DecompositionTable()
     assert table.of(BINARY)(kernel_again) is kernel_again
@@ -89,6 +106,18 @@ WRONG = [  # what fills the table, parts of the message
     (
         lambda: GradientTable().stop(BINARY, "c"),
         ["'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: GradientTable().of(BINARY, "a", "c")(joint_rule),
+        ["joint gradient of 'Binary': 'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: GradientTable().of(BINARY)(rule),
+        ["must have the parameter 'wanted'", "test_tables.rule"],
+    ),
+    (
+        lambda: GradientTable().wrt(BINARY, "a")(joint_rule),
+        ["unknown parameters wanted"],
     ),
     (
         lambda: GradientTable().wrt(BINARY, "a")(greedy),

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.dtypes import INEXACT
-from tensorplug.contract.tables import cotangent_names, type_names
+from tensorplug.contract.tables import WANTED, cotangent_names, type_names
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientNotFoundError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import GradientEntry
+    from tensorplug.contract.tables import GradientEntry, JointRule
     from tensorplug.dispatch.device import Placement
     from tensorplug.engine.registry import State
 
@@ -96,10 +96,11 @@ class Step:
     ``first`` is the position of the input's node among the parents, ``count`` the number of nodes
     of a variadic input, else None. ``sources`` are the sources of the rule's arguments:
     ("dy", output), ("dys", 0) for all outputs, ("input", position among the saved ones),
-    ("output", likewise) or ("constant", value).
+    ("output", likewise) or ("constant", value). ``shared``: for a rule of several inputs, the
+    steps of all of them; its first argument is the set of the names that are wanted.
     """
 
-    __slots__ = ("count", "first", "name", "rule", "sources", "type")
+    __slots__ = ("count", "first", "name", "rule", "shared", "sources", "type")
 
     def __init__(self, name: str, first: int, type_: Any, rule: Callable[..., Any]) -> None:
         self.name = name
@@ -108,6 +109,7 @@ class Step:
         self.count = len(type_) if isinstance(type_, list) else None
         self.rule = rule
         self.sources: list[tuple[str, Any]] = []
+        self.shared: tuple[Step, ...] = ()
 
 
 class Recipe:
@@ -125,6 +127,7 @@ class Recipe:
         self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
         self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
         self.steps: list[Step] = []
+        joint: dict[JointRule, list[Step]] = {}
         first = 0
         for name, type_, owned, want in found:
             if want and owned is None:
@@ -134,7 +137,26 @@ class Recipe:
                 step = Step(name, first, type_, _positional(rule, owned.entry.asks))
                 step.sources = [self._source(plan, ask) for ask in owned.entry.asks]
                 self.steps.append(step)
+                if owned.entry.joint is not None:
+                    joint.setdefault(owned.entry.joint, []).append(step)
             first += len(type_) if isinstance(type_, list) else 1
+        for shared, steps in joint.items():
+            if len(steps) > 1:  # one alone has its own view of the rule
+                self._share(shared, steps)
+
+    def _share(self, rule: JointRule, steps: list[Step]) -> None:
+        """Put one step for all of ``steps`` in the place of the first one."""
+        name = ", ".join(step.name for step in steps)
+        asks = [ask for ask in rule.asks if ask != WANTED]
+
+        def call(wanted: frozenset[str], *values: Any) -> Any:
+            given = dict(zip(asks, values, strict=True))
+            return rule.call(name, wanted, {WANTED: wanted, **given})
+
+        one = Step(name, steps[0].first, None, call)
+        one.sources, one.shared = steps[0].sources, tuple(steps)
+        self.steps[self.steps.index(steps[0])] = one
+        self.steps = [step for step in self.steps if step not in steps]
 
     def _source(self, plan: Recorded, name: str) -> tuple[str, Any]:
         spec = plan.spec
@@ -230,23 +252,40 @@ class CallNode(Node):
 
         ``dys``: the cotangent of each output.
         """
-        result = []
+        result: list[tuple[Step, Any]] = []
         parents = self.parents
         for step in self.recipe.steps:
-            if step.count is None:
-                wanted = parents[step.first] in path
-            else:
-                span = parents[step.first : step.first + step.count]
-                wanted = any(parent in path for parent in span)
-            if wanted:
-                arguments = [self._value(kind, what, dys) for kind, what in step.sources]
-                try:
-                    result.append((step, step.rule(*arguments)))
-                except BaseException as error:
-                    name = self.plan.spec.name
-                    error.add_note(f"in the gradient of {name!r} with respect to {step.name!r}")
-                    raise
+            shared = [one for one in step.shared if self._is_wanted(one, path)]
+            if shared:
+                result += self._apply_shared(step, shared, dys)
+            elif not step.shared and (
+                parents[step.first] in path if step.count is None else self._is_wanted(step, path)
+            ):
+                result.append((step, self._apply(step, dys)))
         return result
+
+    def _apply(self, step: Step, dys: list[Any], *first: Any) -> Any:
+        arguments = [self._value(kind, what, dys) for kind, what in step.sources]
+        try:
+            return step.rule(*first, *arguments)
+        except BaseException as error:
+            name = self.plan.spec.name
+            error.add_note(f"in the gradient of {name!r} with respect to {step.name!r}")
+            raise
+
+    def _apply_shared(
+        self, step: Step, wanted: Sequence[Step], dys: list[Any]
+    ) -> list[tuple[Step, Any]]:
+        """Return the results of the one rule of several inputs for those that are wanted."""
+        gradients = self._apply(step, dys, frozenset(one.name for one in wanted))
+        return [(one, gradients[one.name]) for one in wanted]
+
+    def _is_wanted(self, step: Step, path: Container[Node]) -> bool:
+        """Return whether the input of ``step`` is on ``path``."""
+        if step.count is None:
+            return self.parents[step.first] in path
+        span = self.parents[step.first : step.first + step.count]
+        return any(parent in path for parent in span)
 
     def _value(self, kind: str, what: Any, dys: list[Any]) -> Any:
         if kind == "dy":

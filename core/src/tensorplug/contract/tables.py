@@ -6,15 +6,18 @@ before the engine takes them. What a function asks for is checked when it enters
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import signatures
-from tensorplug.errors import RegistrationError
+from tensorplug.errors import GradientError, RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.dtypes import DType
@@ -25,6 +28,7 @@ __all__ = [
     "DecompositionTable",
     "GradientEntry",
     "GradientTable",
+    "JointRule",
     "KernelEntry",
     "KernelTable",
 ]
@@ -34,6 +38,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 OnDevice: TypeAlias = "Callable[[Backend], object]"
 
 KERNEL_EXTRAS = ("attributes", "backend", "out")
+WANTED: Final = "wanted"
+"""The parameter of joint gradient rules that tells which gradients they are to return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,57 @@ class KernelEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class JointRule:
+    """A gradient rule of several inputs: it takes the names that are wanted among what it asks.
+
+    ``asks``: its parameters in order, ``wanted`` among them. It returns the gradients by name.
+    """
+
+    function: Callable[..., Mapping[str, Any]]
+    asks: tuple[str, ...]
+
+    def alone(self, name: str) -> Callable[..., Any]:
+        """Return the rule of one input: the same parameters without ``wanted``."""
+        wanted = frozenset({name})
+        asked = inspect.signature(self.function)
+        kept = [each for each in asked.parameters.values() if each.name != WANTED]
+
+        def rule(*values: Any, **given: Any) -> Any:
+            bound = signature.bind(*values, **given).arguments
+            return self.call(name, wanted, {**bound, WANTED: wanted})[name]
+
+        update_wrapper(rule, self.function)
+        signature = asked.replace(parameters=kept)
+        rule.__signature__ = signature  # type: ignore[attr-defined]  # read by inspect
+        return rule
+
+    def call(
+        self, what: str, wanted: frozenset[str], values: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the gradients by name; ``what`` names them in messages.
+
+        Raises:
+            GradientError: they are not those of ``wanted``.
+
+        """
+        found: Any = self.function(**values)
+        if not isinstance(found, Mapping) or found.keys() != wanted:
+            given = sorted(found) if isinstance(found, Mapping) else type(found).__name__
+            raise GradientError(
+                f"the gradients with respect to {what}: "
+                f"{signatures.location(self.function)} must return a mapping with the keys "
+                f"{sorted(wanted)}, got {given}"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class GradientEntry:
-    """The rule for one input (of these ``dtypes``), or None and the reason why there is none."""
+    """The rule for one input (of these ``dtypes``), or None and the reason why there is none.
+
+    ``joint``: the function of several inputs together from which ``rule`` takes its result; None
+    for a rule of one input. Entries with the same one are computed by one call.
+    """
 
     spec: KernelSpec
     wrt: str
@@ -71,6 +126,7 @@ class GradientEntry:
     override: bool = False
     dtypes: frozenset[DType] | None = None
     reason: str = ""
+    joint: JointRule | None = None
 
     def rule_for(self, dtype: DType) -> Callable[..., Any] | None:
         """Return the rule for an input of ``dtype``; None where it has no derivative."""
@@ -161,18 +217,58 @@ def gradient_entry(
         )
     if rule is None:
         return GradientEntry(spec, wrt, None, (), override, reason=reason)
-    types = type_names(spec)
-    allowed = (
+    asks = signatures.check_names(rule, role, _askable(spec))
+    served = _read_dtypes(dtypes, role)
+    return GradientEntry(spec, wrt, rule, asks, override, served)
+
+
+def joint_entries(
+    spec: KernelSpec,
+    names: Sequence[str],
+    rule: Callable[..., Mapping[str, Any]],
+    *,
+    dtypes: Iterable[DType] | None = None,
+    override: bool = False,
+) -> list[GradientEntry]:
+    """Check a gradient rule of several inputs against ``spec`` and return their entries.
+
+    Raises:
+        RegistrationError: one of ``names`` is not an input, or the rule does not ask for
+            ``wanted``, or asks for something that a rule may not have.
+
+    """
+    role = f"joint gradient of {spec.name!r}"
+    unknown = [name for name in names if name not in spec.input_names]
+    if unknown or not names:
+        raise RegistrationError(
+            f"{role}: {', '.join(map(repr, unknown)) or 'nothing'} is not an input; inputs are "
+            f"{', '.join(spec.input_names)}"
+        )
+    asks = signatures.check_names(rule, role, (WANTED, *_askable(spec)))
+    if WANTED not in asks:
+        raise RegistrationError(
+            f"{role}: {signatures.location(rule)} must have the parameter {WANTED!r}, the set of "
+            "the inputs' names whose gradients it is to return"
+        )
+    served = _read_dtypes(dtypes, role)
+    joint = JointRule(rule, asks)
+    others = tuple(name for name in asks if name != WANTED)
+    return [
+        GradientEntry(spec, name, joint.alone(name), others, override, served, joint=joint)
+        for name in names
+    ]
+
+
+def _askable(spec: KernelSpec) -> tuple[str, ...]:
+    """Return what a gradient rule of ``spec`` may ask for."""
+    return (
         *cotangent_names(spec),
         *spec.input_names,
-        *types,
+        *type_names(spec),
         *spec.output_names,
         *spec.attributes,
         "attributes",
     )
-    asks = signatures.check_names(rule, role, allowed)
-    served = _read_dtypes(dtypes, role)
-    return GradientEntry(spec, wrt, rule, asks, override, served)
 
 
 def decomposition_entry(
@@ -322,6 +418,37 @@ class GradientTable:
 
         def decorate(rule: F) -> F:
             self._add(gradient_entry(spec, name, rule, dtypes=dtypes, override=override))
+            return rule
+
+        return decorate
+
+    def of(
+        self,
+        spec: KernelSpec,
+        *names: str,
+        dtypes: Iterable[DType] | None = None,
+        override: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorate one rule for several inputs (all, if none is named), which share work.
+
+        Besides what ``wrt`` lists it has the parameter ``wanted``, the set of the inputs' names
+        whose gradients are needed this time. It returns a mapping with exactly these keys::
+
+            @gradients.of(DIVIDE)
+            def divide(wanted, dy, a, b):
+                of_a = dy / b
+                found = {"a": of_a, "b": -of_a * a / b}
+                return {name: found[name] for name in wanted}
+
+        The tape calls it once for all inputs on the way. Another plugin, or the user, may still
+        replace the rule of a single input.
+        """
+
+        def decorate(rule: F) -> F:
+            for entry in joint_entries(
+                spec, names or spec.input_names, rule, dtypes=dtypes, override=override
+            ):
+                self._add(entry)
             return rule
 
         return decorate

@@ -1,4 +1,4 @@
-"""Gradients of the fused kernels: back through the activation, then through the product.
+"""Gradients of the fused kernels: back through the activation once, then through the product.
 
 For most activations, the output shows where they cut off. For a PReLU, and for a leaky ReLU with
 a negative slope, it does not; there the sum before the activation is computed again.
@@ -6,15 +6,17 @@ a negative slope, it does not; there the sum before the activation is computed a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import GradientTable
 from tensorplug.contract.windows import channel_axis
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import matrix_products
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import where
+from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.nn import fused as ops
 from tensorplug.ops.nn.convolution import convolution, depthwise
 from tensorplug.ops.nn.convolution.correlation import window_attributes
@@ -32,10 +34,12 @@ gradients = GradientTable()
 Attributes = dict[str, Any]
 
 
-class _Call(NamedTuple):
-    """The operands and the result of a fused kernel."""
+@dataclass(frozen=True)
+class _Call:
+    """A call of a fused kernel, and what came in for its output."""
 
     product: Callable[[], Tensor]
+    dy: Tensor
     bias: Tensor | None
     weights: Tensor | None
     out: Tensor
@@ -44,14 +48,16 @@ class _Call(NamedTuple):
     def aligned(self, x: Tensor) -> Tensor:
         return ops.align(x, self.out.ndim, self.attributes.get("data_format"))
 
+    @cached_property
     def before(self) -> Tensor:
-        """Return the sum before the activation."""
+        """The sum before the activation."""
         product = self.product()
         return product if self.bias is None else product + self.aligned(self.bias)
 
-    def through(self, dy: Tensor) -> Tensor:
-        """Return the cotangent of the sum before the activation."""
-        activation, out = self.attributes["activation"], self.out
+    @cached_property
+    def inner(self) -> Tensor:
+        """The cotangent of the sum before the activation."""
+        activation, out, dy = self.attributes["activation"], self.out, self.dy
         if activation == "linear":
             return dy
         if activation == "relu":
@@ -64,18 +70,18 @@ class _Call(NamedTuple):
             return dy * out * (1.0 - out)
         if activation == "leakyrelu":
             alpha = self.attributes["leakyrelu_alpha"]
-            sign = out if alpha >= 0 else self.before()
+            sign = out if alpha >= 0 else self.before
             return where(sign > 0, dy, dy * alpha)
         assert self.weights is not None  # the spec requires them for a PReLU
-        return where(self.before() > 0, dy, dy * self.aligned(self.weights))
+        return where(self.before > 0, dy, dy * self.aligned(self.weights))
 
-    def to_weights(self, dy: Tensor, weights_type: TensorType) -> Tensor:
+    def to_weights(self, weights_type: TensorType) -> Tensor:
         """Return the cotangent of a PReLU's slopes."""
         assert self.weights is not None  # the gradient is with respect to them
         if self.attributes["activation"] != "prelu":
             return zeros_like(self.weights)
-        before = self.before()
-        return self.restored(where(before > 0, 0.0, dy * before), weights_type)
+        before = self.before
+        return self.restored(where(before > 0, 0.0, self.dy * before), weights_type)
 
     def restored(self, dy: Tensor, x_type: TensorType) -> Tensor:
         """Return the cotangent of a bias, or slopes, that were aligned with the channels."""
@@ -86,154 +92,83 @@ class _Call(NamedTuple):
         return sum_(dy, axis=tuple(at for at in range(dy.ndim) if at != kept))
 
 
-def _register_fused(spec: KernelSpec, family: Family) -> None:
-    """Register the rules of a fused convolution."""
+def _register_convolution(spec: KernelSpec, family: Family) -> None:
+    """Register the rule of a fused convolution."""
 
-    def call(
-        x: Tensor,
-        filter: Tensor,
-        bias: Tensor | None,
-        weights: Tensor | None,
-        out: Tensor,
-        attributes: Attributes,
-    ) -> _Call:
-        window = window_attributes(attributes)
-        return _Call(
-            lambda: dispatch(family.forward, x, filter, **window), bias, weights, out, attributes
-        )
-
-    @gradients.wrt(spec, "x")
-    def wrt_x(
+    @gradients.of(spec)
+    def fused_convolution(
+        wanted: frozenset[str],
         dy: Tensor,
         x: Tensor,
         filter: Tensor,
         bias: Tensor | None,
-        prelu_activation_weights: Tensor | None,
-        out: Tensor,
-        attributes: Attributes,
-    ) -> Tensor:
-        made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        window = window_attributes(attributes)
-        inner = made.through(dy)
-        return dispatch(family.backprop_input, inner, filter, **window, input_shape=x.shape)
-
-    @gradients.wrt(spec, "filter")
-    def wrt_filter(
-        dy: Tensor,
-        x: Tensor,
-        filter: Tensor,
-        bias: Tensor | None,
-        prelu_activation_weights: Tensor | None,
-        out: Tensor,
-        attributes: Attributes,
-    ) -> Tensor:
-        made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        window = window_attributes(attributes)
-        inner = made.through(dy)
-        return dispatch(family.backprop_filter, x, inner, **window, filter_shape=filter.shape)
-
-    @gradients.wrt(spec, "bias")
-    def wrt_bias(
-        dy: Tensor,
-        x: Tensor,
-        filter: Tensor,
-        bias: Tensor,
         bias_type: TensorType,
         prelu_activation_weights: Tensor | None,
-        out: Tensor,
-        attributes: Attributes,
-    ) -> Tensor:
-        made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        return made.restored(made.through(dy), bias_type)
-
-    @gradients.wrt(spec, "prelu_activation_weights")
-    def wrt_weights(
-        dy: Tensor,
-        x: Tensor,
-        filter: Tensor,
-        bias: Tensor | None,
-        prelu_activation_weights: Tensor,
         prelu_activation_weights_type: TensorType,
         out: Tensor,
         attributes: Attributes,
-    ) -> Tensor:
-        made = call(x, filter, bias, prelu_activation_weights, out, attributes)
-        return made.to_weights(dy, prelu_activation_weights_type)
+    ) -> dict[str, Tensor]:
+        window = window_attributes(attributes)
+        call = _Call(
+            lambda: dispatch(family.forward, x, filter, **window),
+            dy,
+            bias,
+            prelu_activation_weights,
+            out,
+            attributes,
+        )
+        found: dict[str, Tensor] = {}
+        if "x" in wanted:
+            found["x"] = dispatch(
+                family.backprop_input, call.inner, filter, **window, input_shape=x.shape
+            )
+        if "filter" in wanted:
+            found["filter"] = dispatch(
+                family.backprop_filter, x, call.inner, **window, filter_shape=filter.shape
+            )
+        if "bias" in wanted:
+            found["bias"] = call.restored(call.inner, bias_type)
+        if "prelu_activation_weights" in wanted:
+            found["prelu_activation_weights"] = call.to_weights(prelu_activation_weights_type)
+        return found
 
 
-_register_fused(ops.FUSED_CONV2D, convolution.FAMILY)
-_register_fused(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
+_register_convolution(ops.FUSED_CONV2D, convolution.FAMILY)
+_register_convolution(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY)
 
 
-def _make_call(
-    a: Tensor,
-    b: Tensor,
-    bias: Tensor | None,
-    weights: Tensor | None,
-    out: Tensor,
-    attributes: Attributes,
-) -> _Call:
-    flags = {name: attributes[name] for name in ("transpose_a", "transpose_b")}
-    return _Call(lambda: matrix_products.matmul(a, b, **flags), bias, weights, out, attributes)
-
-
-@gradients.wrt(ops.FUSED_MAT_MUL, "a")
-def fused_mat_mul_wrt_a(
+@gradients.of(ops.FUSED_MAT_MUL)
+def fused_mat_mul(
+    wanted: frozenset[str],
     dy: Tensor,
     a: Tensor,
     b: Tensor,
     bias: Tensor | None,
     prelu_activation_weights: Tensor | None,
-    out: Tensor,
-    attributes: Attributes,
-) -> Tensor:
-    inner = _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
-    turned = attributes["transpose_b"]
-    if attributes["transpose_a"]:
-        return matrix_products.matmul(b, inner, transpose_a=turned, transpose_b=True)
-    return matrix_products.matmul(inner, b, transpose_b=not turned)
-
-
-@gradients.wrt(ops.FUSED_MAT_MUL, "b")
-def fused_mat_mul_wrt_b(
-    dy: Tensor,
-    a: Tensor,
-    b: Tensor,
-    bias: Tensor | None,
-    prelu_activation_weights: Tensor | None,
-    out: Tensor,
-    attributes: Attributes,
-) -> Tensor:
-    inner = _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
-    turned = attributes["transpose_a"]
-    if attributes["transpose_b"]:
-        return matrix_products.matmul(inner, a, transpose_a=True, transpose_b=turned)
-    return matrix_products.matmul(a, inner, transpose_a=not turned)
-
-
-@gradients.wrt(ops.FUSED_MAT_MUL, "bias")
-def fused_mat_mul_wrt_bias(
-    dy: Tensor,
-    a: Tensor,
-    b: Tensor,
-    bias: Tensor,
-    prelu_activation_weights: Tensor | None,
-    out: Tensor,
-    attributes: Attributes,
-) -> Tensor:
-    return _make_call(a, b, bias, prelu_activation_weights, out, attributes).through(dy)
-
-
-@gradients.wrt(ops.FUSED_MAT_MUL, "prelu_activation_weights")
-def fused_mat_mul_wrt_weights(
-    dy: Tensor,
-    a: Tensor,
-    b: Tensor,
-    bias: Tensor | None,
-    prelu_activation_weights: Tensor,
     prelu_activation_weights_type: TensorType,
     out: Tensor,
     attributes: Attributes,
-) -> Tensor:
-    made = _make_call(a, b, bias, prelu_activation_weights, out, attributes)
-    return made.to_weights(dy, prelu_activation_weights_type)
+) -> dict[str, Tensor]:
+    a_turned, b_turned = attributes["transpose_a"], attributes["transpose_b"]
+    call = _Call(
+        lambda: matmul(a, b, transpose_a=a_turned, transpose_b=b_turned),
+        dy,
+        bias,
+        prelu_activation_weights,
+        out,
+        attributes,
+    )
+    found: dict[str, Tensor] = {}
+    if "a" in wanted and a_turned:
+        found["a"] = matmul(b, call.inner, transpose_a=b_turned, transpose_b=True)
+    elif "a" in wanted:
+        found["a"] = matmul(call.inner, b, transpose_b=not b_turned)
+    if "b" in wanted and b_turned:
+        found["b"] = matmul(call.inner, a, transpose_a=True, transpose_b=a_turned)
+    elif "b" in wanted:
+        found["b"] = matmul(a, call.inner, transpose_a=not a_turned)
+    if "bias" in wanted:
+        found["bias"] = call.inner  # the tape sums it
+    if "prelu_activation_weights" in wanted:
+        found["prelu_activation_weights"] = call.to_weights(prelu_activation_weights_type)
+    return found

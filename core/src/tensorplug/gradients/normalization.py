@@ -16,50 +16,30 @@ if TYPE_CHECKING:
 gradients = GradientTable()
 
 
-@gradients.wrt(ops.FUSED_BATCH_NORM, "x")
-def batch_norm_wrt_x(
-    dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
-) -> Tensor:
-    return dy * _compute_factor(scale, variance, variance_epsilon)
-
-
-@gradients.wrt(ops.FUSED_BATCH_NORM, "mean")
-def batch_norm_wrt_mean(
-    dy: Tensor, scale: Tensor | None, variance: Tensor, variance_epsilon: float
-) -> Tensor:
-    return -dy * _compute_factor(scale, variance, variance_epsilon)
-
-
-@gradients.wrt(ops.FUSED_BATCH_NORM, "variance")
-def batch_norm_wrt_variance(
+@gradients.of(ops.FUSED_BATCH_NORM)
+def batch_norm(
+    wanted: frozenset[str],
     dy: Tensor,
     x: Tensor,
     scale: Tensor | None,
     mean: Tensor,
     variance: Tensor,
     variance_epsilon: float,
-) -> Tensor:
-    steady = variance + variance_epsilon
-    scaled = dy if scale is None else dy * scale
-    return scaled * (x - mean) * (-0.5 / (steady * sqrt(steady)))
-
-
-@gradients.wrt(ops.FUSED_BATCH_NORM, "scale")
-def batch_norm_wrt_scale(
-    dy: Tensor, x: Tensor, mean: Tensor, variance: Tensor, variance_epsilon: float
-) -> Tensor:
-    return dy * (x - mean) * _compute_factor(None, variance, variance_epsilon)
-
-
-@gradients.wrt(ops.FUSED_BATCH_NORM, "offset")
-def batch_norm_wrt_offset(dy: Tensor) -> Tensor:
-    return dy
-
-
-def _compute_factor(scale: Tensor | None, variance: Tensor, epsilon: float) -> Tensor:
-    """Return the factor of x - mean."""
-    deviation = sqrt(variance + epsilon)
-    return 1.0 / deviation if scale is None else scale / deviation
+) -> dict[str, Tensor]:
+    found = {"offset": dy} if "offset" in wanted else {}
+    if wanted == {"offset"}:
+        return found
+    inverse = 1.0 / sqrt(variance + variance_epsilon)  # of the deviation
+    if wanted & {"x", "mean"}:
+        along_x = dy * (inverse if scale is None else scale * inverse)
+        found |= {"x": along_x, "mean": -along_x}
+    if wanted & {"scale", "variance"}:
+        normalized = dy * (x - mean) * inverse
+        found["scale"] = normalized
+    if "variance" in wanted:
+        steepness = inverse * inverse * -0.5
+        found["variance"] = normalized * (steepness if scale is None else scale * steepness)
+    return {name: found[name] for name in wanted}
 
 
 @gradients.wrt(ops.LRN, "x")

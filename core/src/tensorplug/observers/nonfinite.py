@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import copy
 import threading
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -130,9 +131,9 @@ class NonFiniteCheck:
             suspects = inside.suspects
         finally:
             inside.suspects = before
-        results = result if isinstance(result, list | tuple) else [result]
+        results = list(result.values()) if isinstance(result, Mapping) else [result]
         inputs = [("", tensor) for argument in arguments for tensor in _tensors(argument)]
-        outputs = [("", tensor) for tensor in results if isinstance(tensor, Tensor)]
+        outputs = [("", tensor) for gradient in results for tensor in _tensors(gradient)]
         fault = self._fault(outputs, inputs)
         if fault is None:
             return result

@@ -10,7 +10,12 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.owner import PROGRAM
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
+from tensorplug.contract.tables import (
+    decomposition_entry,
+    gradient_entry,
+    joint_entries,
+    kernel_entry,
+)
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import current_engine
@@ -166,18 +171,28 @@ def _check_backend_name(name: object, role: str) -> None:
 
 def register_gradient(
     spec: KernelSpec | str,
-    wrt: str,
+    wrt: str | Sequence[str],
     rule: Callable[..., Any] | None,
     *,
     override: bool = False,
 ) -> Handle:
     """Register the gradient rule of a kernel for one input; None if there is no gradient.
 
-    The rule is as ``GradientTable.wrt`` describes. Returns and raises as ``register_kernel``.
+    The rule is as ``GradientTable.wrt`` describes; for a list of inputs, which share work, as
+    ``GradientTable.of`` does. Returns and raises as ``register_kernel``.
     """
     engine = current_engine()
-    entry = gradient_entry(engine.registry.spec(spec), wrt, rule)
-    return _add(engine, gradients=[entry], override=override)
+    found = engine.registry.spec(spec)
+    if isinstance(wrt, str):
+        entries = [gradient_entry(found, wrt, rule)]
+    elif not isinstance(wrt, list | tuple) or rule is None:
+        raise ArgumentError(
+            f"register_gradient: wrt must be the name of an input of {found.name}, or a list of "
+            f"names with a joint rule, got {quoted(wrt)}"
+        )
+    else:
+        entries = joint_entries(found, wrt, rule)
+    return _add(engine, gradients=entries, override=override)
 
 
 def register_decomposition(

@@ -172,7 +172,7 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
         witness.compare(_arrays(found), _arrays(call.clean()))
         return found
 
-    wrong = replace(entry, rule=rule, asks=asks)
+    wrong = replace(entry, rule=rule, asks=asks, joint=None)
     owner = Owner("saboteur", saboteur.kind)
     return session.engine.registry.add(owner, gradients=[wrong], override=True)
 
