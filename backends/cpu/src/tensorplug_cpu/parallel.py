@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["is_large", "share_out", "thread_count", "ufunc_kernel"]
+__all__ = ["in_parts", "is_large", "share_out", "thread_count", "ufunc_kernel"]
 
 _LIGHT: Final = 1 << 21  # elements from which a loop that waits for memory is shared out
 _HEAVY: Final = 1 << 19  # likewise, one that computes
@@ -140,7 +140,26 @@ def share_out(
         )
         for start, stop in pairwise(edges)
     ]
-    pending = [_workers.submit(partial(_without_warnings, call)) for call in calls[1:]]
+    _run([calls[0], *[partial(_without_warnings, call) for call in calls[1:]]])
+
+
+def in_parts(work: Callable[[int, int], Any], count: int, *, shared: bool = True) -> None:
+    """Call ``work(start, stop)`` in several threads, each with its part of ``range(count)``.
+
+    ``shared``: False for one call in this thread. An error of one part is raised after all parts
+    have ended.
+    """
+    parts = min(_workers.count + 1, count) if shared else 1
+    if parts < 2:
+        work(0, count)
+        return
+    edges = [count * part // parts for part in range(parts + 1)]
+    _run([partial(work, start, stop) for start, stop in pairwise(edges)])
+
+
+def _run(calls: Sequence[Callable[[], Any]]) -> None:
+    """Make the first call in this thread, each of the others in one of its own."""
+    pending = [_workers.submit(call) for call in calls[1:]]
     try:
         calls[0]()
     finally:
