@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tensorplug.contract import attributes, inference
+from tensorplug.contract import attributes, expressions, inference
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.errors import (
@@ -45,6 +45,12 @@ WRONG = [  # inputs, infer, options, a part of the message
     (("a", "b"), first, {}, "must take 2 input types, then any of [] keyword-only"),
     (("x",), lambda *xs: xs[0], {}, "takes *xs, but must name its parameters"),
     (("x",), 5, {}, "5 has no signature to read"),
+    (("x",), same, {"expression": "add"}, "an operation or a function of 1 operands, got 'add'"),
+    (("x",), same, {"expression": "noise"}, "a function of 1 operands, got 'noise'"),
+    (("x",), same, {"expression": 5}, "the name of an operation, or a function, got 5"),
+    (("x",), same, {"expression": first}, "must take 1 operands, then any of ['out']"),
+    (("x",), same, {"expression": lambda x, *, axis: x}, "then any of ['out'] keyword-only"),
+    (("x",), lambda x: (x, x), {"expression": "abs", "outputs": ("a", "b")}, "of one output"),
 ]
 
 
@@ -53,6 +59,44 @@ def test_a_wrong_spec_names_itself(inputs, infer, options, message):
     with pytest.raises(RegistrationError, match=re.escape(message)) as caught:
         KernelSpec("Wrong", inputs, infer, **options)
     assert str(caught.value).startswith("kernel spec 'Wrong': ")
+
+
+X, Y = expressions.parameter(0, dt.float32), expressions.parameter(1, dt.float32)
+F32 = TensorType(dt.float32, ())
+BROKEN = [
+    (lambda x: 5, "its expression is 5"),
+    (lambda x: expressions.cast(x, dt.int32), "has dtype int32, but the output float32"),
+]
+
+EXPRESSIONS = [
+    ("add", {}, str(X + Y)),
+    (lambda a, b: a * b - 1, {}, str(X * Y - 1)),
+    (lambda a, b, *, depth: a * depth + b, {"depth": 3}, str(X * 3 + Y)),
+    (lambda a, b, *, attributes: a * attributes["depth"], {"depth": 3}, str(X * 3)),
+    (lambda a, b, *, out: expressions.cast(a < b, out.dtype), {}, ""),
+]
+
+
+@pytest.mark.parametrize(("given", "given_attributes", "expected"), EXPRESSIONS)
+def test_a_spec_gives_the_expression_of_a_call(given, given_attributes, expected):
+    kinds = dict.fromkeys(given_attributes, attributes.integer())
+    spec = KernelSpec("Given", ("a", "b"), lambda a, b: a, attributes=kinds, expression=given)  # noqa: ARG005
+    found = spec.expression_rule((X, Y), given_attributes, F32)
+    assert str(found) == (expected or str(expressions.cast(X < Y, dt.float32)))
+
+
+@pytest.mark.parametrize("given", ["bitwise_not", "sin", lambda x: None])  # noqa: ARG005
+def test_a_spec_has_no_expression_for_operands_that_it_does_not_take(given):
+    spec = KernelSpec("Given", ("x",), same, expression=given)
+    x = expressions.parameter(0, dt.complex64)
+    assert spec.expression_rule((x,), {}, TensorType(dt.complex64, ())) is None
+
+
+@pytest.mark.parametrize(("given", "message"), BROKEN)
+def test_a_wrong_expression_names_its_spec(given, message):
+    spec = KernelSpec("Given", ("x",), same, expression=given)
+    with pytest.raises(RegistrationError, match=f"^kernel spec 'Given': {message}"):
+        spec.expression_rule((X,), {}, F32)
 
 
 BINARY = KernelSpec(

@@ -19,7 +19,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.contract.dtypes import DType, Scalar
 
@@ -34,6 +34,7 @@ __all__ = [
     "constant",
     "function",
     "linearize",
+    "of_floats",
     "parameter",
     "substitute",
     "where",
@@ -206,11 +207,11 @@ def bitcast(x: Expression, dtype: DType) -> Expression:
     """Read the bits of a number as another dtype of the same size.
 
     Raises:
-        DTypeError: the sizes differ.
+        DTypeError: the sizes differ, or one dtype is neither of integers nor of floats.
 
     """
-    if x.dtype.itemsize != dtype.itemsize or dt.bool_ in (x.dtype, dtype):
-        raise DTypeError(f"bitcast: {x.dtype} and {dtype} have different sizes")
+    if x.dtype.itemsize != dtype.itemsize or not {x.dtype, dtype} <= dt.REAL:
+        raise DTypeError(f"bitcast: {x.dtype} and {dtype} are not real numbers of one size")
     return x if x.dtype is dtype else Expression("bitcast", dtype, (x,))
 
 
@@ -227,6 +228,15 @@ def function(name: str, /, *operands: Expression | Scalar) -> Expression:
 
     """
     return apply(name, *operands)
+
+
+def of_floats(op: str) -> Callable[[Expression], Expression]:
+    """Return a rule for a spec: the operation ``op`` of floats, integers as they are."""
+
+    def rule(x: Expression) -> Expression:
+        return x if x.dtype in dt.INTEGER else apply(op, x)
+
+    return rule
 
 
 def apply(op: str, /, *operands: Expression | Scalar) -> Expression:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes, signatures
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.expression_rules import ExpressionRule
 from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.expression_rules import Given
 
 __all__ = ["REQUIRED", "UNKNOWN", "Attribute", "InputTypes", "KernelSpec", "TensorType"]
 
@@ -130,6 +132,9 @@ class KernelSpec:
         inexact: integers and booleans among ``promote`` become the default float.
         typed_by: the input whose dtype is that of the call (see ``dtype_of``), "" for the first
             output; needed only where that is not the first input that may hold floats.
+        expression: what an elementwise kernel computes (see ``ExpressionRule``): the name of an
+            operation, such as "add", or a function of expressions; for calls for which it
+            returns None or raises ``DTypeError``, and without it, the decomposition says so.
 
     """
 
@@ -142,12 +147,14 @@ class KernelSpec:
     promote: tuple[str, ...] = ()
     inexact: bool = False
     typed_by: str | None = None
+    expression: Given | None = None
 
     # Derived once, read on every call.
     declared: tuple[Input, ...] = field(init=False, repr=False)
     input_names: tuple[str, ...] = field(init=False, repr=False)
     output_names: tuple[str, ...] = field(init=False, repr=False)
     multiple_outputs: bool = field(init=False, repr=False)
+    expression_rule: ExpressionRule | None = field(init=False, repr=False)
     _infer_asks: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -176,6 +183,7 @@ class KernelSpec:
         derive(self, "output_names", tuple(text.rstrip("[]") for text in self.outputs))
         derive(self, "multiple_outputs", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
         derive(self, "_infer_asks", self._check(names))
+        derive(self, "expression_rule", self._read_expression(names))
         if self.typed_by is None:
             derive(self, "typed_by", self._main_input())
 
@@ -233,6 +241,14 @@ class KernelSpec:
                 f"{len(names)} input types, then any of {list(self.attributes)} keyword-only"
             )
         return asks
+
+    def _read_expression(self, names: tuple[str, ...]) -> ExpressionRule | None:
+        if self.expression is None:
+            return None
+        role = f"kernel spec {self.name!r}"
+        if self.multiple_outputs:
+            raise RegistrationError(f"{role}: expression is for kernels of one output")
+        return ExpressionRule(self.expression, role, names, self.attributes)
 
     def _main_input(self) -> str:
         """Return the input whose dtype is that of the call; "" where there is no input."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes
+from tensorplug.contract import attributes, expressions
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
@@ -38,6 +38,7 @@ BITCAST = KernelSpec(
     _infer_bitcast,
     attributes={"dtype": attributes.dtype()},
     accepts=dt.NUMERIC,
+    expression=lambda x, *, dtype: expressions.bitcast(x, dtype),
 )
 
 

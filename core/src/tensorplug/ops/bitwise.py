@@ -27,16 +27,25 @@ __all__ = [
 ]
 
 
-def _define_binary(name: str, accepts: frozenset[DType]) -> KernelSpec:
-    return KernelSpec(name, ("a", "b"), inference.broadcast, accepts=accepts, promote=("a", "b"))
+def _define_binary(name: str, expression: str, accepts: frozenset[DType]) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("a", "b"),
+        inference.broadcast,
+        accepts=accepts,
+        promote=("a", "b"),
+        expression=expression,
+    )
 
 
-BITWISE_AND = _define_binary("BitwiseAnd", dt.INTEGER | dt.BOOL)
-BITWISE_OR = _define_binary("BitwiseOr", dt.INTEGER | dt.BOOL)
-BITWISE_XOR = _define_binary("BitwiseXor", dt.INTEGER | dt.BOOL)
-INVERT = KernelSpec("Invert", ("x",), inference.same, accepts=dt.INTEGER | dt.BOOL)
-LEFT_SHIFT = _define_binary("LeftShift", dt.INTEGER)
-RIGHT_SHIFT = _define_binary("RightShift", dt.INTEGER)
+BITWISE_AND = _define_binary("BitwiseAnd", "bitwise_and", dt.INTEGER | dt.BOOL)
+BITWISE_OR = _define_binary("BitwiseOr", "bitwise_or", dt.INTEGER | dt.BOOL)
+BITWISE_XOR = _define_binary("BitwiseXor", "bitwise_xor", dt.INTEGER | dt.BOOL)
+INVERT = KernelSpec(
+    "Invert", ("x",), inference.same, accepts=dt.INTEGER | dt.BOOL, expression="bitwise_not"
+)
+LEFT_SHIFT = _define_binary("LeftShift", "bitwise_left_shift", dt.INTEGER)
+RIGHT_SHIFT = _define_binary("RightShift", "bitwise_right_shift", dt.INTEGER)
 
 
 @chained

@@ -10,6 +10,8 @@ from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.expression_rules import Given
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
@@ -30,30 +32,30 @@ __all__ = [
 
 _ORDERED = dt.REAL | {dt.string}  # strings by their code points
 
-EQUAL = KernelSpec("Equal", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
-NOT_EQUAL = KernelSpec("NotEqual", ("a", "b"), inference.broadcast_bool, promote=("a", "b"))
-LESS = KernelSpec(
-    "Less", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
+
+def _define(name: str, expression: Given | None, accepts: frozenset[DType] = dt.ANY) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("a", "b"),
+        inference.broadcast_bool,
+        accepts=accepts,
+        promote=("a", "b"),
+        expression=expression,
+    )
+
+
+EQUAL = _define("Equal", "equal")
+NOT_EQUAL = _define("NotEqual", None)
+LESS = _define("Less", "less", _ORDERED)
+LESS_EQUAL = _define("LessEqual", "less_equal", _ORDERED)
+GREATER = _define("Greater", lambda a, b: a > b, _ORDERED)
+GREATER_EQUAL = _define("GreaterEqual", lambda a, b: a >= b, _ORDERED)
+LOGICAL_AND = _define("LogicalAnd", "logical_and", dt.BOOL)
+LOGICAL_OR = _define("LogicalOr", "logical_or", dt.BOOL)
+LOGICAL_XOR = _define("LogicalXor", None, dt.BOOL)
+LOGICAL_NOT = KernelSpec(
+    "LogicalNot", ("x",), inference.same, accepts=dt.BOOL, expression="logical_not"
 )
-LESS_EQUAL = KernelSpec(
-    "LessEqual", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
-)
-GREATER = KernelSpec(
-    "Greater", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
-)
-GREATER_EQUAL = KernelSpec(
-    "GreaterEqual", ("a", "b"), inference.broadcast_bool, accepts=_ORDERED, promote=("a", "b")
-)
-LOGICAL_AND = KernelSpec(
-    "LogicalAnd", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
-)
-LOGICAL_OR = KernelSpec(
-    "LogicalOr", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
-)
-LOGICAL_XOR = KernelSpec(
-    "LogicalXor", ("a", "b"), inference.broadcast_bool, accepts=dt.BOOL, promote=("a", "b")
-)
-LOGICAL_NOT = KernelSpec("LogicalNot", ("x",), inference.same, accepts=dt.BOOL)
 IS_FINITE = KernelSpec("IsFinite", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
 IS_INF = KernelSpec("IsInf", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
 IS_NAN = KernelSpec("IsNan", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)

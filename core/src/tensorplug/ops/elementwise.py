@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
+from tensorplug.contract.expressions import cast, of_floats
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import (
     as_constant,
@@ -62,31 +63,60 @@ __all__ = [
     "where",
 ]
 
-NEG = KernelSpec("Neg", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
-ABS = KernelSpec("Abs", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
-FLOOR = KernelSpec("Floor", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
-EXP = KernelSpec("Exp", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-LOG = KernelSpec("Log", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-SQRT = KernelSpec("Sqrt", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-SIN = KernelSpec("Sin", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-COS = KernelSpec("Cos", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-ATAN = KernelSpec("Atan", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
-ERF = KernelSpec("Erf", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
-TANH = KernelSpec("Tanh", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True)
+
+def _define_inexact(
+    name: str, expression: str, accepts: frozenset[DType] = dt.NUMERIC
+) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("x",),
+        inference.same,
+        accepts=accepts,
+        promote=("x",),
+        inexact=True,
+        expression=expression,
+    )
+
+
+def _define_binary(
+    name: str, expression: str, accepts: frozenset[DType] = dt.NUMERIC, *, inexact: bool = False
+) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("a", "b"),
+        inference.broadcast,
+        accepts=accepts,
+        promote=("a", "b"),
+        inexact=inexact,
+        expression=expression,
+    )
+
+
+NEG = KernelSpec(
+    "Neg", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), expression="negative"
+)
+ABS = KernelSpec("Abs", ("x",), inference.same, accepts=dt.REAL, promote=("x",), expression="abs")
+FLOOR = KernelSpec(
+    "Floor",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    expression=of_floats("floor"),
+)
+EXP = _define_inexact("Exp", "exp")
+LOG = _define_inexact("Log", "log")
+SQRT = _define_inexact("Sqrt", "sqrt")
+SIN = _define_inexact("Sin", "sin")
+COS = _define_inexact("Cos", "cos")
+ATAN = _define_inexact("Atan", "atan")
+ERF = _define_inexact("Erf", "erf", dt.REAL)
+TANH = _define_inexact("Tanh", "tanh")
 SQUARE = KernelSpec("Square", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
-ADD = KernelSpec("Add", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
-SUB = KernelSpec("Sub", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
-MULTIPLY = KernelSpec(
-    "Multiply", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b")
-)
-REAL_DIV = KernelSpec(
-    "RealDiv",
-    ("a", "b"),
-    inference.broadcast,
-    accepts=dt.NUMERIC,
-    promote=("a", "b"),
-    inexact=True,
-)
+ADD = _define_binary("Add", "add")
+SUB = _define_binary("Sub", "subtract")
+MULTIPLY = _define_binary("Multiply", "multiply")
+REAL_DIV = _define_binary("RealDiv", "divide", inexact=True)
 DIV_NO_NAN = KernelSpec(
     "DivNoNan",
     ("a", "b"),
@@ -95,17 +125,11 @@ DIV_NO_NAN = KernelSpec(
     promote=("a", "b"),
     inexact=True,
 )
-FLOOR_DIV = KernelSpec(
-    "FloorDiv", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
-)
-MOD = KernelSpec("Mod", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b"))
-POW = KernelSpec("Pow", ("a", "b"), inference.broadcast, accepts=dt.NUMERIC, promote=("a", "b"))
-MAXIMUM = KernelSpec(
-    "Maximum", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
-)
-MINIMUM = KernelSpec(
-    "Minimum", ("a", "b"), inference.broadcast, accepts=dt.REAL, promote=("a", "b")
-)
+FLOOR_DIV = _define_binary("FloorDiv", "floor_divide", dt.REAL)
+MOD = _define_binary("Mod", "remainder", dt.REAL)
+POW = _define_binary("Pow", "pow")
+MAXIMUM = _define_binary("Maximum", "maximum", dt.REAL)
+MINIMUM = _define_binary("Minimum", "minimum", dt.REAL)
 SQUARED_DIFFERENCE = KernelSpec(
     "SquaredDifference",
     ("a", "b"),
@@ -132,7 +156,12 @@ def _infer_cast(x: TensorType, *, dtype: DType) -> TensorType:
 
 
 CAST = KernelSpec(
-    "Cast", ("x",), _infer_cast, attributes={"dtype": attributes.dtype()}, accepts=dt.FIXED
+    "Cast",
+    ("x",),
+    _infer_cast,
+    attributes={"dtype": attributes.dtype()},
+    accepts=dt.FIXED,
+    expression=lambda x, *, dtype: cast(x, dtype),
 )
 
 
@@ -146,6 +175,7 @@ SELECT = KernelSpec(
     _infer_select,
     accepts={"condition": dt.BOOL},
     promote=("t", "e"),
+    expression="where",
 )
 
 

@@ -32,7 +32,7 @@ __all__ = [
     "stack",
 ]
 
-IDENTITY = KernelSpec("Identity", ("x",), inference.same)
+IDENTITY = KernelSpec("Identity", ("x",), inference.same, expression=lambda x: x)
 
 
 def _infer_reshape(x: TensorType, *, shape: Shape) -> TensorType:
@@ -111,6 +111,7 @@ BROADCAST_TO = KernelSpec(
         "shape": attributes.shape(),
         "input_shape": Attribute(_read_input_shape, None, "the shape of x"),
     },
+    expression=lambda x: x,
 )
 
 

@@ -14,7 +14,6 @@ from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
@@ -29,8 +28,16 @@ __all__ = [
 ]
 
 
-def _define_unary(name: str, accepts: frozenset[DType] = dt.NUMERIC) -> KernelSpec:
-    return KernelSpec(name, ("x",), inference.same, accepts=accepts, promote=("x",), inexact=True)
+def _define_unary(name: str, expression: str | None = None) -> KernelSpec:
+    return KernelSpec(
+        name,
+        ("x",),
+        inference.same,
+        accepts=dt.NUMERIC,
+        promote=("x",),
+        inexact=True,
+        expression=expression,
+    )
 
 
 def _define_binary(name: str) -> KernelSpec:
@@ -44,10 +51,10 @@ def _define_binary(name: str) -> KernelSpec:
     )
 
 
-EXPM1 = _define_unary("Expm1")
-LOG1P = _define_unary("Log1p")
-LOG2 = _define_unary("Log2")
-LOG10 = _define_unary("Log10")
+EXPM1 = _define_unary("Expm1", "expm1")
+LOG1P = _define_unary("Log1p", "log1p")
+LOG2 = _define_unary("Log2", "log2")
+LOG10 = _define_unary("Log10", "log10")
 RECIPROCAL = _define_unary("Reciprocal")
 RSQRT = _define_unary("Rsqrt")
 HYPOT = _define_binary("Hypot")

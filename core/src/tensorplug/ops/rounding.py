@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.expressions import of_floats
 from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
@@ -18,6 +19,8 @@ from tensorplug.ops.elementwise import astype, maximum, minimum
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.expression_rules import Given
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
 
@@ -33,10 +36,17 @@ __all__ = [
     "trunc",
 ]
 
-CEIL = KernelSpec("Ceil", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
-ROUND = KernelSpec("Round", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
-TRUNC = KernelSpec("Trunc", ("x",), inference.same, accepts=dt.REAL, promote=("x",))
-SIGN = KernelSpec("Sign", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
+
+def _define(name: str, accepts: frozenset[DType], expression: Given | None = None) -> KernelSpec:
+    return KernelSpec(
+        name, ("x",), inference.same, accepts=accepts, promote=("x",), expression=expression
+    )
+
+
+CEIL = _define("Ceil", dt.REAL, of_floats("ceil"))
+ROUND = _define("Round", dt.NUMERIC, of_floats("round"))
+TRUNC = _define("Trunc", dt.REAL, of_floats("trunc"))
+SIGN = _define("Sign", dt.NUMERIC)
 SIGN_BIT = KernelSpec(
     "SignBit", ("x",), inference.same_shape(dt.bool_), accepts=dt.REAL, promote=("x",)
 )
@@ -47,6 +57,7 @@ COPY_SIGN = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "b"),
     inexact=True,
+    expression="copysign",
 )
 NEXT_AFTER = KernelSpec(
     "NextAfter",

@@ -32,7 +32,13 @@ __all__ = [
 
 def _define_unary(name: str) -> KernelSpec:
     return KernelSpec(
-        name, ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
+        name,
+        ("x",),
+        inference.same,
+        accepts=dt.NUMERIC,
+        promote=("x",),
+        inexact=True,
+        expression=name.lower(),
     )
 
 
@@ -51,6 +57,7 @@ ATAN2 = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "b"),
     inexact=True,
+    expression="atan2",
 )
 
 

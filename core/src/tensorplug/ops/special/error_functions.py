@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
-ERFC = KernelSpec("Erfc", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+ERFC = KernelSpec(
+    "Erfc",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    expression="erfc",
+)
 ERFCX = KernelSpec("Erfcx", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
 ERFINV = KernelSpec(
     "Erfinv", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True

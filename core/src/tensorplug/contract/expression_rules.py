@@ -1,0 +1,96 @@
+"""How a spec gives the expression of its elementwise kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tensorplug.contract import signatures
+from tensorplug.contract.arguments import quoted
+from tensorplug.contract.expressions import FUNCTIONS, OPERATIONS, Expression, apply
+from tensorplug.errors import DTypeError, RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["ExpressionRule"]
+
+Given: TypeAlias = "str | Callable[..., Expression | None]"
+
+
+class ExpressionRule:
+    """The rule of one spec.
+
+    Args:
+        given: the name of an operation or function of ``contract.expressions``, which is applied
+            to the inputs; or a function of one expression for each input, then of the
+            attributes that it names as keyword-only parameters (``attributes``: a dict of all;
+            ``out``: the output's type).
+        role: the spec, for messages.
+        inputs: its inputs' names.
+        attributes: their names.
+
+    Raises:
+        RegistrationError: ``given`` is neither.
+
+    """
+
+    def __init__(
+        self, given: Given, role: str, inputs: Sequence[str], attributes: Collection[str]
+    ) -> None:
+        self.given = given
+        self.role = role
+        self._asks: Sequence[str] = ()
+        if isinstance(given, str):
+            operation = OPERATIONS.get(given)
+            count = operation.operands if operation else FUNCTIONS.get(given)
+            if count != len(inputs):
+                raise RegistrationError(
+                    f"{role}: its expression must be an operation or a function of {len(inputs)} "
+                    f"operands, got {quoted(given)}"
+                )
+            return
+        if not callable(given):
+            raise RegistrationError(
+                f"{role}: expression must be the name of an operation, or a function, got "
+                f"{quoted(given)}"
+            )
+        taken, self._asks = signatures.named(given, role)
+        if len(taken) != len(inputs) or not set(self._asks) <= {*attributes, "attributes", "out"}:
+            raise RegistrationError(
+                f"{role}: its expression {signatures.location(given)} must take {len(inputs)} "
+                f"operands, then any of {[*attributes, 'out']} keyword-only"
+            )
+
+    def __call__(
+        self, operands: Sequence[Any], attributes: Mapping[str, Any], out: Any
+    ) -> Expression | None:
+        """Return the expression of a call with these operands; None if it has none.
+
+        ``operands``: an expression for each input, None for an absent one, a list for a variadic
+        one. ``out``: the type of the output.
+
+        Raises:
+            RegistrationError: the rule returns something else, or an expression of another dtype.
+
+        """
+        try:
+            if isinstance(self.given, str):
+                found: Any = apply(self.given, *operands)
+            else:
+                known = {**attributes, "attributes": attributes, "out": out}
+                found = self.given(*operands, **{name: known[name] for name in self._asks})
+        except DTypeError:  # no operation takes these operands
+            return None
+        if found is not None:
+            self._check(found, out.dtype)
+        return found  # type: ignore[no-any-return]  # an expression or None, as checked
+
+    def _check(self, found: Any, dtype: DType) -> None:
+        if not isinstance(found, Expression):
+            raise RegistrationError(f"{self.role}: its expression is {quoted(found)}")
+        if found.dtype is not dtype:
+            raise RegistrationError(
+                f"{self.role}: its expression has dtype {found.dtype}, but the output {dtype}"
+            )
