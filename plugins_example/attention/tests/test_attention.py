@@ -97,7 +97,7 @@ def test_values(place, dtype, name):
     expected = formula(*inputs, **call.options)
     tolerance = 16 * float(np.finfo(dtype).eps)
     assert_close(attend(*inputs, **call.options), expected, dtype, tolerance)
-    assert tp.explain(specs.ATTENTION, [[inputs[0]] * 3, None, None]).how == place
+    assert tp.explain(specs.ATTENTION, [*[inputs[0]] * 3, None, None]).how == place
 
 
 @pytest.mark.usefixtures("place")
@@ -144,7 +144,7 @@ def test_the_second_output_is_differentiable_too():
     q, k, v = (rng.standard_normal((3, 2)) for _ in range(3))
 
     def rows(q, k):
-        return tp.run_kernel(specs.ATTENTION, {"qkv": [q, k, v]}, {})[1]
+        return tp.run_kernel(specs.ATTENTION, {"q": q, "k": k, "v": v}, {})[1]
 
     expected = np.logaddexp.reduce(q @ k.T / math.sqrt(2), axis=-1)
     assert_close(rows(q, k), expected, "float64", 1e-14)
@@ -169,6 +169,6 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
     q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
     y, vjp = tp.vjp(lambda *qkv: attend(*qkv, is_causal=True), q, k, v)
-    assert tp.explain(specs.ATTENTION, [[q, k, v], None, None]).how == "native"
+    assert tp.explain(specs.ATTENTION, [q, k, v, None, None]).how == "native"
     for got, expected in zip((y, *vjp(dy)), by_definition(*inputs), strict=True):
         assert_close(got, expected, "float32", 2e-5)

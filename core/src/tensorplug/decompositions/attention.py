@@ -22,8 +22,6 @@ from tensorplug.ops.nn.attention_scores import (
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
@@ -32,7 +30,9 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.ATTENTION)
 def attention(
-    qkv: Sequence[Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
     *,
@@ -41,19 +41,21 @@ def attention(
     out: tuple[TensorType, TensorType],
 ) -> list[Tensor]:
     of_y, of_rows = out
-    if not qkv[1].shape[-2]:  # without keys there is no largest score
+    if not k.shape[-2]:  # without keys there is no largest score
         rows = full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)
         return [zeros(of_y.shape, dtype=of_y.dtype), rows]
-    parts, top = exponentials(scores(qkv, bias, mask, causal=causal, scale=scale))
+    parts, top = exponentials(scores(q, k, bias, mask, causal=causal, scale=scale))
     total = sum_(parts, axis=-1, keepdims=True)
-    y = matmul(parts, wide(qkv[2])) / where(total == 0.0, 1.0, total)
+    y = matmul(parts, wide(v)) / where(total == 0.0, 1.0, total)
     return [astype(y, of_y.dtype), squeeze(top + log(total), axis=-1)]
 
 
 @decompositions.of(ops.ATTENTION_GRAD)
 def attention_grad(
     dy: Tensor,
-    qkv: Sequence[Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
     log_sum_exp: Tensor,
@@ -63,9 +65,9 @@ def attention_grad(
     scale: float,
 ) -> list[Tensor]:
     # With dS = P (dy v^T - delta): dq = scale dS k, dk = scale dS^T q, dv = P^T dy.
-    q, k, v = map(wide, qkv)
-    dy = wide(dy)
-    p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    dtype = q.dtype
+    q, k, v, dy = map(wide, (q, k, v, dy))
+    p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
     ds = p * (times_transposed(dy, v) - column(delta)) * scale
     cotangents = matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
-    return [astype(cotangent, qkv[0].dtype) for cotangent in cotangents]
+    return [astype(cotangent, dtype) for cotangent in cotangents]

@@ -35,7 +35,7 @@ from tensorplug.ops.nn.attention_scores import (
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tensorplug.dispatch.tensor import Tensor
 
@@ -47,50 +47,36 @@ gradients.stop(ops.ATTENTION, "mask", because="a boolean mask has no derivative"
 gradients.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask has no derivative")
 
 
-@gradients.wrt(ops.ATTENTION, "qkv")
-def attention_wrt_qkv(
+@gradients.of(ops.ATTENTION, "q", "k", "v", "bias")
+def attention(
+    wanted: frozenset[str],
     dy_y: Tensor,
     dy_log_sum_exp: Tensor,
-    qkv: Tensors,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
     y: Tensor,
     log_sum_exp: Tensor,
     causal: Any,
     scale: float,
-) -> list[Tensor]:
-    """Return dq, dk and dv, of one call of the gradient kernel."""
+) -> dict[str, Tensor]:
+    """Return dq, dk and dv, of one call of the gradient kernel, and dS for the bias."""
     delta = _delta(dy_y, dy_log_sum_exp, y)
-    return dispatch_multiple(
-        ops.ATTENTION_GRAD,
-        dy_y,
-        qkv,
-        bias,
-        mask,
-        log_sum_exp,
-        delta,
-        causal=causal,
-        scale=scale,
-    )
-
-
-@gradients.wrt(ops.ATTENTION, "bias")
-def attention_wrt_bias(
-    dy_y: Tensor,
-    dy_log_sum_exp: Tensor,
-    qkv: Tensors,
-    bias: Tensor,
-    mask: Tensor | None,
-    y: Tensor,
-    log_sum_exp: Tensor,
-    causal: Any,
-    scale: float,
-) -> Tensor:
-    """Return dS, as large as the scores; the tape sums it to the bias's shape."""
-    p = probabilities(scores(qkv, bias, mask, causal=causal, scale=scale), log_sum_exp)
-    delta = _delta(dy_y, dy_log_sum_exp, y)
-    ds = p * (times_transposed(wide(dy_y), wide(qkv[2])) - column(delta))
-    return astype(ds, bias.dtype)
+    options = {"causal": causal, "scale": scale}
+    found: dict[str, Tensor] = {}
+    if wanted != {"bias"}:
+        gradients_of_qkv = dispatch_multiple(
+            ops.ATTENTION_GRAD, dy_y, q, k, v, bias, mask, log_sum_exp, delta, **options
+        )
+        found.update(zip("qkv", gradients_of_qkv, strict=True))
+    if "bias" in wanted:
+        assert bias is not None  # the gradient is with respect to it
+        p = probabilities(scores(q, k, bias, mask, **options), log_sum_exp)
+        ds = p * (times_transposed(wide(dy_y), wide(v)) - column(delta))
+        found["bias"] = astype(ds, bias.dtype)  # as large as the scores; the tape sums it
+    return {name: found[name] for name in wanted}
 
 
 def _delta(dy: Tensor, of_rows: Tensor, y: Tensor) -> Tensor:
@@ -99,98 +85,89 @@ def _delta(dy: Tensor, of_rows: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _Second:
-    """A call of the gradient kernel and what came in for its outputs, in the notation above."""
+    """A call of the gradient kernel and what came in for its outputs, in the notation above.
+
+    All tensors are wide.
+    """
 
     abc: Tensors
     dy: Tensor
     qkv: Tensors
-    bias: Tensor | None
-    mask: Tensor | None
-    log_sum_exp: Tensor
+    p: Tensor
     delta: Tensor
-    attributes: dict[str, Any]
-
-    @property
-    def scale(self) -> float:
-        """The factor of the scores."""
-        return float(self.attributes["scale"])
-
-    @cached_property
-    def p(self) -> Tensor:
-        """The probabilities."""
-        found = scores(self.qkv, self.bias, self.mask, **self.attributes)
-        return probabilities(found, self.log_sum_exp)
+    scale: float
 
     @cached_property
     def g(self) -> Tensor:
         """G."""
-        (a, b, _), (q, k, _) = map(wide, self.abc), map(wide, self.qkv)
+        (a, b, _), (q, k, _) = self.abc, self.qkv
         return (times_transposed(a, k) + times_transposed(q, b)) * self.scale
+
+    @cached_property
+    def w(self) -> Tensor:
+        """W."""
+        return self.g * self.p
 
     @cached_property
     def slope(self) -> Tensor:
         """DS / P."""
-        return times_transposed(wide(self.dy), wide(self.qkv[2])) - column(self.delta)
+        return times_transposed(self.dy, self.qkv[2]) - column(self.delta)
 
     @cached_property
     def e(self) -> Tensor:
         """E."""
-        return self.p * (self.g * self.slope + times_transposed(wide(self.dy), wide(self.abc[2])))
+        return self.p * (self.g * self.slope + times_transposed(self.dy, self.abc[2]))
 
-    def for_dy(self) -> Tensor:
-        """Return W v + P c."""
-        of_slope = matmul(self.g * self.p, wide(self.qkv[2]))
-        return astype(of_slope + matmul(self.p, wide(self.abc[2])), self.dy.dtype)
+    @cached_property
+    def ds(self) -> Tensor:
+        """DS."""
+        return self.p * self.slope
 
-    def for_qkv(self) -> list[Tensor]:
-        """Return the gradients through S, plus those through the factors k, q and v themselves."""
-        (a, b, _), (q, k, _) = map(wide, self.abc), map(wide, self.qkv)
-        ds = self.p * self.slope
-        of_q = matmul(self.e, k) + matmul(ds, b)
-        of_k = transposed_times(self.e, q) + transposed_times(ds, a)
-        of_v = transposed_times(self.g * self.p, wide(self.dy))
-        found = (of_q * self.scale, of_k * self.scale, of_v)
-        return [astype(cotangent, self.dy.dtype) for cotangent in found]
+    def wrt(self, name: str) -> Tensor:
+        """Return the gradient with respect to one input.
 
-    def for_bias(self) -> Tensor:
-        """Return E, which the tape sums to the bias's shape."""
-        return astype(self.e, self.dy.dtype)
-
-    def for_log_sum_exp(self) -> Tensor:
-        """Return minus E, summed along the keys."""
-        return -sum_(self.e, axis=-1)
-
-    def for_delta(self) -> Tensor:
-        """Return minus W, summed along the keys."""
-        return -sum_(self.g * self.p, axis=-1)
-
-
-def _rule(answer: Callable[[_Second], Any]) -> Callable[..., Any]:
-    """Return a rule of the gradient kernel; each rule needs all inputs and gradients."""
-
-    def rule(
-        ddy_dq: Tensor,
-        ddy_dk: Tensor,
-        ddy_dv: Tensor,
-        dy: Tensor,
-        qkv: Tensors,
-        bias: Tensor | None,
-        mask: Tensor | None,
-        log_sum_exp: Tensor,
-        delta: Tensor,
-        attributes: dict[str, Any],
-    ) -> Any:
-        abc = ddy_dq, ddy_dk, ddy_dv
-        return answer(_Second(abc, dy, qkv, bias, mask, log_sum_exp, delta, attributes))
-
-    return rule
+        Those of q and k come through S, and through the factors k and q themselves.
+        """
+        (a, b, c), (q, k, v) = self.abc, self.qkv
+        match name:
+            case "dy":
+                return matmul(self.w, v) + matmul(self.p, c)
+            case "q":
+                return (matmul(self.e, k) + matmul(self.ds, b)) * self.scale
+            case "k":
+                return (transposed_times(self.e, q) + transposed_times(self.ds, a)) * self.scale
+            case "v":
+                return transposed_times(self.w, self.dy)
+            case "bias":
+                return self.e  # the tape sums it to the bias's shape
+            case "log_sum_exp":
+                return -sum_(self.e, axis=-1)
+            case _:
+                return -sum_(self.w, axis=-1)  # of delta
 
 
-for _name, _answer in {
-    "dy": _Second.for_dy,
-    "qkv": _Second.for_qkv,
-    "bias": _Second.for_bias,
-    "log_sum_exp": _Second.for_log_sum_exp,
-    "delta": _Second.for_delta,
-}.items():
-    gradients.wrt(ops.ATTENTION_GRAD, _name)(_rule(_answer))
+@gradients.of(ops.ATTENTION_GRAD, "dy", "q", "k", "v", "bias", "log_sum_exp", "delta")
+def attention_grad(
+    wanted: frozenset[str],
+    ddy_dq: Tensor,
+    ddy_dk: Tensor,
+    ddy_dv: Tensor,
+    dy: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    log_sum_exp: Tensor,
+    delta: Tensor,
+    causal: Any,
+    scale: float,
+) -> dict[str, Tensor]:
+    p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    abc = [wide(x) for x in (ddy_dq, ddy_dk, ddy_dv)]
+    second = _Second(abc, wide(dy), [wide(x) for x in (q, k, v)], p, delta, scale)
+    rows = {"log_sum_exp", "delta"}  # these are wide themselves
+    return {
+        name: second.wrt(name) if name in rows else astype(second.wrt(name), dy.dtype)
+        for name in wanted
+    }

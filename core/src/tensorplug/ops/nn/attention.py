@@ -37,7 +37,7 @@ _WHO = "scaled_dot_product_attention"
 
 def _read_scale(value: Any, known: InputTypes) -> float:
     """Return the factor rounded to the computing dtype; by default ``1 / sqrt(d)``."""
-    q, *_ = known["qkv"] or [TensorType(dt.float32, ())]
+    q = known["q"]
     if value is None:
         value = 1.0 / math.sqrt(max(q.shape[-1], 1)) if q.rank else 1.0
     number = value.item() if isinstance(value, np.generic) else value
@@ -50,12 +50,13 @@ def _read_scale(value: Any, known: InputTypes) -> float:
 
 
 def _check_sizes(
-    qkv: list[TensorType], bias: TensorType | None, mask: TensorType | None
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
 ) -> tuple[Shape, int]:
     """Check the shapes; return the shape of the scores and the width of v."""
-    if len(qkv) != 3:
-        raise ArgumentError(f"qkv must be the list [q, k, v], got {len(qkv)} tensors")
-    q, k, v = qkv
     if min(q.rank, k.rank, v.rank) < 2:
         raise ShapeError("q, k and v must have at least rank 2")
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
@@ -72,23 +73,28 @@ def _check_sizes(
 
 
 def _infer_attention(
-    qkv: list[TensorType], bias: TensorType | None, mask: TensorType | None
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
 ) -> tuple[TensorType, TensorType]:
-    scores, width = _check_sizes(qkv, bias, mask)
+    scores, width = _check_sizes(q, k, v, bias, mask)
     rows = scores[:-1]
-    dtype = qkv[0].dtype
-    return TensorType(dtype, (*rows, width)), TensorType(dt.wider(dtype), rows)
+    return TensorType(q.dtype, (*rows, width)), TensorType(dt.wider(q.dtype), rows)
 
 
 def _infer_attention_grad(
     dy: TensorType,
-    qkv: list[TensorType],
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
     log_sum_exp: TensorType,
     delta: TensorType,
 ) -> tuple[TensorType, ...]:
-    y, rows = _infer_attention(qkv, bias, mask)
+    y, rows = _infer_attention(q, k, v, bias, mask)
     for name, operand, wanted in (
         ("dy", dy, y),
         ("log_sum_exp", log_sum_exp, rows),
@@ -98,7 +104,7 @@ def _infer_attention_grad(
             raise ShapeError(f"{name} must have shape {list(wanted.shape)}")
         if operand.dtype is not wanted.dtype:
             raise DTypeError(f"{name} must be {wanted.dtype}")
-    return tuple(qkv)
+    return q, k, v
 
 
 _ATTRIBUTES = {
@@ -106,33 +112,27 @@ _ATTRIBUTES = {
     "scale": Attribute(_read_scale, None, "float"),
 }
 
-# q, k and v are one input, a list, so that one gradient rule serves all three and calls the
-# gradient kernel once. Three rules would call it three times, each for a third of its results.
 ATTENTION = KernelSpec(
     "ScaledDotProductAttention",
-    ("qkv[]", "bias?", "mask?"),
+    ("q", "k", "v", "bias?", "mask?"),
     _infer_attention,
     attributes=_ATTRIBUTES,
     outputs=("y", "log_sum_exp"),
-    accepts={"qkv": dt.REAL, "bias": dt.REAL, "mask": dt.BOOL},
-    promote=("qkv", "bias"),
+    accepts={**dict.fromkeys(("q", "k", "v", "bias"), dt.REAL), "mask": dt.BOOL},
+    promote=("q", "k", "v", "bias"),
     inexact=True,
 )
 ATTENTION_GRAD = KernelSpec(
     "ScaledDotProductAttentionGrad",
-    ("dy", "qkv[]", "bias?", "mask?", "log_sum_exp", "delta"),
+    ("dy", "q", "k", "v", "bias?", "mask?", "log_sum_exp", "delta"),
     _infer_attention_grad,
     attributes=_ATTRIBUTES,
     outputs=("dq", "dk", "dv"),
     accepts={
-        "dy": dt.FLOATING,
-        "qkv": dt.FLOATING,
-        "bias": dt.FLOATING,
+        **dict.fromkeys(("dy", "q", "k", "v", "bias", "log_sum_exp", "delta"), dt.FLOATING),
         "mask": dt.BOOL,
-        "log_sum_exp": dt.FLOATING,
-        "delta": dt.FLOATING,
     },
-    promote=("dy", "qkv", "bias"),
+    promote=("dy", "q", "k", "v", "bias"),
 )
 
 
@@ -209,13 +209,13 @@ def scaled_dot_product_attention(
     if grouped_query:
         heads = _count_heads(tensors)
         tensors, given = _split_heads(tensors, given)
-    qkv = _broadcast(tensors)
+    q, k, v = _broadcast(tensors)
     bias, seen = _split_mask(given)
     if _drops(dropout, dropout_key):
         options = {"causal": is_causal, "scale": scale}
-        y = _attend_with_dropout(qkv, bias, seen, dropout, dropout_key, options)
+        y = _attend_with_dropout((q, k, v, bias, seen), dropout, dropout_key, options)
     else:
-        y, _ = dispatch_multiple(ATTENTION, qkv, bias, seen, causal=is_causal, scale=scale)
+        y, _ = dispatch_multiple(ATTENTION, q, k, v, bias, seen, causal=is_causal, scale=scale)
     return y if heads is None else reshape(y, (*y.shape[:-4], heads, *y.shape[-2:]))
 
 
@@ -292,26 +292,22 @@ def _drops(rate: Any, key: Any) -> bool:
 
 
 def _attend_with_dropout(
-    qkv: list[Tensor],
-    bias: Tensor | None,
-    mask: Tensor | None,
-    rate: float,
-    key: Any,
-    given: dict[str, Any],
+    operands: tuple[Tensor | None, ...], rate: float, key: Any, given: dict[str, Any]
 ) -> Tensor:
-    """Return attention whose weights, all of them at once in memory, are dropped at random."""
-    dtype = ATTENTION.promoted([_types(operand) for operand in (qkv, bias, mask)])
+    """Return attention whose weights, all of them at once in memory, are dropped at random.
+
+    ``operands``: q, k, v, bias and mask.
+    """
+    dtype = ATTENTION.promoted([_type(operand) for operand in operands])
     assert dtype is not None  # q, k and v are promoted
-    common = [astype(tensor, dtype) for tensor in qkv]
-    if bias is not None:
-        bias = astype(bias, dtype)
-    types = [_types(operand) for operand in (common, bias, mask)]
+    *inexact, mask = operands
+    q, k, v, bias = (None if x is None else astype(x, dtype) for x in inexact)
+    assert q is not None  # so are k and v
+    types = [_type(operand) for operand in (q, k, v, bias, mask)]
     options, (of_y, _) = ATTENTION.resolve(types, given)
-    weights = attention_scores.softmax(attention_scores.scores(common, bias, mask, **options))
-    return astype(matmul(drop_out(key, weights, rate), wide(common[2])), of_y.dtype)
+    weights = attention_scores.softmax(attention_scores.scores(q, k, bias, mask, **options))
+    return astype(matmul(drop_out(key, weights, rate), wide(v)), of_y.dtype)
 
 
-def _types(operand: Any) -> Any:
-    if isinstance(operand, list):
-        return [tensor.type for tensor in operand]
+def _type(operand: Tensor | None) -> TensorType | None:
     return None if operand is None else operand.type

@@ -14,8 +14,6 @@ from tensorplug.ops.reduction import max as largest
 from tensorplug.ops.reduction import sum as total
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tensorplug.dispatch.tensor import Tensor
 
 _INFINITE = float("inf")
@@ -42,11 +40,16 @@ def transposed_times(a: Tensor, b: Tensor) -> Tensor:
 
 
 def scores(
-    qkv: Sequence[Tensor], bias: Tensor | None, mask: Tensor | None, *, causal: bool, scale: float
+    q: Tensor,
+    k: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    *,
+    causal: bool,
+    scale: float,
 ) -> Tensor:
     """Return the scores ``[..., n_q, n_k]`` in float32 at least, -inf where nothing is seen."""
-    q, k, _ = map(wide, qkv)
-    found = times_transposed(q * scale, k)
+    found = times_transposed(wide(q) * scale, wide(k))
     if bias is not None:
         found = found + wide(bias)
     if mask is not None:

@@ -18,7 +18,7 @@ from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.extensions import share_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,9 @@ _FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and 
 
 @kernels.register(specs.ATTENTION)
 def attention(
-    qkv: Sequence[Array],
+    q: Array,
+    k: Array,
+    v: Array,
     bias: Array | None,
     mask: Array | None,
     *,
@@ -46,7 +48,7 @@ def attention(
 ) -> list[Array]:
     """Keep the largest score of each row so far, and sums relative to it, from block to block."""
     of_y, of_rows = out
-    call = _Call.of(qkv, bias, mask, scale, causal=causal)
+    call = _Call.of((q, k, v), bias, mask, scale, causal=causal)
     y = np.zeros((call.batches, *of_y.shape[-2:]), call.dtype)
     rows = np.empty((call.batches, of_rows.shape[-1]), call.dtype)
     strips = list(call.strips())[::-1]  # the last are long: causal queries see all before them
@@ -84,7 +86,9 @@ def attention(
 @kernels.register(specs.ATTENTION_GRAD)
 def attention_grad(
     dy: Array,
-    qkv: Sequence[Array],
+    q: Array,
+    k: Array,
+    v: Array,
     bias: Array | None,
     mask: Array | None,
     log_sum_exp: Array,
@@ -98,7 +102,7 @@ def attention_grad(
 
     A piece has keys of its own, hence dk and dv; its dq is added to the others' afterwards.
     """
-    call = _Call.of(qkv, bias, mask, scale, causal=causal)
+    call = _Call.of((q, k, v), bias, mask, scale, causal=causal)
     dy = call.flat(dy)
     rows = call.flat(np.where(np.isneginf(log_sum_exp), np.inf, log_sum_exp)[..., None])
     delta = call.flat(delta[..., None])
@@ -148,7 +152,7 @@ class _Call:
     @classmethod
     def of(
         cls,
-        qkv: Sequence[Array],
+        qkv: tuple[Array, Array, Array],
         bias: Array | None,
         mask: Array | None,
         scale: float,

@@ -51,7 +51,9 @@ _ON_GPU: Final = _Group(64, 1)
 
 @kernels.prepare(specs.ATTENTION)
 def attention(
-    qkv: Sequence[TensorType],
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
     *,
@@ -60,15 +62,17 @@ def attention(
     backend: OpenCLBackend,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
-    call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
+    call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
     run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.queries, out)
-    return lambda qkv, bias, mask: run(*qkv, *_given(bias, mask))
+    return lambda q, k, v, bias, mask: run(q, k, v, *_given(bias, mask))
 
 
 @kernels.prepare(specs.ATTENTION_GRAD)
 def attention_grad(
     dy: TensorType,
-    qkv: Sequence[TensorType],
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
     log_sum_exp: TensorType,
@@ -79,7 +83,7 @@ def attention_grad(
     backend: OpenCLBackend,
     out: tuple[TensorType, ...],
 ) -> Callable[..., Any]:
-    call = _Call.of(backend, qkv, bias, mask, scale, causal=causal)
+    call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
     of_q = call.program(source.OF_Q, f"{specs.ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
     of_kv = call.program(
         source.OF_KV, f"{specs.ATTENTION_GRAD.name} dk, dv", 6, call.keys, out[1:]
@@ -87,13 +91,15 @@ def attention_grad(
 
     def run(
         dy: DeviceBuffer,
-        qkv: Buffers,
+        q: DeviceBuffer,
+        k: DeviceBuffer,
+        v: DeviceBuffer,
         bias: Optional,
         mask: Optional,
         log_sum_exp: DeviceBuffer,
         delta: DeviceBuffer,
     ) -> Buffers:
-        inputs = (*qkv, dy, log_sum_exp, delta, *_given(bias, mask))
+        inputs = (q, k, v, dy, log_sum_exp, delta, *_given(bias, mask))
         return [*of_q(*inputs), *of_kv(*inputs)]
 
     return run

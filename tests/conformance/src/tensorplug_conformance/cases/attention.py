@@ -39,15 +39,15 @@ class _Kind:
     layout: Layout = "dense"
     reach: float = 2.0  # of the numbers in q, k and v
 
-    def inputs(self, corpus: Corpus) -> tuple[list[Array], Array | None, Array | None]:
-        """Return qkv, bias and mask."""
+    def inputs(self, corpus: Corpus) -> tuple[Array, Array, Array, Array | None, Array | None]:
+        """Return q, k, v, bias and mask."""
         queries, keys, width, of_v = self.sizes
-        qkv = [
+        q, k, v = (
             corpus.ordinary((*self.batch, *shape), -self.reach, self.reach)
             for shape in ((queries, width), (keys, width), (keys, of_v))
-        ]
+        )
         bias = None if self.bias is None else corpus.ordinary(self.bias, -2.0, 2.0)
-        return qkv, bias, None if self.mask is None else _mask(self.mask)
+        return q, k, v, bias, None if self.mask is None else _mask(self.mask)
 
 
 def _mask(shape: Shape) -> Array:
@@ -100,16 +100,16 @@ def attention(corpus: Corpus) -> Iterator[Case]:
     q, k, v = (corpus.ordinary((3, 4)) for _ in range(3))
     seen, hidden = np.ones((3, 3), bool), corpus.of(np.full((3, 3), -np.inf))
     wrong: tuple[tuple[str, tuple[Operand, ...], dict[str, Any], type[Exception]], ...] = (
-        ("two tensors", ([q, k], None, None), {}, ArgumentError),
-        ("rank 1", ([q[0], k, v], None, None), {}, ShapeError),
-        ("features differ", ([q[:, :3], k, v], None, None), {}, ShapeError),
-        ("keys differ", ([q, k, v[:2]], None, None), {}, ShapeError),
-        ("heads differ", ([q[None], k, v], None, None), {}, ShapeError),
-        ("mask too wide", ([q, k, v], None, np.ones((2, 3, 3), bool)), {}, ShapeError),
-        ("bias does not fit", ([q, k, v], hidden[:2], seen), {}, ShapeError),
-        ("scale is not a number", ([q, k, v], None, None), {"scale": "1"}, ArgumentError),
-        ("scale is infinite", ([q, k, v], None, None), {"scale": float("inf")}, ArgumentError),
-        ("causal is not a flag", ([q, k, v], None, None), {"causal": 1}, ArgumentError),
+        ("no values", (q, k, None, None, None), {}, ArgumentError),
+        ("rank 1", (q[0], k, v, None, None), {}, ShapeError),
+        ("features differ", (q[:, :3], k, v, None, None), {}, ShapeError),
+        ("keys differ", (q, k, v[:2], None, None), {}, ShapeError),
+        ("heads differ", (q[None], k, v, None, None), {}, ShapeError),
+        ("mask too wide", (q, k, v, None, np.ones((2, 3, 3), bool)), {}, ShapeError),
+        ("bias does not fit", (q, k, v, hidden[:2], seen), {}, ShapeError),
+        ("scale is not a number", (q, k, v, None, None), {"scale": "1"}, ArgumentError),
+        ("scale is infinite", (q, k, v, None, None), {"scale": float("inf")}, ArgumentError),
+        ("causal is not a flag", (q, k, v, None, None), {"causal": 1}, ArgumentError),
     )
     for name, inputs, attributes, error in wrong:
         yield Case(name, inputs, attributes, expected=error)
@@ -119,31 +119,31 @@ def _special(corpus: Corpus) -> Iterator[Case]:
     """Yield calls in which some scores are infinite, NaN, or so large that exp overflows."""
     q, k, v = (corpus.ordinary((4, 3)) for _ in range(3))
     rows = np.array([[True] * 4, [False] * 4, [True, False] * 2, [False] * 3 + [True]])
-    yield Case("queries without keys", ([q, k, v], None, rows))
-    yield Case("nothing seen", ([q, k, v], None, np.zeros((1, 1), bool)))
+    yield Case("queries without keys", (q, k, v, None, rows))
+    yield Case("nothing seen", (q, k, v, None, np.zeros((1, 1), bool)))
     below = corpus.of(np.where(rows, 0.5, -np.inf))
-    yield Case("queries without keys by bias", ([q, k, v], below, None))
+    yield Case("queries without keys by bias", (q, k, v, below, None))
     far = corpus.of([[100.0, 0, 0], [-100, 0, 0], [0, 0, 0], [80, 80, 80]])
-    yield Case("far apart", ([far, far, v], None, None), {"scale": 1.0})
+    yield Case("far apart", (far, far, v, None, None), {"scale": 1.0})
     lost = q.copy()
     lost[1, 0] = np.nan
-    yield Case("a query is not a number", ([lost, k, v], None, rows | True))
+    yield Case("a query is not a number", (lost, k, v, None, rows | True))
     lost = k.copy()
     lost[3, 2] = np.nan
-    yield Case("a key is not a number", ([q, lost, v], None, None), _CAUSAL)
+    yield Case("a key is not a number", (q, lost, v, None, None), _CAUSAL)
     above = corpus.of(np.where(rows[:, ::-1], 0.0, np.inf))
-    yield Case("infinite scores", ([q, k, v], above, None))
+    yield Case("infinite scores", (q, k, v, above, None))
 
 
 def _pulled(kind: _Kind, corpus: Corpus) -> Case:
     """Return the call of the gradient kernel that belongs to a call."""
-    qkv, bias, mask = kind.inputs(corpus)
-    y, rows = (bounded.value for bounded in oracle.attention(qkv, bias, mask, **kind.attributes))
+    inputs = kind.inputs(corpus)
+    y, rows = (bounded.value for bounded in oracle.attention(*inputs, **kind.attributes))
     dy = corpus.ordinary(y.shape, -1.0, 1.0)
     dtype = np.result_type(dy.dtype, np.float32)
     delta = np.asarray((dy.astype(dtype) * y.astype(dtype)).sum(axis=-1) + 0.25, dtype)
-    inputs = (dy, qkv, bias, mask, rows.astype(dtype), delta)
-    return Case(kind.name, inputs, kind.attributes, layout=kind.layout)
+    pulled = (dy, *inputs, rows.astype(dtype), delta)
+    return Case(kind.name, pulled, kind.attributes, layout=kind.layout)
 
 
 @cases.of(specs.ATTENTION_GRAD, oracle=oracle.attention_grad)
@@ -152,12 +152,12 @@ def attention_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _pulled(kind, corpus)
     plain = _pulled(_Kind("plain", (4, 4, 3, 3)), corpus)
-    dy, qkv, _, _, rows, delta = plain.inputs
+    dy, q, k, v, _, _, rows, delta = plain.inputs
     assert isinstance(rows, np.ndarray)
     seen = np.array([[True], [False], [True], [False]])
     without = np.where(seen[:, 0], rows, -np.inf).astype(rows.dtype)
-    yield Case("queries without keys", (dy, qkv, None, seen, without, delta))
-    yield Case("rows differ", (dy, qkv, None, None, rows[:2], delta), expected=ShapeError)
+    yield Case("queries without keys", (dy, q, k, v, None, seen, without, delta))
+    yield Case("rows differ", (dy, q, k, v, None, None, rows[:2], delta), expected=ShapeError)
 
 
 _POINTS = (
@@ -174,14 +174,14 @@ _POINTS = (
 )
 
 
-@cases.gradients(specs.ATTENTION, "qkv", "bias")
+@cases.gradients(specs.ATTENTION, "q", "k", "v", "bias")
 def attention_points(corpus: Corpus) -> Iterator[Case]:
     """It is smooth wherever all numbers are finite; a query without keys has a constant result."""
     for kind in _POINTS[:-1]:
         yield Case(kind.name, kind.inputs(corpus), kind.attributes)
 
 
-@cases.gradients(specs.ATTENTION_GRAD, "dy", "qkv", "bias", "log_sum_exp", "delta")
+@cases.gradients(specs.ATTENTION_GRAD, "dy", "q", "k", "v", "bias", "log_sum_exp", "delta")
 def attention_grad_points(corpus: Corpus) -> Iterator[Case]:
     """So is this; without keys dq is constant."""
     for kind in _POINTS:

@@ -11,13 +11,13 @@ from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tensorplug_conformance.case import Array
 
 
 def attention(
-    qkv: Sequence[Array],
+    q: Array,
+    k: Array,
+    v: Array,
     bias: Array | None = None,
     mask: Array | None = None,
     *,
@@ -26,13 +26,13 @@ def attention(
 ) -> tuple[Bounded, Bounded]:
     """Return y and log_sum_exp, each with its bound."""
     with np.errstate(all="ignore"):
-        s = _Scores(qkv, bias, mask, causal=causal, scale=scale)
+        s = _Scores(q, k, bias, mask, causal=causal, scale=scale)
         rows = np.logaddexp.reduce(s.value, axis=-1)
         rows = np.where(np.isposinf(rows), np.nan, rows)  # as is the softmax of an infinity
         p = s.probabilities(rows)
         top = np.max(s.value, axis=-1, keepdims=True, initial=-np.inf)
         wrong = p * _finite(s.error + _largest(s.error) + s.eps * (np.abs(s.value - top) + 8))
-        v = wide(qkv[2])
+        v = wide(v)
         spread = p @ np.abs(v)
         total = wrong.sum(axis=-1)
         of_keys = s.eps * (_levels(p.shape[-1]) + 4)
@@ -48,7 +48,9 @@ def attention(
 
 def attention_grad(
     dy: Array,
-    qkv: Sequence[Array],
+    q: Array,
+    k: Array,
+    v: Array,
     bias: Array | None,
     mask: Array | None,
     log_sum_exp: Array,
@@ -59,8 +61,8 @@ def attention_grad(
 ) -> tuple[Bounded, Bounded, Bounded]:
     """Return dq, dk and dv for any log_sum_exp and delta, each with its bound."""
     with np.errstate(all="ignore"):
-        s = _Scores(qkv, bias, mask, causal=causal, scale=scale)
-        q, k, v = map(wide, qkv)
+        s = _Scores(q, k, bias, mask, causal=causal, scale=scale)
+        q, k, v = map(wide, (q, k, v))
         above, rows, shift = wide(dy), wide(log_sum_exp), wide(delta)[..., None]
         p = s.probabilities(rows)
         of_p = p * _finite(s.error + s.eps * (np.abs(s.value - rows[..., None]) + 8))
@@ -81,15 +83,16 @@ class _Scores:
 
     def __init__(
         self,
-        qkv: Sequence[Array],
+        q: Array,
+        k: Array,
         bias: Array | None,
         mask: Array | None,
         *,
         causal: bool,
         scale: float | None,
     ) -> None:
-        q, k = wide(qkv[0]), wide(qkv[1])
-        dtype = qkv[0].dtype
+        dtype = q.dtype
+        q, k = wide(q), wide(k)
         about = np.finfo(np.result_type(dtype, np.float32))  # the dtype of the computation
         self.eps, self.tiny = np.longdouble(about.eps), np.longdouble(about.smallest_normal)
         self.rounding = np.longdouble(np.finfo(dtype).eps)
