@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorplug.compile.values import Value, error
+from tensorplug.compile.values import Value, error, needs_data
 from tensorplug.dispatch.device import Device
 
 if TYPE_CHECKING:
@@ -59,10 +59,11 @@ class _TracedBackend:
                 f"a tensor ({type_}) created while a function was traced is used after tracing, "
                 "but has no data; return it from the function instead"
             )
-        raise error(
+        raise needs_data(
             f"the function reads the data of a tensor ({type_}) that depends on its arguments. "
             "Such a tensor has no data during tracing: numbers, conditions and shapes must not "
-            "depend on it. Use where(...), or move this out of the compiled function"
+            "depend on it. Use where(...), or move this out of the compiled function",
+            "it reads the values of a tensor",
         )
 
     def describe(self, buffer: Any) -> TensorType:

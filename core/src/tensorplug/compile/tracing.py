@@ -8,12 +8,12 @@ kernel. Results that do not depend on the function's arguments are computed imme
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.traced_device import TracedDevice
-from tensorplug.compile.values import Constant, Value, error
+from tensorplug.compile.values import Constant, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
@@ -96,7 +96,13 @@ class Held(Protocol):
 
 @dataclass(eq=False)
 class Trace:
-    """The recorded calls and reads of one function on one device, in order."""
+    """The recorded calls and reads of one function on one device, in order.
+
+    ``folds``: whether calls that do not depend on the function's arguments run at once, and every
+    run uses their results.
+    """
+
+    folds: ClassVar[bool] = True
 
     engine: Engine
     real: Device
@@ -293,11 +299,17 @@ class Trace:
         outputs = [output.type for output in plan.outputs]
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         steps = resolve(engine, real)
-        if real.how == "decomposed":
-            resolve_decomposition(plan, [])
-        else:
+        if not (self.expands(real) and resolve_decomposition(plan, [])):
             plan.call, plan.how, plan.owner = self._recorder(real), "traced", real.owner
         return steps
+
+    def expands(self, plan: Plan) -> bool:
+        """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
+        return plan.how == "decomposed"
+
+    def locate(self) -> CallSite | None:
+        """Return the line of the call that is being recorded."""
+        return callsite.find()
 
     def _recorder(self, plan: Plan) -> Callable[..., Any]:
         """Return a function that records a call of ``plan``, a plan of the real device."""
@@ -316,16 +328,19 @@ class Trace:
             if create is not None:
                 type_ = plan.output.type
                 outputs = [create(type_.shape, dtype=type_.dtype)]
-            elif not any(isinstance(operand, Value) for operand in recorded.operands()):
+            elif self.folds and not any(
+                isinstance(operand, Value) for operand in recorded.operands()
+            ):
                 outputs = self._compute(plan, inputs)
             elif not plan.static_shapes:
-                raise error(
+                raise needs_data(
                     f"the output shape of {plan.describe()} depends on the data of the arguments; "
-                    "a compiled function needs static shapes"
+                    "a compiled function needs static shapes",
+                    f"the output shape of {plan.spec.name} depends on its data",
                 )
             else:
                 recorded.outputs = [Value(output) for output in plan.outputs]
-                recorded.site = callsite.find()
+                recorded.site = self.locate()
                 self.calls.append(recorded)
                 outputs = [self._tensor(output) for output in recorded.outputs]
             return outputs if plan.spec.multiple_outputs else outputs[0]

@@ -11,7 +11,7 @@ from tensorplug.observers import callsite
 if TYPE_CHECKING:
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["Constant", "Value", "error"]
+__all__ = ["Constant", "DataNeededError", "Value", "error", "needs_data"]
 
 
 @dataclass(eq=False, slots=True)
@@ -29,8 +29,25 @@ class Constant:
     placement: Placement
 
 
+class DataNeededError(CompileError):
+    """A traced function needs the data of a tensor that has none; ``reason``: in a few words."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def error(message: str) -> CompileError:
     """Return an error with the current line of the traced function."""
+    return CompileError(_located(message))
+
+
+def needs_data(message: str, reason: str) -> DataNeededError:
+    """Return an error with the current line of a traced function that needs data."""
+    return DataNeededError(_located(message), reason)
+
+
+def _located(message: str) -> str:
     site = callsite.find()
     where = "" if site is None else f" ({site.describe()})"
-    return CompileError(f"compile: {message}{where}")
+    return f"compile: {message}{where}"

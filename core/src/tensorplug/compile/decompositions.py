@@ -1,0 +1,119 @@
+"""Decompositions as programs: the calls that a decomposition makes, found once for a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from tensorplug.compile.tracing import Trace
+from tensorplug.dispatch.context import use_context
+from tensorplug.engine.plans import Plan, resolve_decomposition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.compile.tracing import Call, Recorded
+    from tensorplug.compile.values import Constant, Value
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["TracedDecomposition", "trace_decomposition"]
+
+
+class TracedDecomposition(NamedTuple):
+    """What a decomposition does for the types of one call.
+
+    ``inputs``: one for each tensor of the call, in order: those in lists as well, but none for an
+    absent input. ``outputs``: in the order of the spec.
+    """
+
+    inputs: list[Value]
+    calls: list[Call]
+    outputs: list[Value | Constant]
+
+
+@dataclass(eq=False)
+class _Trace(Trace):
+    """The trace of a decomposition, whose plans outlive it: they hold no computed constants."""
+
+    folds: ClassVar[bool] = False
+    expand: Callable[[Plan], bool] | None = None
+
+    def expands(self, plan: Plan) -> bool:
+        """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
+        if plan.how == "decomposed":
+            return True
+        if self.expand is None or not _has_decomposition(plan):
+            return False
+        return self.expand(plan)
+
+    def locate(self) -> None:
+        """Return no line: later calls come from other lines."""
+
+
+def trace_decomposition(
+    engine: Engine, plan: Plan, *, expand: Callable[[Plan], bool] | None = None
+) -> TracedDecomposition | None:
+    """Return the calls of the decomposition of ``plan``, even if ``plan`` is native.
+
+    The calls are of plans of the plan's own device, without decomposed ones: their calls stand in
+    their place. ``expand``: is given each other plan that has a decomposition, and says whether
+    the calls of that decomposition stand in its place, too.
+
+    Return None if there is no decomposition for the types of ``plan``, or if it is not a program:
+    it needs data, reads or assigns variables, draws from generators, or raises.
+
+    Example:
+        >>> from tensorplug.compile.decompositions import trace_decomposition
+        >>> from tensorplug.dispatch.context import current_context, engine_of
+        >>> import tensorplug as tp
+        >>> x = tp.asarray([1.0, 2.0])
+        >>> engine = engine_of(current_context())
+        >>> plan, _ = engine.explain(
+        ...     engine.registry.spec("Square"), engine.devices.active, [x.type], {}
+        ... )
+        >>> [call.plan.spec.name for call in trace_decomposition(engine, plan).calls]
+        ['Multiply']
+
+    """
+    if not plan.static_shapes or not _has_decomposition(plan):
+        return None
+    types = [placement.type for placement in plan.outputs]
+    trace = _Trace(engine, plan.device, expand=expand)
+    inputs: list[Value] = []
+
+    def enter(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [enter(member) for member in operand]
+        if operand is None:
+            return None
+        value, tensor = trace.enter(operand)
+        inputs.append(value)
+        return tensor
+
+    traced = Plan(plan.spec, plan.attributes, trace.device, plan.inputs, types, plan.state)
+    try:
+        if not resolve_decomposition(traced, []):
+            return None
+        with use_context(trace.context()):
+            tensors = traced.execute([enter(operand) for operand in plan.inputs])
+        if [tensor.type for tensor in tensors] != types:
+            return None
+        outputs = [trace.operand(tensor) for tensor in tensors]
+        effects = bool(trace.assigned)
+    except Exception:  # noqa: BLE001  # the decomposition itself raises it again when it runs
+        return None
+    finally:
+        recorded = trace.finish()
+    if effects or not _is_pure(recorded):
+        return None
+    return TracedDecomposition(inputs, recorded.calls, outputs)
+
+
+def _has_decomposition(plan: Plan) -> bool:
+    owned = plan.state.decomposition(plan.spec.name)
+    return owned is not None and not owned.entry.on_host
+
+
+def _is_pure(recorded: Recorded) -> bool:
+    """Return whether the outputs depend on nothing but the inputs."""
+    return not (recorded.reads or recorded.held or recorded.floats.operations)
