@@ -181,14 +181,12 @@ def minimum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _share(dy, b < a, cmp.equal(a, b))
 
 
-@gradients.wrt(ops.SQUARED_DIFFERENCE, "a")
-def squared_difference_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * 2.0 * (a - b)
-
-
-@gradients.wrt(ops.SQUARED_DIFFERENCE, "b")
-def squared_difference_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * 2.0 * (b - a)
+@gradients.of(ops.SQUARED_DIFFERENCE)
+def squared_difference(
+    wanted: frozenset[str], dy: Tensor, a: Tensor, b: Tensor
+) -> dict[str, Tensor]:
+    slope = dy * 2.0 * (a - b)
+    return {name: slope if name == "a" else -slope for name in wanted}
 
 
 @gradients.wrt(ops.CAST, "x")

@@ -80,17 +80,17 @@ def _invert_gaps(x: Tensor) -> Tensor:
 # Systems of equations --------------------------------------------------------------------
 
 
-@gradients.wrt(ops.MATRIX_SOLVE, "rhs")
-def matrix_solve_wrt_rhs(dy: Tensor, matrix: Tensor, *, adjoint: bool) -> Tensor:
+@gradients.of(ops.MATRIX_SOLVE)
+def matrix_solve(
+    wanted: frozenset[str], dy: Tensor, matrix: Tensor, out: Tensor, *, adjoint: bool
+) -> dict[str, Tensor]:
     a = ops.adjoint(matrix) if adjoint else matrix
-    return ops.solve(t(a), dy)
-
-
-@gradients.wrt(ops.MATRIX_SOLVE, "matrix")
-def matrix_solve_wrt_matrix(dy: Tensor, matrix: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
-    a = ops.adjoint(matrix) if adjoint else matrix
-    da = -matmul(ops.solve(t(a), dy), t(out))
-    return ops.adjoint(da) if adjoint else da
+    db = ops.solve(t(a), dy)
+    found = {"rhs": db} if "rhs" in wanted else {}
+    if "matrix" in wanted:
+        da = -matmul(db, t(out))
+        found["matrix"] = ops.adjoint(da) if adjoint else da
+    return found
 
 
 @gradients.wrt(ops.MATRIX_INVERSE, "input")

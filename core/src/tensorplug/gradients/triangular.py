@@ -18,33 +18,29 @@ if TYPE_CHECKING:
 gradients = GradientTable()
 
 
-@gradients.wrt(ops.MATRIX_TRIANGULAR_SOLVE, "rhs")
-def matrix_triangular_solve_wrt_rhs(
-    dy: Tensor, matrix: Tensor, *, lower: bool, adjoint: bool, unit_diagonal: bool
-) -> Tensor:
-    return _solve_transposed(matrix, dy, lower=lower, adjoint=adjoint, unit=unit_diagonal)
-
-
-@gradients.wrt(ops.MATRIX_TRIANGULAR_SOLVE, "matrix")
-def matrix_triangular_solve_wrt_matrix(
-    dy: Tensor, matrix: Tensor, out: Tensor, *, lower: bool, adjoint: bool, unit_diagonal: bool
-) -> Tensor:
-    db = _solve_transposed(matrix, dy, lower=lower, adjoint=adjoint, unit=unit_diagonal)
-    da = -matmul(db, t(out))
-    read = adjoint_(da) if adjoint else da
-    skipped = 1 if unit_diagonal else 0
-    return tril(read, k=-skipped) if lower else triu(read, k=skipped)
-
-
-def _solve_transposed(
-    matrix: Tensor, rhs: Tensor, *, lower: bool, adjoint: bool, unit: bool
-) -> Tensor:
-    """Solve with the transpose of the matrix, or of its adjoint."""
-    turned = adjoint_(matrix) if adjoint else matrix
-    return dispatch(
+@gradients.of(ops.MATRIX_TRIANGULAR_SOLVE)
+def matrix_triangular_solve(
+    wanted: frozenset[str],
+    dy: Tensor,
+    matrix: Tensor,
+    out: Tensor,
+    *,
+    lower: bool,
+    adjoint: bool,
+    unit_diagonal: bool,
+) -> dict[str, Tensor]:
+    a = adjoint_(matrix) if adjoint else matrix
+    db = dispatch(
         ops.MATRIX_TRIANGULAR_SOLVE,
-        t(turned),
-        rhs,
+        t(a),
+        dy,
         lower=lower if adjoint else not lower,
-        unit_diagonal=unit,
+        unit_diagonal=unit_diagonal,
     )
+    found = {"rhs": db} if "rhs" in wanted else {}
+    if "matrix" in wanted:
+        da = -matmul(db, t(out))
+        read = adjoint_(da) if adjoint else da
+        skipped = 1 if unit_diagonal else 0
+        found["matrix"] = tril(read, k=-skipped) if lower else triu(read, k=skipped)
+    return found

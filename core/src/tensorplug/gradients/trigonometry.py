@@ -49,16 +49,15 @@ def atanh(dy: Tensor, x: Tensor) -> Tensor:
     return dy / _one_minus_square(x)
 
 
-@gradients.wrt(ops.ATAN2, "a")
-def atan2_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
+@gradients.of(ops.ATAN2)
+def atan2(wanted: frozenset[str], dy: Tensor, a: Tensor, b: Tensor) -> dict[str, Tensor]:
     radius = hypot(a, b)
-    return dy * div_no_nan(div_no_nan(b, radius), radius)  # 0 at the origin, as for Hypot
-
-
-@gradients.wrt(ops.ATAN2, "b")
-def atan2_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    radius = hypot(a, b)
-    return -dy * div_no_nan(div_no_nan(a, radius), radius)
+    across = {"a": (dy, b), "b": (-dy, a)}  # 0 at the origin, as for Hypot
+    return {
+        name: change * div_no_nan(div_no_nan(other, radius), radius)
+        for name, (change, other) in across.items()
+        if name in wanted
+    }
 
 
 @gradients.wrt(ops.COSH, "x")
