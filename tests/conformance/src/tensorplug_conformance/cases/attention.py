@@ -100,7 +100,7 @@ def attention(corpus: Corpus) -> Iterator[Case]:
     q, k, v = (corpus.ordinary((3, 4)) for _ in range(3))
     seen, hidden = np.ones((3, 3), bool), corpus.of(np.full((3, 3), -np.inf))
     wrong: tuple[tuple[str, tuple[Operand, ...], dict[str, Any], type[Exception]], ...] = (
-        ("no values", (q, k, None, None, None), {}, ArgumentError),
+        ("v is missing", (q, k, None, None, None), {}, ArgumentError),
         ("rank 1", (q[0], k, v, None, None), {}, ShapeError),
         ("features differ", (q[:, :3], k, v, None, None), {}, ShapeError),
         ("keys differ", (q, k, v[:2], None, None), {}, ShapeError),
@@ -177,7 +177,7 @@ _POINTS = (
 @cases.gradients(specs.ATTENTION, "q", "k", "v", "bias")
 def attention_points(corpus: Corpus) -> Iterator[Case]:
     """It is smooth wherever all numbers are finite; a query without keys has a constant result."""
-    for kind in _POINTS[:-1]:
+    for kind in (*_POINTS[:-1], _Kind("no heads", (2, 3, 2, 2), (0,))):
         yield Case(kind.name, kind.inputs(corpus), kind.attributes)
 
 
