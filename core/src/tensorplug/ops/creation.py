@@ -10,6 +10,7 @@ import numpy as np
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.expressions import constant
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -66,6 +67,7 @@ FILL = KernelSpec(
         "value": Attribute(_read_constant, form="bool, int, float, complex or str"),
         "dtype": attributes.optional(attributes.dtype(), _choose_dtype),
     },
+    expression=lambda *, value, dtype: constant(value, dtype),
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
-from tensorplug.contract.expressions import cast, of_floats
+from tensorplug.contract.expressions import cast, function, of_floats
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import (
     as_constant,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.expression_rules import Given
+    from tensorplug.contract.expressions import Expression
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
@@ -79,7 +81,7 @@ def _define_inexact(
 
 
 def _define_binary(
-    name: str, expression: str, accepts: frozenset[DType] = dt.NUMERIC, *, inexact: bool = False
+    name: str, expression: Given, accepts: frozenset[DType] = dt.NUMERIC, *, inexact: bool = False
 ) -> KernelSpec:
     return KernelSpec(
         name,
@@ -90,6 +92,18 @@ def _define_binary(
         inexact=inexact,
         expression=expression,
     )
+
+
+def _power(a: Expression, b: Expression) -> Expression:
+    """Return ``a ** b``; the exponents 1, 2 and -1, which are frequent, need no function."""
+    if b.op == "constant" and a.dtype in dt.FLOATING:
+        if b.value == 1:
+            return a
+        if b.value == 2:
+            return a * a
+        if b.value == -1:
+            return 1 / a
+    return function("pow", a, b)
 
 
 NEG = KernelSpec(
@@ -127,7 +141,7 @@ DIV_NO_NAN = KernelSpec(
 )
 FLOOR_DIV = _define_binary("FloorDiv", "floor_divide", dt.REAL)
 MOD = _define_binary("Mod", "remainder", dt.REAL)
-POW = _define_binary("Pow", "pow")
+POW = _define_binary("Pow", _power)
 MAXIMUM = _define_binary("Maximum", "maximum", dt.REAL)
 MINIMUM = _define_binary("Minimum", "minimum", dt.REAL)
 SQUARED_DIFFERENCE = KernelSpec(
