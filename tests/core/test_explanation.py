@@ -257,6 +257,33 @@ def test_a_decomposition_that_asks_the_engine(decompose):
     assert calls(tp.explain(DETOUR, [X])) == [("Neg(x=float32[2,3])", "native")]
 
 
+def test_a_decomposition_inside_that_looks_at_values(decompose):
+    """What comes after it is known, since its output types are."""
+    decompose(lambda x: -x if x.numpy().any() else x, OTHER)
+    decompose(lambda x: -tp.run_kernel(OTHER, [x]))
+    explained = tp.explain(DETOUR, [X])
+    assert (explained.how, explained.steps) == (
+        "decomposed",
+        (ABSENT, ("decomposed", "by the running program")),
+    )
+    assert calls(explained) == [
+        ("OtherDetour(x=float32[2,3])", "decomposed"),
+        ("Neg(x=float32[2,3])", "native"),
+    ]
+    assert explained.inner[0].steps[-1][0] == "unknown"
+
+
+def test_a_decomposition_that_returns_something_else(decompose):
+    decompose(lambda x: tp.run_kernel(OTHER, [x]))
+    decompose(lambda x: 5, OTHER)  # noqa: ARG005  # the spec names the input
+    explained = tp.explain(DETOUR, [X])
+    assert explained.how is None
+    assert explained.inner[0].reason == (
+        "its decomposition raises KernelOutputError: OtherDetour(x=float32[2,3]): the decomposed "
+        "form of the running program returned int instead of a tensor"
+    )
+
+
 def test_a_decomposition_that_raises(decompose):
     def decomposed(x):
         raise ZeroDivisionError("by hand")
@@ -275,7 +302,7 @@ def test_decompositions_that_lead_back_to_themselves(decompose):
     assert explained.inner[0].inner[0].reason == "its decomposition calls itself"
 
 
-def test_an_abstract_evaluation_leaves_nothing(engine):
+def test_an_explanation_leaves_nothing(engine):
     before = current_context()
     tp.asarray(1.0)
     memory = tp.memory()
@@ -286,7 +313,7 @@ def test_an_abstract_evaluation_leaves_nothing(engine):
     assert engine.open("memory").counters.transfers_in == 0
 
 
-def test_every_decomposition_of_the_catalogue_can_be_evaluated_abstractly():
+def test_every_decomposition_of_the_catalogue_can_be_traced():
     """No decomposition reads data."""
     registry = core_registry()
     engine = engines.make({"none": []}, fallback="error")

@@ -146,6 +146,7 @@ class Trace:
         )
         self.finished = self.floats.finished = True
         self.floats, self._expected = Floats(()), None
+        self.device.constants.clear()
         self._forget()
         return found
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tensorplug.compile.tracing import Trace
+from tensorplug.compile.values import DataNeededError
 from tensorplug.contract import dtypes as dt
-from tensorplug.errors import KernelNotFoundError, TensorplugError
-from tensorplug.introspection.abstract_evaluation import AbstractEvaluation, DataNeededError
+from tensorplug.dispatch.context import use_context
+from tensorplug.engine import operands
+from tensorplug.errors import CompileError, KernelNotFoundError, TensorplugError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How, Plan, Step
@@ -53,7 +57,7 @@ class Explanation:
 
         A decomposition is called with tensors without data, to find its calls.
         """
-        return _Explainer(engine, device).explain(spec, types, attributes)[0]
+        return _Explainer(engine, device).explain(spec, types, attributes)
 
     @classmethod
     def in_general(
@@ -117,69 +121,137 @@ def _promotion(dtype: DType) -> Step:
 
 
 class _Explainer:
-    """Explains a call, and the calls of its decomposition."""
+    """Explains a call, and the calls of its decomposition, as the engine of a trace of it.
+
+    It leaves every call to the real engine, and notes it.
+    """
 
     def __init__(self, engine: Engine, device: Device) -> None:
         self._engine = engine
-        self._device = device
-        self._enclosing: list[str] = []  # the calls being explained
+        self._trace = _Trace(self, device)  # type: ignore[arg-type]  # the rest is delegated
+        self._calls: list[Explanation] = []  # of the innermost decomposition
+        self._enclosing: list[str] = []  # the decompositions being explained
 
     def explain(
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> tuple[Explanation, Sequence[TensorType]]:
-        """Return the explanation of a call and the types of its outputs, empty if impossible."""
-        call = spec.describe(types)
-        start = Explanation(spec.name, call, self._device.name, None, "", ())
+    ) -> Explanation:
+        """Return the explanation of a call."""
+        found, plan = self._resolve(spec, types, attributes)
+        if plan is None or plan.how != "decomposed":
+            return found
+        context = self._trace.context()
         try:
-            plan, steps = self._engine.explain(spec, self._device, types, attributes)
+            with use_context(context):
+                tensors = [self._enter(operand) for operand in types]
+                return self._call(context, spec, tensors, attributes, found, plan)[0]
+        finally:
+            self._trace.finish()
+
+    def _resolve(
+        self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> tuple[Explanation, Plan | None]:
+        """Return the explanation of a call without its inner calls; no plan if impossible."""
+        device = self._trace.real
+        start = Explanation(spec.name, spec.describe(types), device.name, None, "", ())
+        try:
+            plan, steps = self._engine.explain(spec, device, types, attributes)
         except TensorplugError as error:
-            return replace(start, reason=str(error)), ()
+            return replace(start, reason=str(error)), None
         if plan.inputs != list(types):
             dtype = spec.promoted(types)
             assert dtype is not None  # since something was promoted
             steps.insert(0, _promotion(dtype))
-        outputs = [placement.type for placement in plan.outputs]
-        found = replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps))
-        if plan.how != "decomposed":
-            return found, outputs
-        inner, reason, known = self._explain_inner(plan, f"{call} {plan.attributes}")
-        if not known:
-            steps.append(("unknown", f"its further calls depend on data: {reason}"))
-            return replace(found, steps=tuple(steps), inner=inner), outputs
-        if reason:
-            return replace(found, how=None, inner=inner, reason=reason), ()
-        return replace(found, inner=inner), outputs
+        return replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps)), plan
 
-    def _explain_inner(self, plan: Plan, name: str) -> tuple[tuple[Explanation, ...], str, bool]:
-        """Return the calls of a decomposition, why it cannot run ("" if it can).
+    def _enter(self, type_: Any) -> Any:
+        """Return a tensor without data for a type, a list of them, or None."""
+        if isinstance(type_, list):
+            return [self._enter(member) for member in type_]
+        return None if type_ is None else self._trace.enter(type_)[1]
 
-        The third result is False if that depends on data.
+    def _call(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        tensors: Sequence[Any],
+        attributes: Mapping[str, Any],
+        found: Explanation,
+        plan: Plan,
+    ) -> tuple[Explanation, Any]:
+        """Run a decomposition without data; return the explanation with its calls, and outputs.
+
+        The outputs are None if the call is not possible.
         """
+        name = f"{found.call} {plan.attributes}"
         if name in self._enclosing:
-            return (), "its decomposition calls itself", True
-        calls: list[Explanation] = []
-
-        def resolve(
-            spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
-        ) -> Sequence[TensorType]:
-            explained, outputs = self.explain(spec, types, attributes)
-            calls.append(explained)
-            if explained.how is None:
-                raise KernelNotFoundError(f"its decomposition needs {explained.call}")
-            return outputs
-
+            return replace(found, how=None, reason="its decomposition calls itself"), None
+        before, self._calls = self._calls, []
         self._enclosing.append(name)
+        result, reason = None, ""
         try:
-            AbstractEvaluation(self._engine, self._device, resolve).evaluate(plan)
-        except DataNeededError as error:
-            return tuple(calls), str(error), False
+            result = self._engine.run(context, spec, tensors, attributes)
+        except CompileError as error:
+            why = error.reason if isinstance(error, DataNeededError) else str(error)
+            unknown = ("unknown", f"its further calls depend on data: {why}")
+            found = replace(found, steps=(*found.steps, unknown))
+            result = self._outputs(plan)
         except KernelNotFoundError as error:
-            return tuple(calls), str(error), True
+            reason = str(error)
         except Exception as error:  # noqa: BLE001  # of a plugin; a run would raise it, too
-            return tuple(calls), f"its decomposition raises {type(error).__name__}: {error}", True
+            reason = f"its decomposition raises {type(error).__name__}: {error}"
         finally:
             self._enclosing.pop()
-        return tuple(calls), "", True
+            calls, self._calls = self._calls, before
+        if reason:
+            found = replace(found, how=None, reason=reason)
+        return replace(found, inner=tuple(calls)), result
+
+    def _outputs(self, plan: Plan) -> Any:
+        """Return the outputs of a plan without running it."""
+        outputs = [self._enter(placement.type) for placement in plan.outputs]
+        return outputs if plan.spec.multiple_outputs else outputs[0]
+
+    # EngineProtocol ---------------------------------------------------------------------
+
+    def run(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Note a call of a decomposition; return its outputs, without data.
+
+        Raises:
+            KernelNotFoundError: it is not possible.
+            DataNeededError: its output shape depends on data.
+
+        """
+        device = self._trace.device
+        if context.device is not device:
+            return self._engine.run(context, spec, inputs, attributes)
+        tensors = operands.prepare_inputs(device, spec, inputs)
+        found, plan = self._resolve(spec, operands.types_of(tensors), attributes)
+        result = None
+        if plan is not None and plan.how == "decomposed":
+            found, result = self._call(context, spec, tensors, attributes, found, plan)
+        self._calls.append(found)
+        if found.how is None:
+            raise KernelNotFoundError(f"its decomposition needs {found.call}")
+        if plan is not None and not plan.static_shapes:
+            raise DataNeededError("", f"the output shape of {spec.name} depends on its data")
+        if result is None:
+            result = self._engine.run(context, spec, tensors, attributes)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class _Trace(Trace):
+    """The trace of an explanation, which runs no kernel."""
+
+    folds: ClassVar[bool] = False
 
 
 # In general -----------------------------------------------------------------------------
