@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.tracing import Call, Recorded
     from tensorplug.compile.values import Constant, Value
     from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Step
 
 __all__ = ["TracedDecomposition", "trace_decomposition"]
 
@@ -38,13 +39,15 @@ class _Trace(Trace):
     folds: ClassVar[bool] = False
     expand: Callable[[Plan], bool] | None = None
 
-    def expands(self, plan: Plan) -> bool:
-        """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
-        if plan.how == "decomposed":
-            return True
-        if self.expand is None or not _has_decomposition(plan):
-            return False
-        return self.expand(plan)
+    def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
+        """Resolve ``plan`` so that it records calls; with ``expand``, without resolving these."""
+        if self.expand is None:
+            return super().resolve(engine, plan)
+        outputs = [output.type for output in plan.outputs]
+        real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
+        if not (self.expand(real) and resolve_decomposition(plan, [])):
+            plan.call, plan.how = self._recorder(real), "traced"
+        return []
 
     def locate(self) -> None:
         """Return no line: later calls come from other lines."""
@@ -56,8 +59,8 @@ def trace_decomposition(
     """Return the calls of the decomposition of ``plan``, even if ``plan`` is native.
 
     The calls are of plans of the plan's own device, without decomposed ones: their calls stand in
-    their place. ``expand``: is given each other plan that has a decomposition, and says whether
-    the calls of that decomposition stand in its place, too.
+    their place. ``expand``: says of each plan, none of which is resolved then, whether the calls
+    of its decomposition stand in its place. So the calls are to be read, not to be run.
 
     Return None if there is no decomposition for the types of ``plan``, or if it is not a program:
     it needs data, reads or assigns variables, draws from generators, or raises.
