@@ -4,7 +4,8 @@ NumPy adds in pairs only along the contiguous axis; along another it adds one ro
 other, so that the error grows with the number of rows. Here the axes are merged to a few, the
 last one is left to NumPy where it is long and contiguous, and any other is *folded*: cut into two,
 four or eight parts, one after the other, which are added, and so on with the result. What is small
-is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds.
+is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds. Large
+arrays of real numbers are summed by loops of their own (``jit.reductions``), where LLVM is there.
 
 A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
 the end in float64. As long as they are at most 2 log2(n) for n terms, the error is within
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu.jit import reductions
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     Step = Callable[[Array], Array]
 
-__all__ = ["summer", "summer_in_float64"]
+__all__ = ["groups", "summer", "summer_in_float64"]
 
 Group = tuple[int, bool]  # length of neighbouring axes together, and whether they are summed
 
@@ -66,6 +69,9 @@ def summer(
     if not prod(shape):
         return lambda _x: np.zeros(result_shape, dtype)
     merged = groups(shape, axes)
+    native = reductions.folder("sum", merged, dtype, dtype, _middle)
+    if native is not None:
+        return lambda x: native(x).reshape(result_shape)
     if [summed for _, summed in merged] == [True]:
         return lambda x: np.asarray(np.add.reduce(x.reshape(-1))).reshape(result_shape)
     lengths = [length for length, _ in merged]
@@ -81,6 +87,11 @@ def summer(
         return x.reshape(result_shape)
 
     return run if steps else lambda x: x.reshape(result_shape)
+
+
+def _middle(x: Array) -> Array:
+    """Return the sum along the middle one of three axes."""
+    return _along(*x.shape, x.dtype)(x)
 
 
 def _along(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step:
@@ -180,11 +191,14 @@ def summer_in_float64(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Callable
     double = np.dtype(np.float64)
     length = shape[axis]
     rows = prod(shape) // max(length, 1)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    native = reductions.folder("sum", groups(shape, (axis,)), dtype, double, _middle)
+    if native is not None:
+        return lambda x: native(x).reshape(kept)
     if dtype == double or prod(shape[axis + 1 :]) > 1 or not rows or not length:
         add = summer(shape, (axis,), double, keep_dims=True)
         return lambda x: add(x.astype(double, copy=False))
     ones = np.ones(length)
-    kept = (*shape[:axis], 1, *shape[axis + 1 :])
     step = max(1, _BLOCK // length)
 
     def run(x: Array) -> Array:

@@ -198,6 +198,13 @@ class Function:
 
     # Memory and vectors
 
+    def array(self, count: int, element: Any = None) -> Value:
+        """Return the address of ``count`` elements in the frame, of any value."""
+        element = self.element if element is None else element
+        place = self._frame.alloca(element, count)
+        place.type = self._ir.PointerType()  # llvmlite keeps the type of what it points to
+        return place
+
     def place(self, pointer: Value, offset: Value, element: Any = None) -> Value:
         """Return the address of the element ``offset`` elements after ``pointer``."""
         element = self.element if element is None else element
@@ -261,6 +268,26 @@ class Function:
             [value, place, self._align(element), mask],
         )
 
+    def gather(
+        self, mask: Value, other: Value, pointer: Value, offset: Value, step: Value
+    ) -> Value:
+        """Return the elements ``step`` apart where ``mask`` holds, ``other`` elsewhere."""
+        count = other.type.count
+        numbers = self._ir.Constant(self.vector(count, self.integer), list(range(count)))
+        offsets = self.builder.mul(numbers, self.spread(step, count))
+        return self.gather_at(mask, other, self.place(pointer, offset, other.type.element), offsets)
+
+    def gather_at(self, mask: Value, other: Value, pointer: Value, offsets: Value) -> Value:
+        """Return the elements at ``offsets``, a vector, where ``mask`` holds."""
+        element, count = other.type.element, other.type.count
+        places = self.builder.gep(pointer, [offsets], source_etype=element)
+        places.type = self._ir.VectorType(self._ir.PointerType(), count)
+        return self._call(
+            f"llvm.masked.gather.{self._suffix(other.type)}.v{count}p0",
+            other.type,
+            [places, self._align(element), mask, other],
+        )
+
     def spread(self, value: Value, count: int) -> Value:
         """Return a vector with ``value`` in each of ``count`` lanes."""
         value = self._whole(value)
@@ -274,6 +301,24 @@ class Function:
             one, blank, self._ir.Constant(self.vector(count, lane), [0] * count)
         )
 
+    def part(self, x: Value, first: int, count: int) -> Value:
+        """Return ``count`` neighbouring lanes of a vector; one is a scalar."""
+        lane = self._ir.IntType(32)
+        if count == 1:
+            return self.builder.extract_element(x, self._ir.Constant(lane, first))
+        return self.pick(x, range(first, first + count))
+
+    def pick(self, x: Value, lanes: Sequence[int]) -> Value:
+        """Return a vector of the lanes with these numbers."""
+        numbers = self.vector(len(lanes), self._ir.IntType(32))
+        blank = self._ir.Constant(x.type, self._ir.Undefined)
+        return self.builder.shuffle_vector(x, blank, self._ir.Constant(numbers, list(lanes)))
+
+    def intrinsic(self, name: str, *values: Value, fastmath: Sequence[str] = ()) -> Value:
+        """Return what LLVM's function ``name`` gives: of values of one type, which it has too."""
+        type_ = values[0].type
+        return self._call(f"llvm.{name}.{self._suffix(type_)}", type_, [*values], fastmath)
+
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         """Return a * b + c, rounded once where the processor does that in one instruction."""
         return self._call(f"llvm.fmuladd.{self._suffix(a.type)}", a.type, [a, b, c])
@@ -286,9 +331,11 @@ class Function:
         count = f"v{type_.count}" if isinstance(type_, self._ir.VectorType) else ""
         return f"{count}{'f' if str(element) in _BITS else 'i'}{_bits(element)}"
 
-    def _call(self, name: str, result: Any, values: list[Value]) -> Value:
+    def _call(
+        self, name: str, result: Any, values: list[Value], fastmath: Sequence[str] = ()
+    ) -> Value:
         """Call an intrinsic function of LLVM."""
         type_ = self._ir.FunctionType(result, [value.type for value in values])
         found = self._module.globals.get(name)
         function = self._ir.Function(self._module, type_, name) if found is None else found
-        return self.builder.call(function, values)
+        return self.builder.call(function, values, fastmath=fastmath)

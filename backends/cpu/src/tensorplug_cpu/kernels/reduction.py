@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod as prod_of
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.fusible import Epilogue, mark_reduction
-from tensorplug_cpu.summation import summer
+from tensorplug_cpu.jit import reductions
+from tensorplug_cpu.summation import groups, summer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +40,8 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
-        return kernel(lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out)
+        native = _native("sum", _add, x, axis, out) if x.dtype is out.dtype else None
+        return native or kernel(lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out)
     work = working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
@@ -62,6 +65,18 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
         if work is narrow
         else without_warnings(run)
     )
+
+
+def _native(
+    kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType
+) -> Call | None:
+    """Return a loop for a reduction whose result has the dtype of ``x``, None without one."""
+    dtype, shape = x.dtype.numpy, out.shape
+    rest = partial(function.reduce, axis=1, dtype=dtype)
+    native = reductions.folder(kind, groups(x.shape, axis), dtype, dtype, rest)
+    if native is None:
+        return None
+    return without_warnings(lambda x: native(x).reshape(shape))
 
 
 def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
@@ -89,7 +104,12 @@ def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     return kernel(run, out)
 
 
-def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool) -> Call:
+def _extreme(
+    kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType, *, keep_dims: bool
+) -> Call:
+    native = _native(kind, function, x, axis, out)
+    if native is not None:
+        return native
     if not out.size:  # NumPy refuses an empty axis even if the result is empty
         shape, dtype = out.shape, out.dtype.numpy
         return lambda _x: np.empty(shape, dtype)
@@ -99,23 +119,24 @@ def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool
 @kernels.prepare(specs.MAX)
 def max(x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the largest; NaN if there is one."""
-    return _extreme(np.maximum, reduction_indices, out, keep_dims=keep_dims)
+    return _extreme("max", np.maximum, x, reduction_indices, out, keep_dims=keep_dims)
 
 
 @kernels.prepare(specs.MIN)
 def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the smallest; NaN if there is one."""
-    return _extreme(np.minimum, axis, out, keep_dims=keep_dims)
+    return _extreme("min", np.minimum, x, axis, out, keep_dims=keep_dims)
 
 
-def _register_logical(spec: KernelSpec, function: np.ufunc) -> None:
+def _register_logical(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-        return kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
+        native = _native(kind, function, x, axis, out)
+        return native or kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
 
 
-_register_logical(specs.ANY, np.logical_or)
-_register_logical(specs.ALL, np.logical_and)
+_register_logical(specs.ANY, "max", np.logical_or)
+_register_logical(specs.ALL, "min", np.logical_and)
 
 
 def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
