@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.compiler import is_available
+from tensorplug_cpu.jit.folds import Fold
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.memory_pool import allocator
 
@@ -32,7 +33,6 @@ __all__ = ["folder"]
 _LEAST: Final = 1 << 15  # elements from which these loops are used
 
 _DTYPES: Final = frozenset(map(np.dtype, ("float32", "float64", "bool", *"bhilqBHILQ")))
-_BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
 _UNROLLED: Final = 4  # vectors of a row at a time
 _BLOCK: Final = {"float64": 8 * 4 * 8}  # terms of a row between two compensated additions
 _LONG: Final = 1 << 12  # likewise where nothing is compensated
@@ -209,93 +209,11 @@ def _address(x: Array) -> int:
     return address
 
 
-class _Fold:
-    """How values are combined, as instructions of the function ``f``."""
-
-    def __init__(self, f: Function, kind: str, source: str, result: str) -> None:
-        self.f, self.kind = f, kind
-        self.dtype = np.dtype(source)
-        self.floating = self.dtype.kind == "f"
-        adds = kind == "sum"
-        self.wide = "float64" if adds and self.floating else source
-        self.compensated = adds and source == "float64"
-        self.element = f.scalar(self.wide)
-        self.count = _BYTES // np.dtype(self.wide).itemsize
-        self.vector = f.vector(self.count, self.element)
-        self.result = f.scalar(result)
-        self.narrow = result == "float32" and self.wide == "float64"
-        self.identity = f.number(self._identity(), self.vector)
-        self.blank = f.number(self._identity(), f.vector(self.count))
-
-    def _identity(self) -> float:
-        if self.kind == "sum":
-            return -0.0 if self.floating else 0
-        if self.floating:
-            return -np.inf if self.kind == "max" else np.inf
-        if self.dtype == np.bool_:
-            return int(self.kind == "min")
-        limits = np.iinfo(self.dtype)
-        return int(limits.min if self.kind == "max" else limits.max)
-
-    def read(self, pointer: Value, offset: Value, mask: Value = None) -> Value:
-        """Return a vector from memory, as accumulators have it."""
-        f = self.f
-        if mask is None:
-            x = f.load(pointer, offset, self.count)
-        else:
-            x = f.load_where(mask, self.blank, pointer, offset)
-        return self.widened(x)
-
-    def widened(self, x: Value) -> Value:
-        """Return a vector in the dtype of the accumulators."""
-        return self.f.builder.fpext(x, self.vector) if x.type != self.vector else x
-
-    def combine(self, a: Value, b: Value) -> Value:
-        """Return the sum or the extremum of two vectors or scalars."""
-        build = self.f.builder
-        if self.kind == "sum":
-            return build.fadd(a, b) if self.floating else build.add(a, b)
-        if self.floating:
-            name = "maximum" if self.kind == "max" else "minimum"
-            return self.f.intrinsic(name, a, b, fastmath=("nsz",))
-        compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
-        return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
-
-    def add(self, total: Any, error: Any, value: Value) -> None:
-        """Put a value into an accumulator; ``error`` collects what roundings lose."""
-        build, old = self.f.builder, total.get()
-        new = self.combine(old, value)
-        total.set(new)
-        if self.compensated:
-            part = build.fsub(new, old)
-            lost = build.fadd(build.fsub(old, build.fsub(new, part)), build.fsub(value, part))
-            error.set(build.fadd(error.get(), lost))
-
-    def finish(self, total: Value, error: Value) -> Value:
-        """Return the result of accumulators; where they overflow, the error is NaN."""
-        build = self.f.builder
-        if self.compensated:
-            known = build.fcmp_ordered("ord", error, error)
-            total = build.select(known, build.fadd(total, error), total)
-        if not self.narrow:
-            return total
-        count = getattr(total.type, "count", 1)
-        return build.fptrunc(total, self.f.vector(count, self.result))
-
-    def across(self, x: Value) -> Value:
-        """Return the elements of a vector combined, as a tree."""
-        count = self.count
-        while count > 1:
-            count //= 2
-            x = self.combine(self.f.part(x, 0, count), self.f.part(x, count, count))
-        return x
-
-
 @cache
 def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
     """Return the function that folds ``rows`` of ``length`` elements, side by side."""
     f = Function(f"rows_{kind}_{source}_{result}", source, ("x", "out"), ("rows", "length"))
-    how = _Fold(f, kind, source, result)
+    how = Fold(f, kind, source, result)
     block = _BLOCK[source] if how.compensated else _LONG
     step = _UNROLLED * how.count
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
@@ -321,7 +239,8 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
                 parts[0].set(how.combine(parts[0].get(), x))
             one, two, three, four = (part.get() for part in parts)
             how.add(total, error, how.combine(how.combine(one, two), how.combine(three, four)))
-        f.store(how.across(how.finish(total.get(), error.get())), f["out"], row)
+        whole = how.across(how.finish(total.get(), error.get()))
+        f.store(how.rounded(whole), f["out"], row)
     return f.compiled()
 
 
@@ -329,7 +248,7 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
 def _short_row_function(kind: str, source: str, result: str) -> Callable[..., None]:
     """Return the same for rows so short that each lane of a vector takes one."""
     f = Function(f"short_{kind}_{source}_{result}", source, ("x", "out"), ("rows", "length"))
-    how = _Fold(f, kind, source, result)
+    how = Fold(f, kind, source, result)
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
     with f.loop(0, f["rows"], how.count) as row:
         mask = f.mask(row, f["rows"], how.count)
@@ -351,7 +270,7 @@ def _short_row_function(kind: str, source: str, result: str) -> Callable[..., No
             add(parts[0], column)
         one, two, three, four = (part.get() for part in parts)
         total = how.combine(how.combine(one, two), how.combine(three, four))
-        f.store_where(mask, how.finish(total, how.identity), f["out"], row)
+        f.store_where(mask, how.rounded(total), f["out"], row)
     return f.compiled()
 
 
@@ -368,7 +287,7 @@ def _column_function(kind: str, source: str, result: str) -> Callable[..., None]
         ("x", "out"),
         ("before", "length", "width", "stride"),
     )
-    how = _Fold(f, kind, source, result)
+    how = Fold(f, kind, source, result)
     totals, errors = f.array(_WIDE, how.element), f.array(_WIDE, how.element)
     with f.loop(0, f["before"]) as matrix, f.loop(0, f["width"], _WIDE) as left:
         width = f.least(f.subtract(f["width"], left), _WIDE)
@@ -388,12 +307,13 @@ def _column_function(kind: str, source: str, result: str) -> Callable[..., None]
             total = f.load(totals, column, how.count, how.element)
             error = f.load(errors, column, how.count, how.element)
             mask = f.mask(column, width, how.count)
-            f.store_where(mask, how.finish(total, error), f["out"], f.add(place, column))
+            whole = how.rounded(how.finish(total, error))
+            f.store_where(mask, whole, f["out"], f.add(place, column))
     return f.compiled()
 
 
 def _add_rows(
-    f: Function, how: _Fold, sums: tuple[Value, Value], place: tuple[Value, int, Value]
+    f: Function, how: Fold, sums: tuple[Value, Value], place: tuple[Value, int, Value]
 ) -> None:
     """Add some neighbouring rows, as a tree, to the accumulators of their columns."""
     begin, rows, width = place

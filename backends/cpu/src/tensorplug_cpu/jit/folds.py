@@ -1,0 +1,110 @@
+"""How loops over memory combine elements: sums and extrema of vectors, in a dtype wide enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_cpu.jit.loops import Function
+
+    Value = Any  # of llvmlite
+
+__all__ = ["Fold"]
+
+_BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
+
+
+class Fold:
+    """How values are combined, as instructions of the function ``f``.
+
+    Args:
+        f: the function.
+        kind: ``"sum"``, ``"max"`` or ``"min"``.
+        source: the dtype of the elements.
+        result: the dtype of the results.
+
+    """
+
+    def __init__(self, f: Function, kind: str, source: str, result: str) -> None:
+        self.f, self.kind = f, kind
+        self.dtype = np.dtype(source)
+        self.floating = self.dtype.kind == "f"
+        adds = kind == "sum"
+        self.wide = "float64" if adds and self.floating else source
+        self.compensated = adds and source == "float64"
+        self.element = f.scalar(self.wide)
+        self.count = _BYTES // np.dtype(self.wide).itemsize
+        self.vector = f.vector(self.count, self.element)
+        self.result = f.scalar(result)
+        self.narrow = result == "float32" and self.wide == "float64"
+        self.identity = f.number(self._identity(), self.vector)
+        self.blank = f.number(self._identity(), f.vector(self.count))
+
+    def _identity(self) -> float:
+        if self.kind == "sum":
+            return -0.0 if self.floating else 0
+        if self.floating:
+            return -np.inf if self.kind == "max" else np.inf
+        if self.dtype == np.bool_:
+            return int(self.kind == "min")
+        limits = np.iinfo(self.dtype)
+        return int(limits.min if self.kind == "max" else limits.max)
+
+    def read(self, pointer: Value, offset: Value, mask: Value = None) -> Value:
+        """Return a vector from memory, as accumulators have it."""
+        f = self.f
+        if mask is None:
+            x = f.load(pointer, offset, self.count)
+        else:
+            x = f.load_where(mask, self.blank, pointer, offset)
+        return self.widened(x)
+
+    def widened(self, x: Value) -> Value:
+        """Return a vector in the dtype of the accumulators."""
+        return self.f.builder.fpext(x, self.vector) if x.type != self.vector else x
+
+    def combine(self, a: Value, b: Value) -> Value:
+        """Return the sum or the extremum of two vectors or scalars."""
+        build = self.f.builder
+        if self.kind == "sum":
+            return build.fadd(a, b) if self.floating else build.add(a, b)
+        if self.floating:
+            name = "maximum" if self.kind == "max" else "minimum"
+            return self.f.intrinsic(name, a, b, fastmath=("nsz",))
+        compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
+        return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
+
+    def add(self, total: Any, error: Any, value: Value) -> None:
+        """Put a value into an accumulator; ``error`` collects what roundings lose."""
+        build, old = self.f.builder, total.get()
+        new = self.combine(old, value)
+        total.set(new)
+        if self.compensated:
+            part = build.fsub(new, old)
+            lost = build.fadd(build.fsub(old, build.fsub(new, part)), build.fsub(value, part))
+            error.set(build.fadd(error.get(), lost))
+
+    def finish(self, total: Value, error: Value) -> Value:
+        """Return the sum of accumulators; where they overflow, the error is NaN."""
+        build = self.f.builder
+        if self.compensated:
+            known = build.fcmp_ordered("ord", error, error)
+            total = build.select(known, build.fadd(total, error), total)
+        return total
+
+    def rounded(self, total: Value) -> Value:
+        """Return a vector or a scalar in the dtype of the results."""
+        if not self.narrow:
+            return total
+        count = getattr(total.type, "count", 1)
+        return self.f.builder.fptrunc(total, self.f.vector(count, self.result))
+
+    def across(self, x: Value) -> Value:
+        """Return the elements of a vector combined, as a tree."""
+        count = self.count
+        while count > 1:
+            count //= 2
+            x = self.combine(self.f.part(x, 0, count), self.f.part(x, count, count))
+        return x

@@ -1,0 +1,227 @@
+"""Large sums and extrema by loops of their own, against Python's integers and exact sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorplug.ops import reduction as ops
+from tensorplug_cpu import parallel
+from tensorplug_cpu.jit import compiler, reductions
+from tensorplug_cpu.summation import groups, summer
+
+pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+
+NAN, INF = math.nan, math.inf
+UFUNCS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
+SHAPES = [  # shape, axes: rows, columns, both; lengths around those of vectors and blocks
+    ((40000,), (0,)),
+    ((150001,), (0,)),
+    ((3, 140000), (1,)),
+    ((70, 500), (1,)),
+    ((5000, 7), (1,)),
+    ((4097, 8), (1,)),
+    ((1100, 31), (1,)),
+    ((1000, 33), (1,)),
+    ((129, 256), (1,)),
+    ((128, 257), (1,)),
+    ((40000, 3), (0,)),
+    ((30000, 70), (0,)),
+    ((300, 300), (0,)),
+    ((9, 4100), (0,)),
+    ((17, 2048), (0,)),
+    ((12, 70, 50), (1,)),
+    ((2, 70, 300), (1,)),
+    ((6, 5, 40, 50), (0, 2, 3)),
+    ((6, 50, 4, 50), (0, 2)),
+    ((4, 1, 10000), (0, 1)),
+]
+
+
+def fold(kind, x, axes, result=None):
+    """Fold by the loops, which must exist."""
+    run = reductions.folder(
+        kind,
+        groups(x.shape, axes),
+        x.dtype,
+        np.dtype(result or x.dtype),
+        lambda rest: UFUNCS[kind].reduce(rest, axis=1, dtype=rest.dtype),
+    )
+    assert run is not None
+    shape = tuple(length for axis, length in enumerate(x.shape) if axis not in axes)
+    with np.errstate(invalid="ignore"):  # as kernels run
+        return run(x).reshape(shape)
+
+
+def rows_of(x, axes):
+    """Return the terms of each sum as a row of Python numbers, and the shape of the result."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    shape = tuple(x.shape[axis] for axis in kept)
+    return x.transpose(*kept, *axes).reshape(math.prod(shape), -1), shape
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES)
+def test_sums_of_floats(shape, axes, dtype):
+    rng = np.random.default_rng(3)
+    x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 7, shape)).astype(dtype)
+    rows, left = rows_of(x, axes)
+    exact = np.array([math.fsum(row) for row in rows.tolist()]).reshape(left)
+    sizes = np.array([math.fsum(row) for row in np.abs(rows).tolist()]).reshape(left)
+    found = fold("sum", x, axes)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), left)
+    eps = np.finfo(dtype).eps
+    assert (np.abs(found - exact) <= eps * math.log2(rows.shape[1]) * sizes).all()
+    if dtype == "float32":  # which float64 keeps nearly exact: one rounding
+        assert (np.abs(found - exact) <= eps / 2 * np.abs(exact) + 1e-12 * sizes).all()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize(("shape", "axes"), SHAPES[::3])
+def test_sums_of_integers_wrap(shape, axes, dtype):
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(4).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    rows, left = rows_of(x, axes)
+    bits = 8 * x.itemsize
+    expected = np.array([sum(row) % 2**bits for row in rows.tolist()], f"uint{bits}")
+    found = fold("sum", x, axes)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), left)
+    np.testing.assert_array_equal(found.view(expected.dtype).reshape(-1), expected)
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "float64", *INTEGERS])
+@pytest.mark.parametrize(("shape", "axes"), SHAPES[1::3])
+def test_extrema(shape, axes, dtype, kind):
+    rng = np.random.default_rng(5)
+    if dtype == "bool":
+        x = rng.random(shape) < (0.0001 if kind == "max" else 0.9999)
+    elif dtype.startswith("float"):
+        x = rng.standard_normal(shape).astype(dtype)
+        x.reshape(-1)[rng.integers(0, x.size, 3)] = INF, -INF, 0
+    else:
+        limits = np.iinfo(dtype)
+        x = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    rows, left = rows_of(x, axes)
+    choose = max if kind == "max" else min
+    expected = np.array([choose(row) for row in rows.tolist()], dtype).reshape(left)
+    found = fold(kind, x, axes)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), left)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_special_values(dtype, axis):
+    """One in each of many sums, at another place in each."""
+    big = np.finfo(dtype).max
+    cases = {  # terms beside ones: sum, max, min
+        (NAN,): (NAN, NAN, NAN),
+        (INF,): (INF, INF, 1),
+        (-INF,): (-INF, 1, -INF),
+        (INF, -INF): (NAN, INF, -INF),
+        (INF, NAN): (NAN, NAN, NAN),
+        (big, big): (INF, big, 1),
+        (-big, -big): (-INF, 1, -big),
+    }
+    length = 600
+    for given, expected in cases.items():
+        x = np.ones((length, length), dtype)
+        rows = np.arange(length)
+        for number, value in enumerate(given):
+            x[rows, (rows + 301 * number) % length] = value
+        x = x if axis else np.ascontiguousarray(x.T)
+        for kind, wanted in zip(("sum", "max", "min"), expected, strict=True):
+            np.testing.assert_array_equal(fold(kind, x, (axis,)), np.full(length, wanted, dtype))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_that_cancel(axis):
+    """Compensation keeps what a plain sum of float64 loses."""
+    x = np.full((4000, 40), 0.1)
+    x[0], x[-1] = 1e16, -1e16
+    terms = x if axis == 0 else np.ascontiguousarray(x.T)
+    exact = math.fsum([0.1] * 3998)
+    assert (np.abs(fold("sum", terms, (axis,)) - exact) <= 16).all()  # 8 roundings at 1e16
+
+
+def test_no_terms_but_negative_zeros():
+    x = np.full((300, 300), -0.0, np.float32)
+    for axis in (0, 1):
+        assert np.signbit(fold("sum", x, (axis,))).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((3, 400000), (1,)),
+        ((1100, 1100), (0,)),
+        ((1100, 1100), (1,)),
+        ((400000, 3), (0,)),
+        ((400000, 3), (1,)),
+        ((20, 300, 200), (1,)),
+    ],
+)
+def test_any_number_of_threads(shape, axes, monkeypatch):
+    x = np.random.default_rng(6).standard_normal(shape)
+    alone, run = [], parallel.in_parts
+
+    def once(work, count, **_options):
+        alone.append(count)
+        run(work, count, shared=False)
+
+    shared = fold("sum", x, axes)
+    monkeypatch.setattr(parallel, "in_parts", once)
+    np.testing.assert_array_equal(fold("sum", x, axes), shared)
+    assert alone
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "name"),
+    [(ops.MAX, "max", "reduction_indices"), (ops.MIN, "min", "axis"), (ops.SUM, "sum", "axis")],
+)
+@pytest.mark.parametrize("keep_dims", [True, False])
+def test_kernels(call, spec, kind, name, keep_dims):
+    """With both layouts of ``call``."""
+    x = np.random.default_rng(7).integers(-1000, 1000, (50, 30, 40)).astype("int32")
+    for axes in ((0,), (1, 2), (0, 2), (0, 1, 2)):
+        found = call(spec, x, **{name: axes, "keep_dims": keep_dims})
+        expected = UFUNCS[kind].reduce(x.astype(object), axis=axes, keepdims=keep_dims)
+        assert (found.dtype, found.shape) == (x.dtype, np.shape(expected))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("spec", "here"), [(ops.ANY, True), (ops.ALL, False)])
+def test_any_and_all(call, spec, here):
+    x = np.full((300, 200), not here)
+    x[7, 3] = x[299, 199] = here
+    for axis in (0, 1):
+        found = call(spec, x, axis=(axis,), keep_dims=False)
+        expected = np.full(x.shape[1 - axis], not here)
+        expected[[3, 199] if axis == 0 else [7, 299]] = here
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_where_there_is_no_loop():
+    """Small arrays, complex numbers, float16, and axes that no one sums."""
+    cases = [
+        ((100, 100), (0,), "float32"),
+        ((300, 300), (0,), "complex64"),
+        ((300, 300), (0,), "float16"),
+        ((300, 300), (), "float32"),
+    ]
+    for shape, axes, dtype in cases:
+        kind = np.dtype(dtype)
+        assert reductions.folder("sum", groups(shape, axes), kind, kind, np.add.reduce) is None
+
+
+def test_without_llvm(monkeypatch):
+    monkeypatch.setattr(reductions, "is_available", lambda: False)
+    x = np.ones((300, 300), np.float32)
+    kind = x.dtype
+    assert reductions.folder("sum", groups(x.shape, (0,)), kind, kind, np.add.reduce) is None
+    found = summer(x.shape, (0,), kind, keep_dims=False)(x)
+    np.testing.assert_array_equal(found, np.full(300, 300, kind))
