@@ -52,7 +52,7 @@ def fold(kind, x, axes, result=None):
     )
     assert run is not None
     shape = tuple(length for axis, length in enumerate(x.shape) if axis not in axes)
-    with np.errstate(invalid="ignore"):  # as kernels run
+    with np.errstate(all="ignore"):  # as kernels run
         return run(x).reshape(shape)
 
 

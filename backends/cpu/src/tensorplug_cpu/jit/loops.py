@@ -275,7 +275,8 @@ class Function:
         count = other.type.count
         numbers = self._ir.Constant(self.vector(count, self.integer), list(range(count)))
         offsets = self.builder.mul(numbers, self.spread(step, count))
-        return self.gather_at(mask, other, self.place(pointer, offset, other.type.element), offsets)
+        place = self.place(pointer, offset, other.type.element)
+        return self.gather_at(mask, other, place, offsets)
 
     def gather_at(self, mask: Value, other: Value, pointer: Value, offsets: Value) -> Value:
         """Return the elements at ``offsets``, a vector, where ``mask`` holds."""

@@ -41,7 +41,8 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
         native = _native("sum", _add, x, axis, out) if x.dtype is out.dtype else None
-        return native or kernel(lambda x: _add.reduce(x, axis=axis, keepdims=keep_dims, dtype=narrow), out)
+        plain = partial(_add.reduce, axis=axis, keepdims=keep_dims, dtype=narrow)
+        return native or kernel(plain, out)
     work = working(out.dtype)
     add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
