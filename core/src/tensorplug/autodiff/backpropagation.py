@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.autodiff.tape import CallNode, Node, OutputNode, Step
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
 from tensorplug.ops import complexes, creation, elementwise, movement, reduction
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["FunctionNode", "backpropagate", "fit"]
+__all__ = ["FunctionNode", "backpropagate", "fit", "walk"]
 
 
 class FunctionNode(Node, ABC):
@@ -43,15 +44,28 @@ def backpropagate(
     starts: Sequence[tuple[Node | None, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor]:
     """Return the cotangents of ``leaves``, given those of ``starts``."""
-    pending: dict[Node, Any] = {}
     roots = [node for node, _ in starts if node is not None]
     if not roots or not leaves:
-        return pending
+        return {}
     path = _path(roots, leaves)
+    given = [(node, dy) for node, dy in starts if node is not None and node in path]
+    context = current_context()
+    run = engine_of(context).run_backward
+    found = None if run is None else run(context, path, given, leaves)
+    return walk(path, given, leaves) if found is None else found
+
+
+def walk(
+    path: dict[Node, None], starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
+) -> dict[Node, Tensor]:
+    """Return the cotangents of ``leaves``, from one gradient rule to the next.
+
+    ``path``: the nodes between ``leaves`` and ``starts``, oldest first.
+    """
+    pending: dict[Node, Any] = {}
     for node, dy in starts:
-        if node is not None and node in path:
-            old = pending.get(node)
-            pending[node] = dy if old is None else elementwise.add(old, dy)
+        old = pending.get(node)
+        pending[node] = dy if old is None else elementwise.add(old, dy)
     targets = set(leaves)
     for node in reversed(path):
         if node in targets or node not in pending:

@@ -87,6 +87,7 @@ class Recorded(Protocol):
     state: State
     inputs: list[Any]
     outputs: tuple[Placement, ...]
+    static_shapes: bool
     recipes: dict[tuple[bool, ...], Recipe | None]
 
 

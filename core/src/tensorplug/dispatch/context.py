@@ -40,6 +40,8 @@ class EngineProtocol(Protocol):
     """The methods of an engine that ops and tensors use."""
 
     observers: tuple[Observer, ...]
+    run_backward: Callable[..., Any] | None
+    """Runs a backward pass as a program if it can (``compile.backward``)."""
 
     def run(
         self,

@@ -55,7 +55,8 @@ class Device:
     """One opened device of one backend: its plans, placements and constants.
 
     ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
-    holds promotions, decompositions and fallbacks. ``installed``: the kernels whose set-up has
+    holds promotions, decompositions and fallbacks; ``programs`` those of backward passes, by what
+    their tapes look like. ``installed``: the kernels whose set-up has
     run on this device. ``fate``: why the device is ``closed``. ``host`` holds the strings of a
     device that does not support them. ``capabilities``: the optional methods of the backend.
     ``trace``: records calls instead of running them; None on a real device.
@@ -76,6 +77,7 @@ class Device:
         "name",
         "owner",
         "plans",
+        "programs",
         "slow_plans",
         "trace",
     )
@@ -96,6 +98,7 @@ class Device:
         self.owner = owner
         self.plans: dict[Hashable, Any] = {}
         self.slow_plans: dict[Hashable, Any] = {}
+        self.programs: dict[Hashable, Any] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
@@ -135,11 +138,13 @@ class Device:
             device is self.host and self.home(placement.type.dtype) is device
         )
 
-    def remember(self, cache: dict[Hashable, Any], key: Hashable, value: object) -> None:
+    def remember(
+        self, cache: dict[Hashable, Any], key: Hashable, value: object, limit: int = PLAN_LIMIT
+    ) -> None:
         """Put ``value`` into one of the caches; drop the oldest quarter of a full cache."""
         with self.lock:
-            if len(cache) >= PLAN_LIMIT:
-                for old in list(cache)[: PLAN_LIMIT // 4]:
+            if len(cache) >= limit:
+                for old in list(cache)[: limit // 4]:
                     del cache[old]
             cache[key] = value
 
@@ -163,6 +168,7 @@ class Device:
         with self.lock:
             self.plans.clear()
             self.slow_plans.clear()
+            self.programs.clear()
 
 
 def device_name(backend_name: str, number: int | str | None) -> str:

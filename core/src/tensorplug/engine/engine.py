@@ -20,7 +20,7 @@ from tensorplug.ops.elementwise import CAST
 from tensorplug.tensors.variable import Variable, alias
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
@@ -42,6 +42,7 @@ class Engine:
         prefer: backend names to try first, in order, if none was set.
         fallback: the policy if the active backend cannot run a kernel.
         observers: wrap every kernel that this engine runs.
+        run_backward: runs a backward pass as a program if it can (``compile.backward``).
 
     """
 
@@ -53,11 +54,13 @@ class Engine:
         fallback: Fallback = "warn",
         *,
         observers: Sequence[Observer] = (),
+        run_backward: Callable[..., Any] | None = None,
     ) -> None:
         self.registry = registry
         self.devices = Devices(source, registry, prefer)
         self.fallback: Fallback = fallback
         self.observers = tuple(observers)
+        self.run_backward = run_backward
 
     # Devices --------------------------------------------------------------------------
 

@@ -1,0 +1,254 @@
+"""Backward passes as programs: the gradient rules of a tape run once without data.
+
+The tapes of a training loop all look alike: the same plans, connected in the same way. A program
+of the backward pass of one of them does for the next. It runs on the buffers that the tape saved,
+without the tensors, ops and dispatch in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from tensorplug.autodiff.backpropagation import walk
+from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode
+from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
+from tensorplug.compile.programs import Program
+from tensorplug.compile.running import Executable
+from tensorplug.compile.tracing import Trace
+from tensorplug.dispatch.context import engine_of, use_context
+from tensorplug.dispatch.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tensorplug.autodiff.tape import Node
+    from tensorplug.compile.values import Value
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.dispatch.context import Context
+    from tensorplug.dispatch.device import Device, Placement
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["run_backward"]
+
+KEPT: Final = 256
+"""Programs, and keys of tapes seen once, per device; the oldest are forgotten first."""
+
+LARGE: Final = 1 << 14
+"""Elements of a saved tensor from which the first tape runs as a program, not the second.
+
+Groups of calls may round differently from the calls one by one, and backends form them from
+large tensors. So whether a result comes from a group must not depend on how often a tape was
+seen. Smaller tapes run faster without a program, if they are seen once.
+"""
+
+_ONCE: Final = "seen once"
+_NEVER: Final = "no program"
+
+Saved = Any  # (buffer, placement), or (buffer, placement, node)
+
+
+class _Tape(NamedTuple):
+    """The part of a tape between the results and the leaves.
+
+    ``key``: what its program depends on. ``saved``: the saved tensors as (buffer, placement, ...).
+    """
+
+    key: Hashable
+    saved: list[Saved]
+
+
+class _BackwardProgram(NamedTuple):
+    """A program of the cotangents of the results and of the saved tensors.
+
+    ``reached``: for each of its outputs, the number of the leaf whose cotangent it is.
+    """
+
+    executable: Executable
+    reached: list[int]
+    placements: list[Placement]
+
+
+def run_backward(
+    context: Context,
+    path: dict[Node, None],
+    starts: Sequence[tuple[Node, Tensor]],
+    leaves: Sequence[Node],
+) -> dict[Node, Tensor] | None:
+    """Return the cotangents of the leaves that have one; None if no program is to be used.
+
+    ``path``: the nodes between ``leaves`` and ``starts``, oldest first.
+    """
+    engine: Engine = engine_of(context)  # type: ignore[assignment]  # of the class that has this
+    if context.recording is not None or context.observers or engine.observers:
+        return None
+    device = engine.devices.of(context)
+    if device.trace is not None:
+        return None
+    tape = _describe(path, starts, leaves)
+    if tape is None:
+        return None
+    known = device.programs.get(tape.key)
+    if known is None and not any(saved[1].type.size >= LARGE for saved in tape.saved):
+        device.remember(device.programs, tape.key, _ONCE, KEPT)
+        return None
+    if known is None or known is _ONCE:
+        state = engine.registry.state
+        known = _trace(engine, device, path, starts, leaves, tape.saved)
+        with device.lock:
+            if engine.registry.state is state and not device.closed:
+                device.remember(device.programs, tape.key, known, KEPT)
+    return None if known is _NEVER else _run(known, starts, leaves, tape.saved)
+
+
+def _trace(
+    engine: Engine,
+    device: Device,
+    path: dict[Node, None],
+    starts: Sequence[tuple[Node, Tensor]],
+    leaves: Sequence[Node],
+    saved: Sequence[Saved],
+) -> Any:
+    """Return the program of a tape; ``_NEVER`` if it has none, since its rules need data."""
+    placements = [placement for _, placement, *_ in saved]
+    placements += [dy._placement for _, dy in starts]
+    if any(placement.device is not device for placement in placements):
+        return _NEVER
+    trace = _Trace(engine, device)
+    entered = [trace.enter(dy.type) for _, dy in starts]
+    stand_ins = _StandIns(trace, leaves)
+    nodes = {node: stand_ins.make(node) for node in path}
+    try:
+        with use_context(trace.context()):
+            found = walk(
+                dict.fromkeys(nodes.values()),
+                [(nodes[node], dy) for (node, _), (_, dy) in zip(starts, entered, strict=True)],
+                [nodes[leaf] for leaf in leaves if leaf in nodes],
+            )
+        reached = [at for at, leaf in enumerate(leaves) if nodes.get(leaf) in found]
+        wanted = [trace.operand(found[nodes[leaves[at]]]) for at in reached]
+    except Exception:  # noqa: BLE001  # the rule itself raises it again, on the data
+        return _NEVER
+    finally:
+        recorded = trace.finish()
+    if recorded.reads or recorded.held or recorded.floats.operations:
+        return _NEVER
+    calls, wanted = eliminate_common_calls(recorded.calls, wanted)
+    inputs = [value for value, _ in entered] + stand_ins.values
+    program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+    return _BackwardProgram(Executable(program), reached, [value.placement for value in wanted])
+
+
+class _Trace(Trace):
+    """The trace of a backward pass, which holds no computed constants."""
+
+    folds: ClassVar[bool] = False
+
+
+class _StandIns:
+    """Nodes like those of a tape, whose saved tensors are inputs of a program."""
+
+    def __init__(self, trace: Trace, leaves: Sequence[Node]) -> None:
+        self._trace = trace
+        self._leaves = set(leaves)
+        self._made: dict[Node, Node] = {}
+        self.values: list[Value] = []
+
+    def make(self, node: Node) -> Node:
+        """Return the node that stands for ``node``; those of its parents were made before."""
+        made: Node
+        if node in self._leaves:
+            made = Leaf(())
+        elif isinstance(node, CallNode):
+            made = self._make_call(node)
+        elif isinstance(node, OutputNode):
+            call = self._made[node.parents[0]]  # type: ignore[index]  # an output has a call
+            made = OutputNode(call, node.index)
+        else:
+            made = Leaf(self._parents(node))
+        made.order = node.order
+        self._made[node] = made
+        return made
+
+    def _make_call(self, node: CallNode) -> CallNode:
+        made: CallNode = object.__new__(CallNode)  # there are no outputs yet to save
+        made.parents = self._parents(node)
+        made.plan, made.recipe = node.plan, node.recipe
+        made.saved_inputs = [self._enter(saved) for saved in node.saved_inputs]
+        made.saved_outputs = [_without_node(self._enter(saved)) for saved in node.saved_outputs]
+        return made
+
+    def _parents(self, node: Node) -> tuple[Node | None, ...]:
+        return tuple(None if parent is None else self._made.get(parent) for parent in node.parents)
+
+    def _enter(self, saved: Any) -> Any:
+        if isinstance(saved, list):
+            return [self._enter(member) for member in saved]
+        if saved is None:
+            return None
+        value, tensor = self._trace.enter(saved[1].type)
+        self.values.append(value)
+        return tensor._buffer, tensor._placement, None
+
+
+def _without_node(saved: Any) -> Any:
+    return [_without_node(x) for x in saved] if isinstance(saved, list) else saved[:2]
+
+
+def _describe(
+    path: dict[Node, None], starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
+) -> _Tape | None:
+    """Return what a tape looks like; None if it holds the call of a Python function."""
+    number: dict[Node | None, int] = {}
+    for node in path:
+        number[node] = len(number)
+    parts: list[Hashable] = []
+    saved: list[Any] = []  # not flat yet
+    targets = set(leaves)
+    find = number.get
+    for node in path:
+        if node in targets:
+            parts.append(None)
+            continue
+        parents = tuple([find(parent) for parent in node.parents])
+        if isinstance(node, CallNode):
+            # A plan whose output shapes depend on data is another one for each call.
+            own = None if node.plan.static_shapes else node.plan
+            parts.append((node.recipe, own, parents))
+            saved += node.saved_inputs
+            saved += node.saved_outputs
+        elif isinstance(node, OutputNode):
+            parts.append((node.index, parents))
+        elif isinstance(node, Leaf):
+            parts.append(parents)
+        else:
+            return None
+    plain = all(item.__class__ is tuple for item in saved)
+    flat = saved if plain else _flatten(saved)
+    ends = tuple([find(leaf) for leaf in leaves])
+    begins = tuple([(find(node), dy._placement) for node, dy in starts])
+    return _Tape((begins, ends, *parts), flat)
+
+
+def _flatten(saved: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for item in saved:
+        if isinstance(item, list):
+            found += _flatten(item)
+        elif item is not None:
+            found.append(item)
+    return found
+
+
+def _run(
+    known: _BackwardProgram,
+    starts: Sequence[tuple[Node, Tensor]],
+    leaves: Sequence[Node],
+    saved: Sequence[Saved],
+) -> dict[Node, Tensor]:
+    buffers: list[Buffer] = [dy._buffer for _, dy in starts]
+    buffers += [item[0] for item in saved]
+    outputs = known.executable.run(buffers)
+    return {
+        leaves[at]: Tensor._of(buffer, placement)
+        for at, buffer, placement in zip(known.reached, outputs, known.placements, strict=True)
+    }
