@@ -23,7 +23,15 @@ algorithms           what several backends compute in the same way, such as ``ph
 from __future__ import annotations
 
 from tensorplug import errors, host_functions, ops
-from tensorplug.contract import attributes, dtypes, expressions, inference, shapes, windows
+from tensorplug.contract import (
+    attributes,
+    dtypes,
+    elementary,
+    expressions,
+    inference,
+    shapes,
+    windows,
+)
 from tensorplug.contract.backend import (
     Backend,
     Buffer,
@@ -179,6 +187,7 @@ __all__ = [
     "dispatch",
     "dispatch_multiple",
     "dtypes",
+    "elementary",
     "error_function",
     "expressions",
     "fill_modes",
