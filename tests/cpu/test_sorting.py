@@ -9,6 +9,7 @@ import pytest
 
 from tensorplug.ops import sorting as ops
 from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.jit import compiler, selection
 
 NAN, INF = math.nan, math.inf
 REAL = sorted(dtype.name for dtype in dt.REAL)
@@ -68,6 +69,29 @@ def sample(dtype, shape, *, few):
 )
 def test_top_k(call, dtype, shape, k, few):
     check(call, sample(dtype, shape, few=few), k)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["ties", "distinct"])
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize(
+    ("shape", "k"), [((2, 20000), 64), ((3, 12007), 16), ((500, 70), 17), ((2000, 17), 1)]
+)
+def test_few_of_many(call, dtype, shape, k, few):
+    """By a loop of their own, in the order of the index and against it."""
+    x = sample(dtype, shape, few=few)
+    x[0].sort()
+    x[1, ::-1].sort()
+    check(call, x, k)
+
+
+@pytest.mark.parametrize("k", [10, 64])
+def test_few_of_many_are_found_by_a_loop(k):
+    kind = np.dtype(np.float32)
+    found = [
+        selection.largest((rows, 4096), kind, number) is not None
+        for rows, number in ((100, k), (1, k), (100, 65))
+    ]
+    assert found == [compiler.is_available(), False, False]
 
 
 @pytest.mark.parametrize("k", [1, 5, 60])

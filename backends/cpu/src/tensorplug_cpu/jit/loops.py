@@ -162,6 +162,11 @@ class Function:
         a, b = self._whole(a), self._whole(b)
         return self.builder.select(self.less(a, b), a, b)
 
+    def most(self, a: Value, b: Value) -> Value:
+        """Return the greater of two integers."""
+        a, b = self._whole(a), self._whole(b)
+        return self.builder.select(self.less(a, b), b, a)
+
     # Steps
 
     @contextmanager
@@ -176,6 +181,18 @@ class Function:
         self.builder.position_at_end(body)
         yield value
         counter.set(self.add(value, step))
+        self.builder.branch(head)
+        self.builder.position_at_end(after)
+
+    @contextmanager
+    def repeat(self, condition: Callable[[], Value]) -> Iterator[None]:
+        """Run the block as long as ``condition``, which is written before it, holds."""
+        head, body, after = map(self._function.append_basic_block, ("head", "repeat", "after"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        self.builder.cbranch(condition(), body, after)
+        self.builder.position_at_end(body)
+        yield
         self.builder.branch(head)
         self.builder.position_at_end(after)
 
@@ -315,10 +332,21 @@ class Function:
         blank = self._ir.Constant(x.type, self._ir.Undefined)
         return self.builder.shuffle_vector(x, blank, self._ir.Constant(numbers, list(lanes)))
 
-    def intrinsic(self, name: str, *values: Value, fastmath: Sequence[str] = ()) -> Value:
-        """Return what LLVM's function ``name`` gives: of values of one type, which it has too."""
+    def intrinsic(
+        self,
+        name: str,
+        *values: Value,
+        fastmath: Sequence[str] = (),
+        flag: bool | None = None,
+    ) -> Value:
+        """Return what LLVM's function ``name`` gives: of values of one type, which it has too.
+
+        ``flag``: the last argument of some functions.
+        """
         type_ = values[0].type
-        return self._call(f"llvm.{name}.{self._suffix(type_)}", type_, [*values], fastmath)
+        flags = [] if flag is None else [self._ir.Constant(self._ir.IntType(1), int(flag))]
+        function = f"llvm.{name}.{self._suffix(type_)}"
+        return self._call(function, type_, [*values, *flags], fastmath)
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         """Return a * b + c, rounded once where the processor does that in one instruction."""

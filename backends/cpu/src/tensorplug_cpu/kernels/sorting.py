@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import selection
 from tensorplug_cpu.stable_sort import arg_sorted, sorted_values
 
 if TYPE_CHECKING:
@@ -52,8 +53,17 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     if not out[0].size:
         dtype = x.dtype.numpy
         return lambda _x: (np.empty(shape, dtype), np.empty(shape, np.int32))
+    rows = x.size // length
+    native = selection.largest((rows, length), x.dtype.numpy, k)
+    if native is not None:
+
+        def select(x: Array) -> tuple[Array, Array]:
+            values, indices = native(x)
+            return values.reshape(shape), indices.reshape(shape)
+
+        return without_warnings(select)
     find = _selected if length >= _LONG and 4 * k <= length else _top_indices
-    each_row = np.arange(x.size // length)[:, None]
+    each_row = np.arange(rows)[:, None]
 
     def run(x: Array) -> tuple[Array, Array]:
         rows = x.reshape(-1, length)
