@@ -114,9 +114,13 @@ class Step:
 
 
 class Recipe:
-    """The values to save and the rules, for one plan and one set of inputs to differentiate."""
+    """The values to save and the rules, for one plan and one set of inputs to differentiate.
 
-    __slots__ = ("inputs", "outputs", "steps")
+    ``plain``: neither inputs nor outputs are lists, and no input is absent. ``single``: there is
+    one output, which is inexact.
+    """
+
+    __slots__ = ("inputs", "outputs", "plain", "single", "steps")
 
     def __init__(self, plan: Recorded, wanted: tuple[bool, ...]) -> None:
         spec = plan.spec
@@ -127,6 +131,10 @@ class Recipe:
         asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
         self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
         self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
+        variadic = any(isinstance(type_, list) or type_ is None for type_ in plan.inputs)
+        self.plain = not variadic and not spec.outputs[-1].endswith("[]")
+        # Integers and booleans have no derivative.
+        self.single = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
         self.steps: list[Step] = []
         joint: dict[JointRule, list[Step]] = {}
         first = 0
@@ -202,6 +210,9 @@ class CallNode(Node):
 
     __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
 
+    saved_inputs: list[Saved]
+    saved_outputs: list[Saved]
+
     def __init__(
         self,
         parents: tuple[Node | None, ...],
@@ -215,19 +226,23 @@ class CallNode(Node):
         self.plan = plan
         self.recipe = recipe
         # Not the tensors themselves: the user may dispose of them.
-        self.saved_inputs: list[Saved] = []
-        for at in recipe.inputs:
-            operand = inputs[at]
-            if operand.__class__ is Tensor:
-                self.saved_inputs.append((operand._buffer, operand._placement, operand._node))
-            else:
-                self.saved_inputs.append(save(operand))
-        self.saved_outputs: list[Saved] = []
-        for at in recipe.outputs:
-            if plan.spec.outputs[at].endswith("[]"):
-                self.saved_outputs.append([_without_node(output) for output in outputs])
-            else:
-                self.saved_outputs.append(_without_node(outputs[at]))
+        if recipe.plain:  # the usual case
+            self.saved_inputs = [
+                (operand._buffer, operand._placement, operand._node)
+                for operand in [inputs[at] for at in recipe.inputs]
+            ]
+            self.saved_outputs = [
+                (output._buffer, output._placement)
+                for output in [outputs[at] for at in recipe.outputs]
+            ]
+        else:
+            self.saved_inputs = [save(inputs[at]) for at in recipe.inputs]
+            self.saved_outputs = [
+                [_without_node(output) for output in outputs]
+                if plan.spec.outputs[at].endswith("[]")
+                else _without_node(outputs[at])
+                for at in recipe.outputs
+            ]
 
     def replace_saved(
         self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
@@ -356,32 +371,37 @@ def find_boundary(starts: Iterable[Node], since: int) -> list[Node]:
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
     """Record a call: give ``outputs`` a node if an input is on the tape and has a gradient."""
-    nodes: list[Node | None] = []
-    wanted: list[bool] = []
-    for operand in inputs:
-        if isinstance(operand, list):
-            members = [tensor._node for tensor in operand]
-            nodes.extend(members)
-            wanted.append(any(node is not None for node in members))
-        else:
-            node = None if operand is None else operand._node
-            nodes.append(node)
-            wanted.append(node is not None)
-    mask = tuple(wanted)
+    nodes: tuple[Node | None, ...]
+    try:
+        nodes = tuple([operand._node for operand in inputs])
+        mask = tuple([node is not None for node in nodes])
+    except AttributeError:  # a list, or an absent input
+        nodes, mask = _nodes_of(inputs)
     try:
         recipe = plan.recipes[mask]
     except KeyError:
         recipe = plan.recipes[mask] = _recipe(plan, mask)
     if recipe is None:
         return
-    call = CallNode(tuple(nodes), plan, recipe, inputs, outputs)
-    if not plan.spec.multiple_outputs:
-        if outputs[0].dtype in INEXACT:  # integers and booleans have no derivative
-            outputs[0]._node = call
-        return
-    for index, output in enumerate(outputs):
-        if output.dtype in INEXACT:
-            output._node = OutputNode(call, index)
+    call = CallNode(nodes, plan, recipe, inputs, outputs)
+    if recipe.single:
+        outputs[0]._node = call
+    elif plan.spec.multiple_outputs:
+        for index, output in enumerate(outputs):
+            if output.dtype in INEXACT:
+                output._node = OutputNode(call, index)
+
+
+def _nodes_of(inputs: Sequence[Any]) -> tuple[tuple[Node | None, ...], tuple[bool, ...]]:
+    """Return the nodes of all tensors, and for each input whether one of them has a node."""
+    groups: list[list[Node | None]] = [
+        [tensor._node for tensor in operand]
+        if isinstance(operand, list)
+        else [None if operand is None else operand._node]
+        for operand in inputs
+    ]
+    mask = tuple(any(node is not None for node in group) for group in groups)
+    return tuple(node for group in groups for node in group), mask
 
 
 def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
