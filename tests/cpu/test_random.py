@@ -7,9 +7,15 @@ import pytest
 
 from tensorplug.ops.random import box_muller
 from tensorplug.ops.random import random as ops
+from tensorplug.plugin import RANDOM_KEY, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import philox, variates
+from tensorplug_cpu.jit import compiler
+from tensorplug_cpu.jit import philox as native
+from tensorplug_cpu.jit.lanes import Lanes
+from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.kernels import random as kernels
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
 FLOATS = ["float16", "float32", "float64"]
@@ -106,3 +112,60 @@ def test_halves_of_products():
     a, b = (grid.ravel() for grid in np.meshgrid(*[np.array(edges, np.uint64)] * 2))
     found = _upper_product(a, b).tolist()
     assert found == [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+
+
+@pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+@pytest.mark.parametrize("start", [0, 2**32 - 5, 2**63 - 3, 2**64 - 2])
+@pytest.mark.parametrize("size", [4096, 4127, 140001])
+@pytest.mark.parametrize(
+    ("kind", "spec", "dtype"),
+    [
+        ("bits", ops.RANDOM_BITS, "uint32"),
+        *(("uniform", ops.RANDOM_UNIFORM, dtype) for dtype in FLOATS),
+        *(("exponential", ops.RANDOM_EXPONENTIAL, dtype) for dtype in FLOATS),
+        *(("normal", ops.RANDOM_NORMAL, dtype) for dtype in FLOATS),
+    ],
+)
+def test_loops_give_the_bits_of_arrays(monkeypatch, kind, spec, dtype, size, start):
+    """In one thread and in several; NumPy has no part in the first result."""
+    found = native.drawer(kind, np.dtype(dtype), size, start)(KEY)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), (size,))
+    monkeypatch.setattr(native, "is_available", lambda: False)
+    kernel = {"bits": kernels.random_bits, "uniform": kernels.random_uniform}.get(kind) or (
+        kernels.random_normal if kind == "normal" else kernels.random_exponential
+    )
+    out = TensorType(dt.of(dtype), (size,))
+    expected = kernel(RANDOM_KEY, start=start, out=out)(KEY)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
+def test_formulas_on_vectors_of_extreme_words(dtype, kind):
+    """The words of a loop are any; these are at all limits."""
+    precision = box_muller.precision(dt.of(dtype))
+    words = extremes(np.dtype(kind))
+    words = np.concatenate([words, words[: -len(words) % 8]])
+    radii, angles = (
+        np.ascontiguousarray(grid.ravel()) for grid in np.meshgrid(words, words[::3][:40])
+    )
+    count = 8
+    f = Function(f"pairs_{dtype}", dtype, ("radii", "angles", "one", "two", "logs"), ("size",))
+    with f.loop(0, f["size"], count) as at:
+        element = f.scalar(np.dtype(kind).name)
+        given = [
+            Lanes(f, f.load(f[name], at, count, element), kind) for name in ("radii", "angles")
+        ]
+        pair = variates.normal_pairs(precision, *given, Lanes.sqrt)
+        for made, name in zip(pair, ("one", "two"), strict=True):
+            f.store(made.value, f[name], at)
+        f.store(variates.minus_log(precision, given[0])[0].value, f["logs"], at)
+    one, two = np.empty_like(radii), np.empty_like(radii)
+    logs = np.empty(radii.shape, dtype)
+    f.compiled()(*(x.ctypes.data for x in (radii, angles, one, two, logs)), radii.size)
+    with np.errstate(all="ignore"):
+        expected = variates.normal_pairs(precision, radii, angles, np.sqrt)
+        expected_logs = variates.minus_log(precision, radii)[0]
+    np.testing.assert_array_equal(one, expected[0])
+    np.testing.assert_array_equal(two, expected[1])
+    np.testing.assert_array_equal(logs, expected_logs)

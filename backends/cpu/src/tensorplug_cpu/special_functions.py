@@ -10,7 +10,7 @@ float32 several numbers at a time, and tanh damps the rounding error of its argu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -46,9 +46,9 @@ def _ratio(pair: tuple[Coefficients, Coefficients], x: Array) -> Array:
     return horner(pair[0], x) / horner(pair[1], x)
 
 
-def horner(coefficients: Coefficients, x: Array) -> Array:
-    """Evaluate a polynomial by Horner's scheme."""
-    result = np.asarray(x * coefficients[-1])
+def horner(coefficients: Coefficients, x: Any) -> Any:
+    """Evaluate a polynomial by Horner's scheme, for arrays or vectors with their operators."""
+    result = x * coefficients[-1]
     for coefficient in coefficients[-2:0:-1]:
         result += coefficient
         result *= x

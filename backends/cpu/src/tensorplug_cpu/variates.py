@@ -1,12 +1,14 @@
 """Exponential and normal variates from random words: Box-Muller's transform on arrays.
 
+Arrays here are NumPy's, or vectors with their operators (``jit.lanes``).
+
 Every step is NumPy's addition, subtraction, multiplication, division or square root of one float
 dtype, in the order given there, so that the bits are those of every other backend.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,9 +17,11 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.special_functions import horner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["joined", "minus_log", "normals"]
+__all__ = ["joined", "minus_log", "normal_pairs", "normals"]
 
 _LOW_BITS: Final = int(np.float64(box_muller.LOW).view(np.int64))
 
@@ -28,7 +32,7 @@ def joined(words: Array) -> Array:
     return little.astype(np.uint64, copy=False)
 
 
-def _parted(precision: box_muller.Precision, x: Array) -> tuple[Array, Array | None]:
+def _parted(precision: box_muller.Precision, x: Any) -> tuple[Any, Any]:
     """Return the nearest float of a float64, and what is left, None where nothing is."""
     if precision.dtype is dt.float64:
         return x, None
@@ -36,14 +40,14 @@ def _parted(precision: box_muller.Precision, x: Array) -> tuple[Array, Array | N
     return nearest, (x - nearest).astype(np.float32)
 
 
-def _split(precision: box_muller.Precision, x: Array) -> tuple[Array, Array, Array]:
+def _split(precision: box_muller.Precision, x: Any) -> tuple[Any, Any, Any]:
     """Return the nearest float of a float64, and its halves, of which the lower takes the rest."""
     nearest, rest = _parted(precision, x)
     high, low = box_muller.halved(precision, nearest)
     return nearest, high, low if rest is None else low + rest
 
 
-def minus_log(precision: box_muller.Precision, words: Array) -> box_muller.Pair:
+def minus_log(precision: box_muller.Precision, words: Any) -> box_muller.Pair:
     """Return ``-ln u``; u is made of a word of 32 bits for float32, of 64 for float64."""
     unused = words.dtype.itemsize * 8 - precision.bits
     m = ((words >> words.dtype.type(unused)) | words.dtype.type(1)).astype(np.float64)
@@ -57,7 +61,7 @@ def minus_log(precision: box_muller.Precision, words: Array) -> box_muller.Pair:
 
 
 def _octant(
-    precision: box_muller.Precision, angles: Array
+    precision: box_muller.Precision, angles: Any
 ) -> tuple[box_muller.Pair, box_muller.Pair]:
     """Return cosine and sine of pi/4 times the float64s ``angles``, in (0, 1)."""
     part, high, low = _split(precision, angles)
@@ -73,23 +77,35 @@ def _octant(
     return box_muller.exact_sum(total, bent + z * z * horner(precision.cosine, z)), sine
 
 
+def normal_pairs(
+    precision: box_muller.Precision, radii: Any, angles: Any, sqrt: Callable[[Any], Any]
+) -> tuple[Any, Any]:
+    """Return the bits of both normal variates of each pair, as words.
+
+    ``radii``, ``angles``: words of 32 bits for float32, of 64 for float64, in arrays or in
+    vectors with their operators. ``sqrt``: correctly rounded square roots.
+    """
+    kind, width = radii.dtype.type, 8 * radii.dtype.itemsize
+    kept = (angles << kind(3)) >> kind(width - precision.octant_bits)
+    part = (kept | kind(1)).astype(np.float64) * 2.0**-precision.octant_bits
+    cosine, sine = _octant(precision, part)
+    radius = box_muller.root(precision, minus_log(precision, radii), sqrt)
+    # The angle's upper three bits: change places, the first one's sign, the second one's.
+    one, two = (box_muller.product(radius, factor).view(radii.dtype) for factor in (cosine, sine))
+    swap = (one ^ two) & (kind(0) - (angles >> kind(width - 1)))
+    sign = kind(1 << (width - 1))
+    return (
+        one ^ swap ^ ((angles << kind(1)) & sign),
+        two ^ swap ^ ((angles << kind(2)) & sign),
+    )
+
+
 def normals(precision: box_muller.Precision, words: Array) -> Array:
     """Return pairs of normal variates, one after the other.
 
     ``words``: of 32 bits for float32, of 64 for float64; two for each pair.
     """
     radii, angles = words[0::2], words[1::2]
-    kind, width = words.dtype.type, 8 * words.dtype.itemsize
-    kept = (angles << kind(3)) >> kind(width - precision.octant_bits)
-    part = (kept | kind(1)).astype(np.float64) * 2.0**-precision.octant_bits
-    cosine, sine = _octant(precision, part)
-    radius = box_muller.root(precision, minus_log(precision, radii), np.sqrt)
-    # The angle's upper three bits: change places, the first one's sign, the second one's.
-    one, two = (box_muller.product(radius, factor).view(words.dtype) for factor in (cosine, sine))
-    swap = one ^ two
-    swap &= kind(0) - (angles >> kind(width - 1))
-    sign = kind(1 << (width - 1))
-    result = np.empty((one.size, 2), words.dtype)
-    result[:, 0] = one ^ swap ^ ((angles << kind(1)) & sign)
-    result[:, 1] = two ^ swap ^ ((angles << kind(2)) & sign)
+    result = np.empty((radii.size, 2), words.dtype)
+    result[:, 0], result[:, 1] = normal_pairs(precision, radii, angles, np.sqrt)
     return result.reshape(-1).view(precision.dtype.numpy)

@@ -332,6 +332,19 @@ class Function:
         blank = self._ir.Constant(x.type, self._ir.Undefined)
         return self.builder.shuffle_vector(x, blank, self._ir.Constant(numbers, list(lanes)))
 
+    def joined(self, a: Value, b: Value, *, alternating: bool = False) -> Value:
+        """Return the lanes of two vectors: those of one after the other's, or in turn."""
+        count = a.type.count
+        order = list(range(2 * count))
+        if alternating:
+            order = [number // 2 + number % 2 * count for number in order]
+        numbers = self.vector(2 * count, self._ir.IntType(32))
+        return self.builder.shuffle_vector(a, b, self._ir.Constant(numbers, order))
+
+    def lane_numbers(self, count: int) -> Value:
+        """Return the vector 0, 1, 2, ... of integers."""
+        return self._ir.Constant(self.vector(count, self.integer), list(range(count)))
+
     def intrinsic(
         self,
         name: str,

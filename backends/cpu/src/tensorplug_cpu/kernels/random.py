@@ -10,6 +10,7 @@ from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, k
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import philox, variates
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import philox as native_philox
 from tensorplug_cpu.kernels.searching import upper_bound
 
 if TYPE_CHECKING:
@@ -34,9 +35,17 @@ def _cachefuls(
         yield slice(begin, end), philox.words(key, start + begin // block_size, blocks)
 
 
-def _drawn(out: TensorType, start: int, block_size: int, make: Callable[[Array], Array]) -> Call:
-    """Return the kernel that draws ``out``; ``make`` makes elements of whole blocks of words."""
+def _drawn(
+    kind: str, out: TensorType, start: int, block_size: int, make: Callable[[Array], Array]
+) -> Call:
+    """Return the kernel that draws ``out``; ``make`` makes elements of whole blocks of words.
+
+    ``kind``: the loop's that does the same in one pass, for many elements.
+    """
     shape, size, dtype = out.shape, out.size, out.dtype.numpy
+    native = native_philox.drawer(kind, dtype, size, start)
+    if native is not None:
+        return without_warnings(lambda key: native(key).reshape(shape))
 
     def run(key: Array) -> Array:
         flat = np.empty(size, dtype)
@@ -49,7 +58,7 @@ def _drawn(out: TensorType, start: int, block_size: int, make: Callable[[Array],
 
 @kernels.prepare(specs.RANDOM_BITS)
 def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
-    return _drawn(out, start, 4, lambda words: words)
+    return _drawn("bits", out, start, 4, lambda words: words)
 
 
 @kernels.prepare(specs.RANDOM_UNIFORM)
@@ -58,11 +67,15 @@ def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
     if out.dtype is dt.float64:
         unit, unused = kind(2.0**-53), np.uint64(11)
         return _drawn(
-            out, start, 2, lambda words: (variates.joined(words) >> unused).astype(kind) * unit
+            "uniform",
+            out,
+            start,
+            2,
+            lambda words: (variates.joined(words) >> unused).astype(kind) * unit,
         )
     kept = 11 if out.dtype is dt.float16 else 24
     small, dropped = kind(2.0**-kept), np.uint32(32 - kept)
-    return _drawn(out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
+    return _drawn("uniform", out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
 
 
 @kernels.prepare(specs.RANDOM_EXPONENTIAL)
@@ -70,9 +83,15 @@ def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
         return _drawn(
-            out, start, 2, lambda words: variates.minus_log(precision, variates.joined(words))[0]
+            "exponential",
+            out,
+            start,
+            2,
+            lambda words: variates.minus_log(precision, variates.joined(words))[0],
         )
-    return _drawn(out, start, 4, lambda words: variates.minus_log(precision, words)[0])
+    return _drawn(
+        "exponential", out, start, 4, lambda words: variates.minus_log(precision, words)[0]
+    )
 
 
 @kernels.prepare(specs.RANDOM_NORMAL)
@@ -80,9 +99,13 @@ def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
         return _drawn(
-            out, start, 2, lambda words: variates.normals(precision, variates.joined(words))
+            "normal",
+            out,
+            start,
+            2,
+            lambda words: variates.normals(precision, variates.joined(words)),
         )
-    return _drawn(out, start, 4, lambda words: variates.normals(precision, words))
+    return _drawn("normal", out, start, 4, lambda words: variates.normals(precision, words))
 
 
 @kernels.prepare(specs.RANDOM_INTEGERS)
