@@ -52,10 +52,9 @@ def largest(
     def run(x: Array) -> tuple[Array, Array]:
         values, indices = empty((rows, k), dtype), empty((rows, k), np.dtype(np.int32))
         function = _function(dtype.kind, dtype.itemsize, room)
-        at, to, places = (
-            array.__array_interface__["data"][0]
-            for array in (np.ascontiguousarray(x), values, indices)
-        )
+        source = np.ascontiguousarray(x)
+        arrays = (source, values, indices)
+        at, to, places = (array.__array_interface__["data"][0] for array in arrays)
 
         def work(start: int, stop: int) -> None:
             function(
