@@ -48,6 +48,13 @@ def main() -> int:
         "--json", type=Path, help="also write the figures to this file, after each workload"
     )
     parser.add_argument(
+        "--targets",
+        nargs="*",
+        metavar="TEXT",
+        help="the table of targets instead; only workloads whose names contain one of these",
+    )
+    parser.add_argument("--picture", type=Path, help="draw the targets into this file")
+    parser.add_argument(
         "--kernels",
         nargs="*",
         help="compare kernels with NumPy instead; all of them if none is named",
@@ -79,6 +86,8 @@ def main() -> int:
     )
     if peers.torch_told():
         print(peers.torch_told())
+    if options.targets is not None:
+        return _report_targets(options)
     rows: list[dict[str, object]] = []
     print(f"\n{'workload':40}{'contender':28}{'median us':>12}{'ratio':>8}  to")
     for name, make in _chosen(list(workloads()), options.only):
@@ -93,6 +102,17 @@ def main() -> int:
         if options.json:
             _write(options.json, rows)
     return 1 if any("error" in row for row in rows) else 0
+
+
+def _report_targets(options: argparse.Namespace) -> int:
+    import ahead
+
+    rows = ahead.report(options.targets, options.rounds, options.limit)
+    if options.json:
+        _write(options.json, rows)
+    if options.picture:
+        ahead.draw(rows, options.picture)
+    return 0
 
 
 def _chosen(

@@ -1,0 +1,110 @@
+"""The table and the picture of the targets: ours against the best of the peers, in one run."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from harness import measure
+from peers import backends
+from targets import PEERS, find_best, targets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness import Measurement
+    from targets import Target
+
+__all__ = ["draw", "report"]
+
+COLORS: Final = {"cpu": "#2a6f97", "opencl": "#e08e45"}
+
+
+def report(only: Sequence[str], rounds: int, limit: float) -> list[dict[str, Any]]:
+    """Measure and print every target, or those whose names contain one of ``only``."""
+    rows = []
+    print(f"\n{'workload':36}{'best peer':>20}", end="")
+    for backend in backends():
+        print(f"{backend:>20}{'ratio':>8}", end="")
+    print(f"{'target':>8}")
+    for target in targets():
+        if only and not any(text in target.name for text in only):
+            continue
+        rows.append(_measure(target, rounds, limit))
+        _print(rows[-1])
+    return rows
+
+
+def _measure(target: Target, rounds: int, limit: float) -> dict[str, Any]:
+    figures = measure(target.make(), rounds=rounds, limit=limit)
+    peer = find_best(figures, PEERS)
+    row: dict[str, Any] = {
+        "workload": target.name,
+        "target": target.ratio,
+        "peer": peer,
+        "microseconds": {name: figures.median(name) * 1e6 for name in figures.seconds},
+        "ratios": {},
+        "unit": target.unit,
+    }
+    for backend in backends():
+        ours = _ours(figures, backend)
+        if ours is not None and peer is not None:
+            row["ratios"][backend] = (ours, figures.ratio(ours, peer))
+    return row
+
+
+def _ours(figures: Measurement, backend: str) -> str | None:
+    names = [f"tensorplug {backend}", f"tensorplug {backend} compiled"]
+    return find_best(figures, names)
+
+
+def _print(row: dict[str, Any]) -> None:
+    def show(name: str | None) -> str:
+        if name is None:
+            return "none"
+        number = row["microseconds"][name] / row["unit"]
+        unit = "ms" if row["unit"] == 1000 else "us"
+        mode = "" if "compiled" in name or not name.startswith("tensorplug") else "eager "
+        peer = f"{name} " if name in PEERS else mode
+        return f"{peer}{number:.3g} {unit}"
+
+    print(f"{row['workload']:36}{show(row['peer']):>20}", end="")
+    for backend in backends():
+        ours, ratio = row["ratios"].get(backend, (None, float("nan")))
+        print(f"{show(ours):>20}{ratio:8.2f}", end="")
+    print(f"{row['target']:8.2f}", flush=True)
+
+
+def draw(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    """Draw the ratios as bars, shorter is faster, with the best peer at 1."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    shown = [row for row in rows if row["ratios"]]
+    names = list(dict.fromkeys(name for row in shown for name in row["ratios"]))
+    figure, axes = plt.subplots(figsize=(8, 0.42 * len(shown) + 1.2), layout="constrained")
+    height = 0.8 / max(len(names), 1)
+    longest = 3.0
+    for at, name in enumerate(names):
+        places = [number + (at - (len(names) - 1) / 2) * height for number in range(len(shown))]
+        ratios = [row["ratios"].get(name, (None, float("nan")))[1] for row in shown]
+        bars = [min(ratio, longest) for ratio in ratios]
+        axes.barh(places, bars, height * 0.92, label=name, color=COLORS.get(name))
+        for place, bar, ratio in zip(places, bars, ratios, strict=True):
+            if not math.isnan(ratio):
+                axes.text(bar + 0.02, place, f"{ratio:.2f}", va="center", fontsize=7)
+    for number, row in enumerate(shown):
+        axes.plot([row["target"]] * 2, [number - 0.42, number + 0.42], color="black", lw=1)
+    axes.axvline(1.0, color="gray", lw=0.8, ls="--")
+    axes.set_yticks(range(len(shown)), [row["workload"] for row in shown], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, longest + 0.25)
+    axes.set_xlabel(
+        "time, as a multiple of the best peer's (dashed); black: the target; longer bars are cut"
+    )
+    axes.legend(title="tensorplug", loc="lower right", fontsize=8)
+    figure.savefig(file)
+    plt.close(figure)

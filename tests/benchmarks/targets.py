@@ -1,0 +1,378 @@
+"""What we mean to be ahead in: workloads with a target, as a ratio to the best of the peers.
+
+Each row is written once for each library, as a function of its arrays. Ours runs in eager mode and
+compiled, on each backend; the best of both counts. The peers are NumPy, PyTorch, and JAX compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import models
+import numpy as np
+from harness import Workload
+from peers import available, backends, compiling, on, torch_tensor
+
+import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from harness import Measurement
+
+    Call = Callable[[], object]
+    Function = Callable[..., Any]
+
+__all__ = ["PEERS", "Target", "find_best", "targets"]
+
+PEERS: Final = ("numpy", "torch", "jax jit")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A workload, and at most how many times the best peer's time ours is to take.
+
+    ``unit``: microseconds in one unit of the table: 1000 for milliseconds.
+    """
+
+    name: str
+    ratio: float
+    make: Callable[[], Workload]
+    unit: float = 1000.0
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One computation in several libraries.
+
+    ``ours`` gets tensors, ``numpy`` arrays, ``torch`` and ``jax`` the module and its arrays.
+    ``wrt``: the number of arguments to differentiate the sum of the result by; 0 for none.
+    ``for_torch``: turns an array to PyTorch's layout, channels first.
+    """
+
+    name: str
+    arrays: Callable[[], Sequence[Any]]
+    ours: Function
+    numpy: Function | None = None
+    torch: Function | None = None
+    jax: Function | None = None
+    wrt: int = 0
+    for_torch: Function | None = None
+
+    def workload(self) -> Workload:
+        arrays = self.arrays()
+        contenders: dict[str, Call] = {}
+        for backend in backends():
+            contenders[f"tensorplug {backend}"] = on(backend, lambda: self._ours(arrays))
+        for backend in compiling():
+            contenders[f"tensorplug {backend} compiled"] = on(
+                backend, lambda: self._ours(arrays, compiled=True)
+            )
+        if self.numpy is not None:
+            contenders["numpy"] = lambda f=self.numpy: f(*arrays)
+        if self.torch is not None and available("torch"):
+            contenders["torch"] = self._torch(self.torch, arrays)
+        if self.jax is not None and available("jax"):
+            contenders["jax jit"] = self._jax(self.jax, arrays)
+        baseline = next((name for name in PEERS if name in contenders), next(iter(contenders)))
+        return Workload(self.name, baseline, contenders)
+
+    def _ours(self, arrays: Sequence[Any], *, compiled: bool = False) -> Call:
+        function = self.ours
+        if self.wrt:
+            function = tp.grad(lambda *given: tp.sum(self.ours(*given)), tuple(range(self.wrt)))
+        if compiled:
+            function = tp.compile(function)
+        tensors = [tp.asarray(array) for array in arrays]
+        return lambda: function(*tensors)
+
+    def _torch(self, function: Function, arrays: Sequence[Any]) -> Call:
+        import torch
+
+        turn = self.for_torch or (lambda array: array)
+        tensors = [torch_tensor(turn(array)) for array in arrays]
+        if not self.wrt:
+            return lambda: function(torch, *tensors)
+        leaves = tensors[: self.wrt]
+        for leaf in leaves:
+            leaf.requires_grad_()
+        return lambda: torch.autograd.grad(function(torch, *tensors).sum(), leaves)
+
+    def _jax(self, function: Function, arrays: Sequence[Any]) -> Call:
+        import jax
+
+        def call(*given: Any) -> Any:
+            return function(jax, *given)
+
+        if self.wrt:
+            call = jax.grad(lambda *given: function(jax, *given).sum(), tuple(range(self.wrt)))
+        fast = jax.jit(call)
+        passed = [jax.numpy.asarray(array) for array in arrays]
+        return lambda: jax.block_until_ready(fast(*passed))
+
+
+def _normal(*shapes: tuple[int, ...]) -> Callable[[], list[Any]]:
+    def make() -> list[Any]:
+        rng = np.random.default_rng(0)
+        return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+
+    return make
+
+
+def _numbered(table: tuple[int, int], count: int) -> Callable[[], list[Any]]:
+    """Return the maker of a table of rows and of the numbers of some of them."""
+
+    def make() -> list[Any]:
+        rng = np.random.default_rng(0)
+        rows = rng.integers(0, table[0], count, dtype=np.int32)
+        return [rng.standard_normal(table, dtype=np.float32), rows]
+
+    return make
+
+
+_LARGE = (1 << 24,)
+_ROWS = (2048, 4096)
+_SQUARE = (4096, 4096)
+_IMAGES = (16, 32, 32, 64)
+_ROOT = math.sqrt(2 / math.pi)
+
+
+def _gelu_of(tanh: Function) -> Function:
+    return lambda x: 0.5 * x * (1 + tanh(_ROOT * (x + 0.044715 * x * x * x)))
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _layer_norm(x: Any) -> Any:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + 1e-5)
+
+
+def _jax_layer_norm(jax: Any, x: Any) -> Any:
+    mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5)
+
+
+def _convolution(jax: Any, x: Any, filters: Any, groups: int) -> Any:
+    return jax.lax.conv_general_dilated(
+        x,
+        filters,
+        (1, 1),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=groups,
+    )
+
+
+def _channels_first(array: Any) -> Any:
+    """Images to NCHW; filters HWIO to OIHW."""
+    axes = (0, 3, 1, 2) if array.shape[0] == _IMAGES[0] else (3, 2, 0, 1)
+    return np.ascontiguousarray(np.transpose(array, axes))
+
+
+def _depthwise_first(array: Any) -> Any:
+    """Images to NCHW; filters HWC1 to C1HW."""
+    axes = (0, 3, 1, 2) if array.shape[0] == _IMAGES[0] else (2, 3, 0, 1)
+    return np.ascontiguousarray(np.transpose(array, axes))
+
+
+def _pooled(x: Any) -> Any:
+    return tp.nn.max_pool(x, 2, 2, "valid")
+
+
+_ELEMENTWISE: Final = (
+    (
+        _Row(
+            "gelu (tanh), 2^24",
+            _normal(_LARGE),
+            lambda x: tp.nn.gelu(x, approximate=True),
+            _gelu_of(np.tanh),
+            lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
+            lambda jax, x: jax.nn.gelu(x, approximate=True),
+        ),
+        0.35,
+    ),
+    (
+        _Row(
+            "tanh(ab + c)d - e, 2^24",
+            _normal(*[_LARGE] * 5),
+            lambda a, b, c, d, e: tp.tanh(a * b + c) * d - e,
+            lambda a, b, c, d, e: np.tanh(a * b + c) * d - e,
+            lambda torch, a, b, c, d, e: torch.tanh(a * b + c) * d - e,
+            lambda jax, a, b, c, d, e: jax.numpy.tanh(a * b + c) * d - e,
+        ),
+        0.9,
+    ),
+)
+
+_REDUCED: Final = (
+    _Row(
+        "softmax, 2048 x 4096",
+        _normal(_ROWS),
+        tp.nn.softmax,
+        _softmax,
+        lambda torch, x: torch.softmax(x, -1),
+        lambda jax, x: jax.nn.softmax(x),
+    ),
+    _Row(
+        "layer norm, 2048 x 4096",
+        _normal(_ROWS),
+        lambda x: tp.nn.layer_norm(x, epsilon=1e-5),
+        _layer_norm,
+        lambda torch, x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+        _jax_layer_norm,
+    ),
+    _Row(
+        "sum of rows, 4096^2",
+        _normal(_SQUARE),
+        lambda x: tp.sum(x, axis=1),
+        lambda x: x.sum(axis=1),
+        lambda _, x: x.sum(1),
+        lambda _, x: x.sum(axis=1),
+    ),
+    _Row(
+        "sum of columns, 4096^2",
+        _normal(_SQUARE),
+        lambda x: tp.sum(x, axis=0),
+        lambda x: x.sum(axis=0),
+        lambda _, x: x.sum(0),
+        lambda _, x: x.sum(axis=0),
+    ),
+    _Row(
+        "mean of all, 4096^2",
+        _normal(_SQUARE),
+        tp.mean,
+        np.mean,
+        lambda _, x: x.mean(),
+        lambda _, x: x.mean(),
+    ),
+    _Row(
+        "cumulative sum, 2048 x 4096",
+        _normal(_ROWS),
+        lambda x: tp.cumulative_sum(x, axis=1),
+        lambda x: np.cumsum(x, axis=1),
+        lambda torch, x: torch.cumsum(x, 1),
+        lambda jax, x: jax.numpy.cumsum(x, axis=1),
+    ),
+)
+
+_ORDERED: Final = (
+    _Row(
+        "top 10 of 1024 rows of 4096",
+        _normal((1024, 4096)),
+        lambda x: tp.topk(x, 10),
+        None,
+        lambda torch, x: torch.topk(x, 10),
+        lambda jax, x: jax.lax.top_k(x, 10),
+    ),
+    _Row(
+        "sort, 1024 rows of 4096",
+        _normal((1024, 4096)),
+        lambda x: tp.sort(x, axis=1),
+        lambda x: np.sort(x, axis=1),
+        lambda torch, x: torch.sort(x, 1)[0],
+        lambda jax, x: jax.numpy.sort(x, axis=1),
+    ),
+    _Row(
+        "embedding, 65,536 of 32,000 x 256",
+        _numbered((32000, 256), 1 << 16),
+        lambda table, rows: tp.take(table, rows, axis=0),
+        lambda table, rows: np.take(table, rows, axis=0),
+        lambda torch, table, rows: torch.nn.functional.embedding(rows, table),
+        lambda jax, table, rows: jax.numpy.take(table, rows, axis=0),
+    ),
+)
+
+
+def _windows() -> Iterator[tuple[_Row, float]]:
+    for wrt, what in ((0, ""), (2, " and back")):
+        yield (
+            _Row(
+                f"depthwise 3x3{what}",
+                _normal(_IMAGES, (3, 3, 64, 1)),
+                lambda x, f: tp.nn.depthwise_conv2d(x, f, 1, "same"),
+                None,
+                lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1, groups=64),
+                lambda jax, x, f: _convolution(jax, x, f.reshape(3, 3, 1, 64), 64),
+                wrt=wrt,
+                for_torch=_depthwise_first,
+            ),
+            0.9,
+        )
+        yield (
+            _Row(
+                f"convolution 3x3, 64 to 64{what}",
+                _normal(_IMAGES, (3, 3, 64, 64)),
+                lambda x, f: tp.nn.conv2d(x, f, 1, "same"),
+                None,
+                lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1),
+                lambda jax, x, f: _convolution(jax, x, f, 1),
+                wrt=wrt,
+                for_torch=_channels_first,
+            ),
+            1.0,
+        )
+    yield (
+        _Row(
+            "max pool 2x2 and back",
+            _normal(_IMAGES),
+            _pooled,
+            None,
+            lambda torch, x: torch.nn.functional.max_pool2d(x, 2),
+            lambda jax, x: jax.lax.reduce_window(
+                x, -np.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
+            ),
+            wrt=1,
+            for_torch=_channels_first,
+        ),
+        0.9,
+    )
+
+
+def targets() -> Iterator[Target]:
+    """Yield every target, in the order of the table."""
+    for row, ratio in _ELEMENTWISE:
+        yield Target(row.name, ratio, row.workload)
+    for row in _REDUCED:
+        yield Target(row.name, 0.9, row.workload)
+    for row, ratio in _windows():
+        yield Target(row.name, ratio, row.workload)
+    for row in _ORDERED:
+        yield Target(row.name, 0.9, row.workload)
+    yield Target("MLP step", 1.0, models.mlp)
+    yield Target("CNN step", 1.0, models.cnn)
+    yield Target("transformer block and back", 1.0, models.transformer_block)
+    yield Target("ten ops and back, 16 elements", 1.0, _ten_ops, unit=1.0)
+
+
+def _ten_ops() -> Workload:
+    """Forward and backward of ten operations on 16 elements."""
+
+    def chain(a: Any, b: Any, tanh: Function) -> Any:
+        y = a
+        for _ in range(2):
+            y = tanh(y * b + a) - b
+            y = y * y
+        return y
+
+    row = _Row(
+        "ten ops and back, 16 elements",
+        _normal((16,), (16,)),
+        lambda a, b: chain(a, b, tp.tanh),
+        None,
+        lambda torch, a, b: chain(a, b, torch.tanh),
+        lambda jax, a, b: chain(a, b, jax.numpy.tanh),
+        wrt=2,
+    )
+    return row.workload()
+
+
+def find_best(figures: Measurement, names: Sequence[str]) -> str | None:
+    """Return the fastest of these contenders by the median; None if none took part."""
+    present = [name for name in names if name in figures.seconds]
+    return min(present, key=figures.median, default=None)
