@@ -1,4 +1,4 @@
-"""How loops over memory combine elements: sums and extrema of vectors, in a dtype wide enough."""
+"""How loops over memory combine elements: vectors of them, in a dtype wide enough."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensorplug_cpu.jit.loops import Function
+    from tensorplug_cpu.jit.loops import Function, Variable
 
     Value = Any  # of llvmlite
 
 __all__ = ["Fold"]
 
 _BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
+_FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large or too small
+_NAMES: Final = {"sum": ("add", "fadd"), "prod": ("mul", "fmul")}  # of integers, of floats
 
 
 class Fold:
@@ -21,7 +23,7 @@ class Fold:
 
     Args:
         f: the function.
-        kind: ``"sum"``, ``"max"`` or ``"min"``.
+        kind: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
         source: the dtype of the elements.
         result: the dtype of the results.
 
@@ -31,11 +33,12 @@ class Fold:
         self.f, self.kind = f, kind
         self.dtype = np.dtype(source)
         self.floating = self.dtype.kind == "f"
-        adds = kind == "sum"
-        self.wide = "float64" if adds and self.floating else source
-        self.compensated = adds and source == "float64"
+        rounds = self.floating and kind in _NAMES
+        self.wide = "float64" if rounds else source
+        self.compensated = kind == "sum" and source == "float64"
         self.element = f.scalar(self.wide)
-        self.count = _BYTES // np.dtype(self.wide).itemsize
+        few = rounds and kind == "prod"
+        self.count = _FACTORS if few else _BYTES // np.dtype(self.wide).itemsize
         self.vector = f.vector(self.count, self.element)
         self.result = f.scalar(result)
         self.narrow = result == "float32" and self.wide == "float64"
@@ -43,8 +46,8 @@ class Fold:
         self.blank = f.number(self._identity(), f.vector(self.count))
 
     def _identity(self) -> float:
-        if self.kind == "sum":
-            return -0.0 if self.floating else 0
+        if self.kind in _NAMES:
+            return int(self.kind == "prod") or (-0.0 if self.floating else 0)
         if self.floating:
             return -np.inf if self.kind == "max" else np.inf
         if self.dtype == np.bool_:
@@ -61,22 +64,30 @@ class Fold:
             x = f.load_where(mask, self.blank, pointer, offset)
         return self.widened(x)
 
+    def write(self, value: Value, pointer: Value, offset: Value, mask: Value = None) -> None:
+        """Write a vector to memory, in the dtype of the results."""
+        value = self.rounded(value)
+        if mask is None:
+            self.f.store(value, pointer, offset)
+        else:
+            self.f.store_where(mask, value, pointer, offset)
+
     def widened(self, x: Value) -> Value:
         """Return a vector in the dtype of the accumulators."""
         return self.f.builder.fpext(x, self.vector) if x.type != self.vector else x
 
     def combine(self, a: Value, b: Value) -> Value:
-        """Return the sum or the extremum of two vectors or scalars."""
+        """Return the sum, product or extremum of two vectors or scalars."""
         build = self.f.builder
-        if self.kind == "sum":
-            return build.fadd(a, b) if self.floating else build.add(a, b)
+        if self.kind in _NAMES:
+            return getattr(build, _NAMES[self.kind][self.floating])(a, b)
         if self.floating:
             name = "maximum" if self.kind == "max" else "minimum"
             return self.f.intrinsic(name, a, b, fastmath=("nsz",))
         compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
         return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
 
-    def add(self, total: Any, error: Any, value: Value) -> None:
+    def add(self, total: Variable, error: Variable, value: Value) -> None:
         """Put a value into an accumulator; ``error`` collects what roundings lose."""
         build, old = self.f.builder, total.get()
         new = self.combine(old, value)
@@ -86,13 +97,13 @@ class Fold:
             lost = build.fadd(build.fsub(old, build.fsub(new, part)), build.fsub(value, part))
             error.set(build.fadd(error.get(), lost))
 
-    def finish(self, total: Value, error: Value) -> Value:
-        """Return the sum of accumulators; where they overflow, the error is NaN."""
+    def corrected(self, total: Value, error: Value) -> Value:
+        """Return a sum with its error, which is NaN where the sum is not finite."""
+        if not self.compensated:
+            return total
         build = self.f.builder
-        if self.compensated:
-            known = build.fcmp_ordered("ord", error, error)
-            total = build.select(known, build.fadd(total, error), total)
-        return total
+        known = build.fcmp_ordered("ord", error, error)
+        return build.select(known, build.fadd(total, error), total)
 
     def rounded(self, total: Value) -> Value:
         """Return a vector or a scalar in the dtype of the results."""

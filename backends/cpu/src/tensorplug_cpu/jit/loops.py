@@ -332,6 +332,14 @@ class Function:
         blank = self._ir.Constant(x.type, self._ir.Undefined)
         return self.builder.shuffle_vector(x, blank, self._ir.Constant(numbers, list(lanes)))
 
+    def shifted(self, x: Value, other: Value, places: int) -> Value:
+        """Return a vector moved to higher lanes, or lower ones, and those of ``other`` before."""
+        count = x.type.count
+        numbers = self.vector(count, self._ir.IntType(32))
+        order = [lane - places for lane in range(count)]
+        order = [lane if 0 <= lane < count else count for lane in order]
+        return self.builder.shuffle_vector(x, other, self._ir.Constant(numbers, order))
+
     def joined(self, a: Value, b: Value, *, alternating: bool = False) -> Value:
         """Return the lanes of two vectors: those of one after the other's, or in turn."""
         count = a.type.count

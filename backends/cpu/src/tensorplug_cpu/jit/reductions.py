@@ -239,7 +239,7 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
                 parts[0].set(how.combine(parts[0].get(), x))
             one, two, three, four = (part.get() for part in parts)
             how.add(total, error, how.combine(how.combine(one, two), how.combine(three, four)))
-        whole = how.across(how.finish(total.get(), error.get()))
+        whole = how.across(how.corrected(total.get(), error.get()))
         f.store(how.rounded(whole), f["out"], row)
     return f.compiled()
 
@@ -307,7 +307,7 @@ def _column_function(kind: str, source: str, result: str) -> Callable[..., None]
             total = f.load(totals, column, how.count, how.element)
             error = f.load(errors, column, how.count, how.element)
             mask = f.mask(column, width, how.count)
-            whole = how.rounded(how.finish(total, error))
+            whole = how.rounded(how.corrected(total, error))
             f.store_where(mask, whole, f["out"], f.add(place, column))
     return f.compiled()
 

@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import scans
 from tensorplug_cpu.scans import scanner
 
 if TYPE_CHECKING:
@@ -24,17 +25,23 @@ _WIDER: dict[DType, np.dtype[Any]] = {
 }
 
 
-def _register(spec: KernelSpec, function: np.ufunc) -> None:
+def _register(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(
         x: TensorType, *, axis: int, exclusive: bool, reverse: bool, out: TensorType
     ) -> Call:
         narrow = out.dtype.numpy
         work = _WIDER.get(out.dtype, narrow)
+        if x.dtype is out.dtype:
+            native = scans.scanner(
+                kind, x.shape, axis, narrow, exclusive=exclusive, reverse=reverse
+            )
+            if native is not None:
+                return without_warnings(native)
         return without_warnings(
             scanner(function, x.shape, axis, narrow, work, exclusive=exclusive, reverse=reverse)
         )
 
 
-_register(specs.CUMSUM, np.add)
-_register(specs.CUMPROD, np.multiply)
+_register(specs.CUMSUM, "sum", np.add)
+_register(specs.CUMPROD, "prod", np.multiply)
