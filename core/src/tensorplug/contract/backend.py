@@ -25,6 +25,7 @@ __all__ = [
     "CompilesGroups",
     "CountsBuffers",
     "DeviceInfo",
+    "ExchangesDeviceMemory",
     "ExclusiveBuffer",
     "FlatCall",
     "FlatProgram",
@@ -170,6 +171,51 @@ class SharesHostMemory(Protocol):
 
 
 @runtime_checkable
+class ExchangesDeviceMemory(Protocol):
+    """A backend whose device memory other libraries can use through DLPack, and it theirs.
+
+    Without this, data of other libraries pass through host memory. A backend on CUDA takes and
+    gives PyTorch's, CuPy's and JAX's CUDA tensors in this way.
+    """
+
+    def dlpack_device(self) -> tuple[int, int]:
+        """Return DLPack's type and number of this device: ``(2, 0)`` for the first CUDA device.
+
+        The same in every call. Not host memory, which is for ``SharesHostMemory``.
+        """
+
+    def to_dlpack(
+        self,
+        buffer: Buffer,
+        *,
+        stream: Any,
+        max_version: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> Any:
+        """Return a capsule of the elements on this device, as ``__dlpack__`` of the standard.
+
+        ``stream``: the consumer's, which must see the finished elements. ``copy``: True for
+        memory of its own, None to share the memory if possible.
+
+        Raises:
+            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
+            BufferError: DLPack cannot express the buffer, or the stream does not fit the device.
+
+        """
+
+    def from_dlpack(self, producer: Any, *, copy: bool | None) -> Buffer:
+        """Return a buffer of the data of an object with ``__dlpack__``, which is on this device.
+
+        It keeps the memory alive as long as it shares it. ``copy``: as for ``to_dlpack``.
+
+        Raises:
+            DTypeError: the dtype is not supported.
+            CopyNeededError: ``copy`` is False, but the memory cannot be shared.
+
+        """
+
+
+@runtime_checkable
 class OverwritesBuffers(Protocol):
     """A backend that supports assignments in place.
 
@@ -266,8 +312,9 @@ class CompilesGroups(Protocol):
     def compile_group(self, group: Group) -> Callable[..., Sequence[Buffer]] | None:
         """Return a function that computes a group, or None to decline it.
 
-        The function takes the buffers of ``group.inputs`` positionally, which it must not
-        change, and returns new buffers for ``group.outputs``. Several threads may call it at the
+        The function takes the buffers of ``group.inputs`` positionally, and returns buffers for
+        ``group.outputs``, which are new; it must not change an input but as ``GroupOutput.into``
+        allows. Several threads may call it at the
         same time. Its results are as accurate as those of the backend's kernels. If the backend
         declines, the core asks for parts of the group, or runs the kernels one by one. Whether
         it declines depends on the group alone, so that a program always gives the same bits.

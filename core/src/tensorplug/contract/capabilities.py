@@ -9,6 +9,8 @@ field                methods of the backend                   without them
 ``measure``          ``measure``                              profiles use the host's clock
 ``trim``             ``trim``                                 ``trim_memory`` does nothing
 ``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
+``exchanges``        ``dlpack_device``, ``to_dlpack``,         other libraries get copies in host
+                     ``from_dlpack``                          memory
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``compile_program``  ``compile_program``                      programs run kernel by kernel
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
@@ -24,6 +26,7 @@ from tensorplug.contract.backend import (
     Compiles,
     CompilesGroups,
     CountsBuffers,
+    ExchangesDeviceMemory,
     Measures,
     OverwritesBuffers,
     SharesHostMemory,
@@ -48,6 +51,7 @@ class Capabilities:
     measure: Callable[[], Callable[[], int]] | None = None
     trim: Callable[[], int] | None = None
     shares_memory: SharesHostMemory | None = None
+    exchanges: ExchangesDeviceMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     compile_program: Callable[[FlatProgram], Sequence[FlatCall]] | None = None
     groups: CompilesGroups | None = None
@@ -70,6 +74,7 @@ def of(backend: Backend) -> Capabilities:
         measure=measures and measures.measure,
         trim=trims and trims.trim,
         shares_memory=_find(backend, SharesHostMemory),
+        exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
         compile_program=compiles and compiles.compile_program,
         groups=_find(backend, CompilesGroups),

@@ -1,4 +1,6 @@
-"""Exchanging data with other libraries in host memory: DLPack and NumPy's protocol.
+"""Exchanging data with other libraries: DLPack and NumPy's protocol.
+
+Data pass through host memory, unless a backend exchanges its device's memory.
 
 docs/adr/0010 defines which memory is shared. NumPy creates and reads all capsules.
 """
@@ -12,6 +14,7 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import is_text, optional_flag, quoted
+from tensorplug.dispatch.calls import HOST as HOST_NAME
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of, is_recorded
 from tensorplug.dispatch.tensor import Tensor
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
 
 __all__ = ["Interchange", "from_dlpack"]
@@ -115,9 +119,9 @@ class Interchange:
         return to_numpy(device, self._buffer, self.type, dtype, copy=copy)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
-        """Return DLPack's device for host memory, to which tensors of any device are exported."""
-        self._live()
-        return HOST
+        """Return DLPack's device: the tensor's, if its backend exchanges memory, else the host."""
+        exchanges = self._live().capabilities.exchanges
+        return HOST if exchanges is None else exchanges.dlpack_device()
 
     def __dlpack__(
         self: Any,
@@ -130,12 +134,14 @@ class Interchange:
         """Return the elements as a DLPack capsule, as the array API standard defines it.
 
         If the device uses host memory (``"cpu"``), the capsule shares it, and writing to it
-        changes this tensor; for a consumer of DLPack 1.0 or newer it is read-only. From other
-        devices it is a copy.
+        changes this tensor; for a consumer of DLPack 1.0 or newer it is read-only. If the backend
+        exchanges its device's memory, the capsule is on that device, unless ``dl_device`` is the
+        host. From other devices it is a copy in host memory.
 
         Raises:
             GradientError: a gradient is being recorded for the tensor.
-            InterchangeError: DLPack has no such dtype, or ``dl_device`` is not the host.
+            InterchangeError: DLPack has no such dtype, or ``dl_device`` is neither the host nor
+                the tensor's device.
             CopyNeededError: ``copy`` is False, but the memory cannot be shared.
             DisposedError: the tensor was disposed.
 
@@ -225,30 +231,52 @@ def to_dlpack(
     dl_device: tuple[Any, int] | None,
     copy: bool | None,
 ) -> Any:
-    """Return a DLPack capsule of the elements in host memory, for ``__dlpack__``.
+    """Return a DLPack capsule of the elements, for ``__dlpack__``.
 
     Raises:
         InterchangeError: DLPack has no such dtype, or another device is requested.
         CopyNeededError: ``copy`` is False, but the backend cannot share its memory, or the
             memory is read-only and the consumer's version of DLPack has no flag for that.
-        ArgumentError: ``stream`` is not None, a pair is not one of integers, or ``copy`` is not
-            True, False or None.
+        ArgumentError: ``stream`` is not None for host memory, a pair is not one of integers, or
+            ``copy`` is not True, False or None.
 
     """
-    if stream is not None:
-        raise ArgumentError(f"__dlpack__: stream must be None, got {quoted(stream)}")
     optional_flag(copy, "__dlpack__: copy")
     if max_version is not None:
         max_version = _read_pair(max_version, "__dlpack__: max_version")
-    if dl_device is not None and _read_pair(dl_device, "__dlpack__: dl_device") != HOST:
-        raise InterchangeError(
-            f"{type_} can only be exported to host memory, {HOST}, but device {_plain(dl_device)} "
-            "was requested. Let the consumer copy it there"
-        )
+    wanted = None if dl_device is None else _read_pair(dl_device, "__dlpack__: dl_device")
     if type_.dtype not in dt.FIXED:
         raise InterchangeError(
             f"DLPack does not support strings; use numpy() or tolist() to read {type_}"
         )
+    exchanges = device.capabilities.exchanges
+    if exchanges is not None and wanted in (None, exchanges.dlpack_device()):
+        return exchanges.to_dlpack(buffer, stream=stream, max_version=max_version, copy=copy)
+    if wanted not in (None, HOST):
+        own = "" if exchanges is None else f"stay on {exchanges.dlpack_device()} or "
+        raise InterchangeError(
+            f"{type_} can only {own}be exported to host memory, {HOST}, but device {wanted} "
+            "was requested. Let the consumer copy it there"
+        )
+    if stream is not None:
+        raise ArgumentError(f"__dlpack__: stream must be None, got {quoted(stream)}")
+    return _to_host_dlpack(device, buffer, type_, max_version, copy=copy)
+
+
+def _to_host_dlpack(
+    device: Device,
+    buffer: Buffer,
+    type_: TensorType,
+    max_version: tuple[int, int] | None,
+    *,
+    copy: bool | None,
+) -> Any:
+    """Return a capsule of the elements in host memory.
+
+    Raises:
+        CopyNeededError: as for ``to_dlpack``.
+
+    """
     why = f"backend {device.backend.name!r} does not use host memory"
     shares = device.capabilities.shares_memory
     if shares is not None:
@@ -307,19 +335,22 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """Return the data of another library's array as a tensor.
 
     If the device uses host memory, such as ``"cpu"``, the tensor shares the memory of ``x``, and
-    keeps it alive. Later writes to ``x`` then change the tensor, unless ``copy=True``.
+    keeps it alive. Later writes to ``x`` then change the tensor, unless ``copy=True``. The same
+    holds on the device of a backend that exchanges its memory.
 
     Args:
-        x: an object with ``__dlpack__`` and ``__dlpack_device__``, whose data is in host memory.
-            Arrays of NumPy, PyTorch and JAX have these methods, and so do tensors.
+        x: an object with ``__dlpack__`` and ``__dlpack_device__``, whose data is in host memory,
+            or on the device if its backend exchanges memory. Arrays of NumPy, PyTorch and JAX
+            have these methods, and so do tensors.
         device: of the tensor, such as ``"opencl"``; the active one by default.
         copy: True always copies, False never does; by default, copy only if necessary.
 
     Raises:
         DLPackNotSupportedError: ``x`` has no such methods.
         GradientError: ``x`` is a tensor for which a gradient is being recorded.
-        InterchangeError: its data is not in host memory, or NumPy cannot read it.
-        CopyNeededError: ``copy`` is False, but the device does not use host memory.
+        InterchangeError: its data is neither in host memory nor on the device, or NumPy cannot
+            read it.
+        CopyNeededError: ``copy`` is False, but the memory cannot be shared.
         DTypeError: tensorplug or the device does not support the dtype, such as bfloat16.
         BackendMemoryError: the device has no room for a copy.
         BufferError: PyTorch raises it if ``x`` requires a gradient. Other libraries may raise
@@ -328,14 +359,34 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """
     context = current_context()
     optional_flag(copy, "from_dlpack: copy")
-    array = _import_array(x, copy=copy)
-    return engine_of(context).convert(
-        context, array, None, "from_dlpack: x", device=device, copy=copy
-    )
+    engine = engine_of(context)
+    place, producer = _look_at(x)
+    if not is_text(device, HOST_NAME):
+        target = context.device or engine.open(None) if device is None else engine.open(device)
+        exchanges = target.capabilities.exchanges
+        if exchanges is not None and place == exchanges.dlpack_device():
+            return _take(context, target, exchanges.from_dlpack(x, copy=copy))
+    array = _import_array(x, place, producer, copy=copy)
+    return engine.convert(context, array, None, "from_dlpack: x", device=device, copy=copy)
 
 
-def _import_array(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:
-    """Return a view of the producer's memory."""
+def _take(context: Context, device: Device, buffer: Buffer) -> Tensor:
+    """Return a tensor of a buffer that the backend has made of foreign memory."""
+    tensor = Tensor._of(buffer, device.placement(device.backend.describe(buffer)))
+    if context.scope is not None:
+        context.scope.adopt(tensor)
+    for observer in (*context.observers, *engine_of(context).observers):
+        observer.uploaded(tensor)
+    return tensor
+
+
+def _look_at(x: Any) -> tuple[tuple[Any, int], str]:
+    """Return the DLPack device of ``x``, and the name of its class for messages.
+
+    Raises:
+        DLPackNotSupportedError: it has no methods of DLPack.
+
+    """
     cls = type(x)
     producer = f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
@@ -343,7 +394,18 @@ def _import_array(x: Any, *, copy: bool | None) -> np.ndarray[Any, Any]:
             f"from_dlpack: {producer} has no __dlpack__ and __dlpack_device__; try asarray"
         )
     try:
-        kind, number = _plain(x.__dlpack_device__())
+        return _plain(x.__dlpack_device__()), producer
+    except Exception as error:
+        error.add_note(f"while from_dlpack exported {producer}")
+        raise
+
+
+def _import_array(
+    x: Any, place: tuple[Any, int], producer: str, *, copy: bool | None
+) -> np.ndarray[Any, Any]:
+    """Return a view of the producer's memory."""
+    kind, number = place
+    try:
         capsule = _request_capsule(x, copy=copy) if kind in _READABLE else None
     except Exception as error:
         error.add_note(f"while from_dlpack exported {producer}")

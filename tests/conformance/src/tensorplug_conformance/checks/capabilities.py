@@ -22,6 +22,7 @@ __all__ = ["CHECKS"]
 _SIZE: Final = 1 << 12
 _LARGE: Final = 1 << 18
 _BUFFERS: Final = 5
+_HOST_TYPE: Final = 1  # DLPack's kDLCPU
 
 
 def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
@@ -88,6 +89,51 @@ def _shares(_target: Target, opened: Callable[[], Session]) -> None:
         raise CheckFailedError("share_from_host made a copy: a later write is not seen")
     if not np.shares_memory(sharing.share_to_host(buffer), array):
         raise CheckFailedError("share_to_host returns other memory than share_from_host was given")
+
+
+class _Exported:
+    """A tensor of another library: it passes on a capsule."""
+
+    def __init__(self, device: tuple[int, int], capsule: Any) -> None:
+        self._device = device
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+    def __dlpack__(self, **_request: Any) -> Any:
+        return self._capsule
+
+
+def _exchanges(_target: Target, opened: Callable[[], Session]) -> None:
+    """What leaves by DLPack comes back as it was; copies are copies, and memory is kept alive."""
+    device = opened().device
+    backend, exchanges = device.backend, device.capabilities.exchanges
+    if exchanges is None:
+        raise NotMeasuredError("the backend does not exchange device memory")
+    place = exchanges.dlpack_device()
+    if place[0] == _HOST_TYPE or place != exchanges.dlpack_device():
+        raise CheckFailedError(f"dlpack_device must be one device, not the host's, got {place}")
+    for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((), np.int32)):
+        for copy in (None, True):
+            buffer = backend.from_host(array)
+            expected = backend.describe(buffer)
+            capsule = exchanges.to_dlpack(buffer, stream=None, max_version=(1, 0), copy=copy)
+            del buffer  # the capsule keeps the memory
+            backend.from_host(np.full_like(array, 77))
+            taken = exchanges.from_dlpack(_Exported(place, capsule), copy=None)
+            del capsule
+            backend.from_host(np.full_like(array, 78))
+            if backend.describe(taken) != expected:
+                raise CheckFailedError(f"{expected} came back as {backend.describe(taken)}")
+            if not same_bits(np.asarray(backend.to_host(taken)), array):
+                raise CheckFailedError(f"{expected} came back with other elements")
+    buffer = backend.from_host(np.zeros(3, np.float32))
+    memory, _ = backend.allocation(buffer)
+    capsule = exchanges.to_dlpack(buffer, stream=None, max_version=(1, 0), copy=True)
+    taken = exchanges.from_dlpack(_Exported(place, capsule), copy=None)
+    if backend.allocation(taken)[0] == memory:
+        raise CheckFailedError("to_dlpack shares the memory although a copy was asked for")
 
 
 def _measures(_target: Target, opened: Callable[[], Session]) -> None:
@@ -162,6 +208,7 @@ CHECKS: Final = (
     Check(1, "overwrites", _overwrites),
     Check(1, "counts buffers", _counts),
     Check(1, "shares host memory", _shares),
+    Check(1, "exchanges device memory", _exchanges),
     Check(1, "measures", _measures),
     Check(1, "trims", _trims),
     Check(1, "kernels run on the device", _on_device),

@@ -229,6 +229,32 @@ class _SharesOneWay(Delegate):
         return np.array(buffer)
 
 
+class _ExchangesWrongData(Delegate):
+    """Exports one element after the right one."""
+
+    def dlpack_device(self) -> tuple[int, int]:
+        return (12, 0)
+
+    def to_dlpack(self, buffer: Any, *, copy: bool | None, **_request: Any) -> Any:
+        return np.roll(buffer, 1) if copy else buffer
+
+    def from_dlpack(self, producer: Any, *, copy: bool | None) -> Any:
+        return np.array(producer.__dlpack__(copy=copy))
+
+
+class _NeverCopiesForOthers(_ExchangesWrongData):
+    def to_dlpack(self, buffer: Any, **_request: Any) -> Any:
+        return buffer
+
+    def from_dlpack(self, producer: Any, **_request: Any) -> Any:
+        return producer.__dlpack__()
+
+
+class _ExchangesHostMemory(_NeverCopiesForOthers):
+    def dlpack_device(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 class _MeasuresNothing(Delegate):
     def measure(self) -> Callable[[], int]:
         return lambda: 0
@@ -293,6 +319,9 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("never counts less", _NeverCountsLess, 1, "counts buffers"),
     WrongBackend("shares copies", _SharesCopies, 1, "shares host memory"),
     WrongBackend("shares one way only", _SharesOneWay, 1, "shares host memory"),
+    WrongBackend("exchanges wrong data", _ExchangesWrongData, 1, "exchanges device memory"),
+    WrongBackend("never copies for others", _NeverCopiesForOthers, 1, "exchanges device memory"),
+    WrongBackend("exchanges host memory", _ExchangesHostMemory, 1, "exchanges device memory"),
     WrongBackend("measures nothing", _MeasuresNothing, 1, "measures"),
     WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
     WrongBackend("trims for ever", _TrimsForEver, 1, "trims"),
