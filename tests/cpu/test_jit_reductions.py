@@ -166,17 +166,19 @@ def test_no_terms_but_negative_zeros():
     ],
 )
 def test_any_number_of_threads(shape, axes, monkeypatch):
+    """In the first run, as many as there are; in the second, one."""
     x = np.random.default_rng(6).standard_normal(shape)
-    alone, run = [], parallel.in_parts
+    monkeypatch.setattr(reductions, "_SHARED", 0)
+    parts, run = [], parallel.in_parts
 
-    def once(work, count, **_options):
-        alone.append(count)
-        run(work, count, shared=False)
+    def counted(work, count, *, shared):
+        assert shared
+        parts.append(count)
+        run(work, count, shared=not parts[1:])
 
-    shared = fold("sum", x, axes)
-    monkeypatch.setattr(parallel, "in_parts", once)
-    np.testing.assert_array_equal(fold("sum", x, axes), shared)
-    assert alone
+    monkeypatch.setattr(parallel, "in_parts", counted)
+    np.testing.assert_array_equal(fold("sum", x, axes), fold("sum", x, axes))
+    assert len(parts) == 2
 
 
 @pytest.mark.parametrize(

@@ -172,17 +172,19 @@ def test_negative_zeros(reverse):
     ("shape", "axis"), [((20, 30000), 1), ((800, 900), 0), ((9, 300, 300), 1)]
 )
 def test_any_number_of_threads(shape, axis, monkeypatch):
+    """In the first run, as many as there are; in the second, one."""
     x = np.random.default_rng(6).standard_normal(shape)
-    alone, run = [], parallel.in_parts
+    monkeypatch.setattr(scans, "_SHARED", 0)
+    parts, run = [], parallel.in_parts
 
-    def once(work, count, **_options):
-        alone.append(count)
-        run(work, count, shared=False)
+    def counted(work, count, *, shared):
+        assert shared
+        parts.append(count)
+        run(work, count, shared=not parts[1:])
 
-    shared = scan("sum", x, axis)
-    monkeypatch.setattr(parallel, "in_parts", once)
-    np.testing.assert_array_equal(scan("sum", x, axis), shared)
-    assert alone
+    monkeypatch.setattr(parallel, "in_parts", counted)
+    np.testing.assert_array_equal(scan("sum", x, axis), scan("sum", x, axis))
+    assert len(parts) == 2
 
 
 @pytest.mark.parametrize("spec", [ops.CUMSUM, ops.CUMPROD])

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["in_parts", "is_large", "share_out", "thread_count", "ufunc_kernel"]
+__all__ = ["in_parts", "is_large", "share_out", "thread_count", "together", "ufunc_kernel"]
 
 _LIGHT: Final = 1 << 21  # elements from which a loop that waits for memory is shared out
 _HEAVY: Final = 1 << 19  # likewise, one that computes
+_PARTS: Final = 4  # for each thread: where one is late, the others have less to wait for
 _MOST: Final = 8  # threads; more wait for the same memory
 
 _LIGHT_FUNCTIONS: Final = frozenset(
@@ -144,17 +145,38 @@ def share_out(
 
 
 def in_parts(work: Callable[[int, int], Any], count: int, *, shared: bool = True) -> None:
-    """Call ``work(start, stop)`` in several threads, each with its part of ``range(count)``.
+    """Call ``work(start, stop)`` on parts of ``range(count)``, in several threads.
 
-    ``shared``: False for one call in this thread. An error of one part is raised after all parts
-    have ended.
+    A thread that is ready takes the next part. ``shared``: False for one call in this thread. An
+    error of one part is raised after all parts have ended.
     """
-    parts = min(_workers.count + 1, count) if shared else 1
+    parts = min(_PARTS * (_workers.count + 1), count) if shared and _workers.count else 1
     if parts < 2:
         work(0, count)
         return
-    edges = [count * part // parts for part in range(parts + 1)]
-    _run([partial(work, start, stop) for start, stop in pairwise(edges)])
+    ranges = iter([(count * part // parts, count * (part + 1) // parts) for part in range(parts)])
+
+    def take() -> None:
+        for start, stop in ranges:  # one step of the interpreter: no two threads get the same
+            work(start, stop)
+
+    together(take)
+
+
+def together(work: Callable[[], Any]) -> None:
+    """Call ``work`` in several threads, which share what there is to do among themselves.
+
+    A thread that has not started when this one has ended is not waited for. An error of one
+    thread is raised after all have ended.
+    """
+    pending = [_workers.submit(work) for _ in range(_workers.count)]
+    try:
+        work()
+    finally:
+        raised = [future.exception() for future in pending if not future.cancel()]
+    for error in raised:
+        if error is not None:
+            raise error
 
 
 def _run(calls: Sequence[Callable[[], Any]]) -> None:

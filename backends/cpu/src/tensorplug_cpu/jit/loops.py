@@ -242,6 +242,13 @@ class Function:
         """Return an integer of 64 bits from memory."""
         return self.load(pointer, offset, 1, self.integer)
 
+    def prefetch(self, pointer: Value, offset: Value) -> None:
+        """Ask for the cache line of an element that is read once, soon; it need not exist."""
+        place = self.builder.gep(pointer, [self._whole(offset)], source_etype=self.element)
+        number = self._ir.IntType(32)
+        flags = [self._ir.Constant(number, flag) for flag in (0, 3, 1)]  # to read, of data
+        self._call("llvm.prefetch.p0", self._ir.VoidType(), [place, *flags])
+
     def store(self, value: Value, pointer: Value, offset: Value) -> None:
         """Write an element, or a vector of them."""
         element = getattr(value.type, "element", value.type)

@@ -36,12 +36,14 @@ _DTYPES: Final = frozenset(map(np.dtype, ("float32", "float64", "bool", *"bhilqB
 _UNROLLED: Final = 4  # vectors of a row at a time
 _BLOCK: Final = {"float64": 8 * 4 * 8}  # terms of a row between two compensated additions
 _LONG: Final = 1 << 12  # likewise where nothing is compensated
-_WIDE: Final = 1 << 11  # columns whose accumulators stay in the first cache
+_WIDE: Final = 1 << 10  # columns whose accumulators stay in the first cache
 _ROWS: Final = 8  # rows that are added to one another before they are added to the sum
 _CHUNK: Final = 1 << 16  # terms of one part of a long sum
 _FEW: Final = 64  # sums that are cut into parts if they are long
+_LINE: Final = 64  # bytes of a line of the cache
+_AHEAD: Final = 6 << 10  # bytes from what is read to what is asked for
 _SHORT: Final = 32  # terms of a row up to which lanes are rows
-_SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
+_SHARED: Final = 1 << 24  # bytes from which threads are worth their hand-over
 
 
 def folder(
@@ -107,7 +109,7 @@ def _by_rows(
     """Return what folds rows; few long ones in parts."""
     rows, length, _ = shape
     itemsize = source.itemsize
-    shared = rows * length >= _SHARED
+    shared = rows * length * itemsize >= _SHARED
     if rows > _FEW or length < 2 * _CHUNK:
         find = _short_row_function if length <= _SHORT and rows >= _SHORT else _row_function
         allocate = allocator((rows,), result)
@@ -159,7 +161,7 @@ def _by_columns(
     """Return what folds the middle one of three axes; many rows of a few columns in parts."""
     before, length, after = shape
     itemsize = source.itemsize
-    shared = prod(shape) >= _SHARED
+    shared = prod(shape) * itemsize >= _SHARED
     step = max(1, _CHUNK // after)
     if before == 1 and after < _WIDE and length >= 2 * step:
         parts = -(-length // step)
@@ -229,6 +231,8 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
             at = f.variable(start)
             last = f.add(f.subtract(stop, step), 1)
             with f.loop(start, last, step) as first:
+                for line in range(0, step, _LINE // f.itemsize):
+                    f.prefetch(f["x"], f.add(begin, first, line + _AHEAD // f.itemsize))
                 for number, part in enumerate(parts):
                     offset = f.add(begin, first, number * how.count)
                     part.set(how.combine(part.get(), how.read(f["x"], offset)))
