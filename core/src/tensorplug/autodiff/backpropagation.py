@@ -44,28 +44,23 @@ def backpropagate(
     starts: Sequence[tuple[Node | None, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor]:
     """Return the cotangents of ``leaves``, given those of ``starts``."""
-    roots = [node for node, _ in starts if node is not None]
-    if not roots or not leaves:
+    given = [(node, dy) for node, dy in starts if node is not None]
+    if not given or not leaves:
         return {}
-    path = _path(roots, leaves)
-    given = [(node, dy) for node, dy in starts if node is not None and node in path]
     context = current_context()
     run = engine_of(context).run_backward
-    found = None if run is None else run(context, path, given, leaves)
-    return walk(path, given, leaves) if found is None else found
+    found = None if run is None else run(context, given, leaves)
+    return walk(given, leaves) if found is None else found
 
 
-def walk(
-    path: dict[Node, None], starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
-) -> dict[Node, Tensor]:
-    """Return the cotangents of ``leaves``, from one gradient rule to the next.
-
-    ``path``: the nodes between ``leaves`` and ``starts``, oldest first.
-    """
+def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[Node, Tensor]:
+    """Return the cotangents of ``leaves``, from one gradient rule to the next."""
+    path = _path([node for node, _ in starts], leaves)
     pending: dict[Node, Any] = {}
     for node, dy in starts:
-        old = pending.get(node)
-        pending[node] = dy if old is None else elementwise.add(old, dy)
+        if node in path:
+            old = pending.get(node)
+            pending[node] = dy if old is None else elementwise.add(old, dy)
     targets = set(leaves)
     for node in reversed(path):
         if node in targets or node not in pending:

@@ -210,9 +210,6 @@ class CallNode(Node):
 
     __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
 
-    saved_inputs: list[Saved]
-    saved_outputs: list[Saved]
-
     def __init__(
         self,
         parents: tuple[Node | None, ...],
@@ -226,23 +223,26 @@ class CallNode(Node):
         self.plan = plan
         self.recipe = recipe
         # Not the tensors themselves: the user may dispose of them.
-        if recipe.plain:  # the usual case
-            self.saved_inputs = [
-                (operand._buffer, operand._placement, operand._node)
-                for operand in [inputs[at] for at in recipe.inputs]
-            ]
-            self.saved_outputs = [
-                (output._buffer, output._placement)
-                for output in [outputs[at] for at in recipe.outputs]
-            ]
-        else:
-            self.saved_inputs = [save(inputs[at]) for at in recipe.inputs]
-            self.saved_outputs = [
-                [_without_node(output) for output in outputs]
-                if plan.spec.outputs[at].endswith("[]")
-                else _without_node(outputs[at])
-                for at in recipe.outputs
-            ]
+        self.saved_inputs: list[Saved] = []
+        self.saved_outputs: list[Saved] = []
+        if not recipe.plain:
+            self._save_lists(inputs, outputs)
+            return
+        for at in recipe.inputs:  # loops, which are faster than list comprehensions here
+            operand = inputs[at]
+            self.saved_inputs.append((operand._buffer, operand._placement, operand._node))
+        for at in recipe.outputs:
+            output = outputs[at]
+            self.saved_outputs.append((output._buffer, output._placement))
+
+    def _save_lists(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        self.saved_inputs = [save(inputs[at]) for at in self.recipe.inputs]
+        self.saved_outputs = [
+            [_without_node(output) for output in outputs]
+            if self.plan.spec.outputs[at].endswith("[]")
+            else _without_node(outputs[at])
+            for at in self.recipe.outputs
+        ]
 
     def replace_saved(
         self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
@@ -373,8 +373,13 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
     """Record a call: give ``outputs`` a node if an input is on the tape and has a gradient."""
     nodes: tuple[Node | None, ...]
     try:
-        nodes = tuple([operand._node for operand in inputs])
-        mask = tuple([node is not None for node in nodes])
+        if len(inputs) == 2:
+            first, second = inputs
+            nodes = first._node, second._node
+            mask: tuple[bool, ...] = nodes[0] is not None, nodes[1] is not None
+        else:
+            nodes = tuple([operand._node for operand in inputs])
+            mask = tuple([node is not None for node in nodes])
     except AttributeError:  # a list, or an absent input
         nodes, mask = _nodes_of(inputs)
     try:

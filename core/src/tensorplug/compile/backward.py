@@ -7,6 +7,7 @@ without the tensors, ops and dispatch in between.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from tensorplug.autodiff.backpropagation import walk
@@ -50,10 +51,12 @@ Saved = Any  # (buffer, placement), or (buffer, placement, node)
 class _Tape(NamedTuple):
     """The part of a tape between the results and the leaves.
 
-    ``key``: what its program depends on. ``saved``: the saved tensors as (buffer, placement, ...).
+    ``key``: what its program depends on. ``nodes``: each before its parents. ``saved``: the saved
+    tensors of the nodes, in their order.
     """
 
     key: Hashable
+    nodes: list[Node]
     saved: list[Saved]
 
 
@@ -69,22 +72,16 @@ class _BackwardProgram(NamedTuple):
 
 
 def run_backward(
-    context: Context,
-    path: dict[Node, None],
-    starts: Sequence[tuple[Node, Tensor]],
-    leaves: Sequence[Node],
+    context: Context, starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor] | None:
-    """Return the cotangents of the leaves that have one; None if no program is to be used.
-
-    ``path``: the nodes between ``leaves`` and ``starts``, oldest first.
-    """
+    """Return the cotangents of the leaves that have one; None if no program is to be used."""
     engine: Engine = engine_of(context)  # type: ignore[assignment]  # of the class that has this
     if context.recording is not None or context.observers or engine.observers:
         return None
     device = engine.devices.of(context)
     if device.trace is not None:
         return None
-    tape = _describe(path, starts, leaves)
+    tape = _describe(starts, leaves)
     if tape is None:
         return None
     known = device.programs.get(tape.key)
@@ -93,7 +90,7 @@ def run_backward(
         return None
     if known is None or known is _ONCE:
         state = engine.registry.state
-        known = _trace(engine, device, path, starts, leaves, tape.saved)
+        known = _trace(engine, device, tape, starts, leaves)
         with device.lock:
             if engine.registry.state is state and not device.closed:
                 device.remember(device.programs, tape.key, known, KEPT)
@@ -103,24 +100,22 @@ def run_backward(
 def _trace(
     engine: Engine,
     device: Device,
-    path: dict[Node, None],
+    tape: _Tape,
     starts: Sequence[tuple[Node, Tensor]],
     leaves: Sequence[Node],
-    saved: Sequence[Saved],
 ) -> Any:
     """Return the program of a tape; ``_NEVER`` if it has none, since its rules need data."""
-    placements = [placement for _, placement, *_ in saved]
+    placements = [placement for _, placement, *_ in tape.saved]
     placements += [dy._placement for _, dy in starts]
     if any(placement.device is not device for placement in placements):
         return _NEVER
     trace = _Trace(engine, device)
     entered = [trace.enter(dy.type) for _, dy in starts]
-    stand_ins = _StandIns(trace, leaves)
-    nodes = {node: stand_ins.make(node) for node in path}
+    stand_ins = _StandIns(trace, tape.nodes, leaves)
+    nodes = stand_ins.made
     try:
         with use_context(trace.context()):
             found = walk(
-                dict.fromkeys(nodes.values()),
                 [(nodes[node], dy) for (node, _), (_, dy) in zip(starts, entered, strict=True)],
                 [nodes[leaf] for leaf in leaves if leaf in nodes],
             )
@@ -145,40 +140,45 @@ class _Trace(Trace):
 
 
 class _StandIns:
-    """Nodes like those of a tape, whose saved tensors are inputs of a program."""
+    """Nodes like those of a tape, whose saved tensors are inputs of a program.
 
-    def __init__(self, trace: Trace, leaves: Sequence[Node]) -> None:
+    ``made``: by the nodes for which they stand. ``values``: of the saved tensors, in the order of
+    ``_Tape.saved``.
+    """
+
+    def __init__(self, trace: Trace, nodes: Sequence[Node], leaves: Sequence[Node]) -> None:
         self._trace = trace
-        self._leaves = set(leaves)
-        self._made: dict[Node, Node] = {}
         self.values: list[Value] = []
+        self.made: dict[Node, Node] = {}
+        targets = set(leaves)
+        entered: dict[Node, Any] = {
+            node: (self._enter(node.saved_inputs), self._enter(node.saved_outputs))
+            for node in nodes
+            if isinstance(node, CallNode) and node not in targets
+        }
+        for node in sorted(nodes, key=attrgetter("order")):  # parents first
+            self.made[node] = self._make(node, node in targets, entered.get(node))
 
-    def make(self, node: Node) -> Node:
-        """Return the node that stands for ``node``; those of its parents were made before."""
+    def _make(self, node: Node, is_target: bool, saved: Any) -> Node:  # noqa: FBT001  # of this class
         made: Node
-        if node in self._leaves:
+        parents = tuple(
+            None if parent is None else self.made.get(parent) for parent in node.parents
+        )
+        if is_target:
             made = Leaf(())
         elif isinstance(node, CallNode):
-            made = self._make_call(node)
+            call: CallNode = object.__new__(CallNode)  # there are no outputs yet to save
+            call.parents, call.plan, call.recipe = parents, node.plan, node.recipe
+            call.saved_inputs, outputs = saved
+            call.saved_outputs = [_without_node(output) for output in outputs]
+            made = call
         elif isinstance(node, OutputNode):
-            call = self._made[node.parents[0]]  # type: ignore[index]  # an output has a call
-            made = OutputNode(call, node.index)
+            assert parents[0] is not None  # an output has a call
+            made = OutputNode(parents[0], node.index)
         else:
-            made = Leaf(self._parents(node))
+            made = Leaf(parents)
         made.order = node.order
-        self._made[node] = made
         return made
-
-    def _make_call(self, node: CallNode) -> CallNode:
-        made: CallNode = object.__new__(CallNode)  # there are no outputs yet to save
-        made.parents = self._parents(node)
-        made.plan, made.recipe = node.plan, node.recipe
-        made.saved_inputs = [self._enter(saved) for saved in node.saved_inputs]
-        made.saved_outputs = [_without_node(self._enter(saved)) for saved in node.saved_outputs]
-        return made
-
-    def _parents(self, node: Node) -> tuple[Node | None, ...]:
-        return tuple(None if parent is None else self._made.get(parent) for parent in node.parents)
 
     def _enter(self, saved: Any) -> Any:
         if isinstance(saved, list):
@@ -194,39 +194,51 @@ def _without_node(saved: Any) -> Any:
     return [_without_node(x) for x in saved] if isinstance(saved, list) else saved[:2]
 
 
-def _describe(
-    path: dict[Node, None], starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
-) -> _Tape | None:
+def _describe(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> _Tape | None:
     """Return what a tape looks like; None if it holds the call of a Python function."""
+    nodes = _find_nodes(starts, leaves)
     number: dict[Node | None, int] = {}
-    for node in path:
+    for node in nodes:
         number[node] = len(number)
+    targets = set(leaves)
     parts: list[Hashable] = []
     saved: list[Any] = []  # not flat yet
-    targets = set(leaves)
     find = number.get
-    for node in path:
+    for node in nodes:
         if node in targets:
             parts.append(None)
-            continue
-        parents = tuple([find(parent) for parent in node.parents])
-        if isinstance(node, CallNode):
+        elif isinstance(node, CallNode):
             # A plan whose output shapes depend on data is another one for each call.
             own = None if node.plan.static_shapes else node.plan
-            parts.append((node.recipe, own, parents))
+            parts.append((node.recipe, own, *[find(parent) for parent in node.parents]))
             saved += node.saved_inputs
             saved += node.saved_outputs
         elif isinstance(node, OutputNode):
-            parts.append((node.index, parents))
+            parts.append((node.index, find(node.parents[0])))
         elif isinstance(node, Leaf):
-            parts.append(parents)
+            parts.append(find(node.parents[0]))
         else:
             return None
     plain = all(item.__class__ is tuple for item in saved)
-    flat = saved if plain else _flatten(saved)
     ends = tuple([find(leaf) for leaf in leaves])
     begins = tuple([(find(node), dy._placement) for node, dy in starts])
-    return _Tape((begins, ends, *parts), flat)
+    return _Tape((begins, ends, *parts), nodes, saved if plain else _flatten(saved))
+
+
+def _find_nodes(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> list[Node]:
+    """Return the starts and their ancestors up to the leaves, in an order of their structure."""
+    oldest = min([leaf.order for leaf in leaves])
+    targets = set(leaves)  # their parents belong to an outer tape
+    found: dict[Node, None] = {}
+    stack = [node for node, _ in starts]
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found[node] = None
+        if node not in targets:
+            stack += [x for x in node.parents if x is not None and x.order >= oldest]
+    return list(found)
 
 
 def _flatten(saved: list[Any]) -> list[Any]:
