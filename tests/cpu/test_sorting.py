@@ -100,3 +100,38 @@ def test_rows_full_of_nan(call, k):
     x[0, ::7] = 1.0
     x[1, 10:] = INF
     check(call, x, k, sorted=False)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("shape", "zeros"), [((70000,), 5), ((3, 30000), 4), ((200, 500), 3)])
+def test_signs_of_zeros_keep_their_order(call, shape, zeros, descending):
+    """In few long rows and in many."""
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal(shape).astype("float32")
+    signs = []
+    for row in x.reshape(-1, shape[-1]):
+        places = np.sort(rng.choice(shape[-1], zeros, replace=False))
+        row[places] = rng.choice([0.0, -0.0], zeros)
+        signs.append(np.signbit(row[places]))
+    found = call(ops.SORT, x, axis=-1, descending=descending, stable=True)
+    assert (found.dtype, found.shape) == (x.dtype, shape)
+    expected = np.sort(x, axis=-1, kind="stable")
+    expected = expected[..., ::-1] if descending else expected
+    np.testing.assert_array_equal(found, expected)
+    for row, wanted in zip(found.reshape(-1, shape[-1]), signs, strict=True):
+        np.testing.assert_array_equal(np.signbit(row[row == 0]), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_order_of_many_rows(call, dtype, descending):
+    """Threads share them; equals keep their order."""
+    x = sample(dtype, (300, 400), few=True)
+    if dtype.startswith("float"):
+        x[np.isnan(x)] = INF  # Python's sort does not know where they belong
+    found = call(ops.ARG_SORT, x, axis=-1, descending=descending, stable=True)
+    assert (found.dtype, found.shape) == (np.dtype("int32"), x.shape)
+    for row in range(0, 300, 29):
+        numbers = x[row].tolist()
+        wanted = sorted(range(400), key=numbers.__getitem__, reverse=descending)
+        assert found[row].tolist() == wanted

@@ -11,25 +11,56 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu import parallel
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["arg_sorted", "sorted_values"]
+__all__ = ["arg_sorted", "by_rows", "sorted_values"]
 
 _SHORT = 32  # elements of a row up to which insertion sort, which is stable, is the fastest
 _RADIX = 64  # elements of a row, of 16 bits or less, from which a radix sort is
 _FEW = 2048  # elements up to which one call of NumPy's stable sort beats several of others
 _LONG = 512  # elements of a row of 64 bits from which to put equals in order afterwards
 _MANY = 1 << 14  # and elements in all
+_SHARED = 1 << 16  # elements from which threads share the rows
+_WIDE = 64  # rows up to which looking for zeros in sorted ones beats comparing all elements
 _ROTATED = np.int32(0x7FFFFFFF)
+
+
+def by_rows(function: Callable[[Array], Array], x: Array, dtype: np.dtype[Any]) -> Array:
+    """Return ``function(x)``, of this dtype, some rows at a time in several threads.
+
+    ``function``: from rows to as many rows, of any length.
+    """
+    if x.size < _SHARED or x.ndim < 2 or x.shape[-1] == x.size or dtype.kind == "T":
+        return function(x)
+    rows = x.reshape(-1, x.shape[-1])
+    parts: dict[int, Array] = {}
+
+    def work(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            parts[start] = function(rows[start:stop])
+
+    parallel.in_parts(work, len(rows))
+    width = parts[0].shape[-1]
+    result = empty((len(rows), width), dtype)
+    for start, part in parts.items():
+        result[start : start + len(part)] = part
+    return result.reshape(*x.shape[:-1], width)
 
 
 def sorted_values(x: Array, *, descending: bool, stable: bool) -> Array:
     """Return the rows of ``x`` sorted, NaN as the largest."""
+    return by_rows(lambda rows: _sorted(rows, descending=descending, stable=stable), x, x.dtype)
+
+
+def _sorted(x: Array, *, descending: bool, stable: bool) -> Array:
     if x.dtype == np.float16 and x.size > _FEW:
-        wide = sorted_values(x.astype(np.float32), descending=descending, stable=stable)
+        wide = _sorted(x.astype(np.float32), descending=descending, stable=stable)
         return wide.astype(np.float16)
     exact = stable and x.dtype.kind == "f"  # equal integers cannot be told apart
     if exact and x.size <= _FEW:
@@ -40,11 +71,24 @@ def sorted_values(x: Array, *, descending: bool, stable: bool) -> Array:
     result = empty(x.shape, x.dtype)
     np.copyto(result, x)
     result.sort(axis=-1, kind="stable" if radix else None)
+    zeros = exact and _may_have_zeros(result)
     if descending:
         result = result[..., ::-1]
-    if exact:
+    if zeros:
         _zeros_in_order(x, result)
     return result
+
+
+def _may_have_zeros(x: Array) -> bool:
+    """Return whether a row of sorted ``x`` may have several zeros."""
+    rows = x.reshape(-1, x.shape[-1])
+    if len(rows) > _WIDE:
+        return True
+    zero = x.dtype.type(0)  # of Python's, NumPy would make float64 of the row
+    starts, stops = (
+        [np.searchsorted(row, zero, side) for row in rows] for side in ("left", "right")
+    )
+    return any(stop - start > 1 for start, stop in zip(starts, stops, strict=True))
 
 
 def _zeros_in_order(x: Array, result: Array) -> None:
@@ -59,7 +103,13 @@ def _zeros_in_order(x: Array, result: Array) -> None:
 
 
 def arg_sorted(x: Array, *, descending: bool, stable: bool = True) -> Array:
-    """Return the indices that sort the rows of ``x``, as int32 or wider; NaN is the largest."""
+    """Return the indices (int32) that sort the rows of ``x``; NaN is the largest."""
+    return by_rows(
+        lambda rows: _order(rows, descending=descending, stable=stable), x, np.dtype(np.int32)
+    ).astype(np.int32, copy=False)
+
+
+def _order(x: Array, *, descending: bool, stable: bool) -> Array:
     if x.dtype == np.float16 and x.size > _FEW:
         x = x.astype(np.float32)
     if x.dtype.itemsize == 4 and x.shape[-1] > _SHORT and x.size > _FEW:

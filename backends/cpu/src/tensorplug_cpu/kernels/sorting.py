@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import selection
-from tensorplug_cpu.stable_sort import arg_sorted, sorted_values
+from tensorplug_cpu.stable_sort import arg_sorted, by_rows, sorted_values
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -28,11 +28,31 @@ def _top_indices(x: Array, k: int) -> Array:
 def _selected(x: Array, k: int) -> Array:
     """Return the same as ``_top_indices`` for a long matrix, sorting only ``k`` of each row.
 
-    The k-th largest is found by partition. What is above it belongs to the result, and as many
-    of its equals, from the lowest index on, as are missing.
+    The k-th largest is found by partition.
     """
     length = x.shape[-1]
     last = np.partition(x, length - k, axis=-1)[:, length - k, None]
+    chosen = x >= last
+    if x.dtype.kind == "f":
+        undefined = np.isnan(last)
+        if undefined.any():
+            chosen |= undefined
+        chosen |= np.isnan(x)
+    found = np.count_nonzero(chosen, axis=-1)
+    crowded = np.flatnonzero(found > k)
+    if crowded.size:
+        chosen[crowded] = _without_last_equals(x[crowded], last[crowded], k)
+    places = np.flatnonzero(chosen).reshape(-1, k)
+    values = x.reshape(-1).take(places)
+    places -= np.arange(0, x.size, length)[:, None]
+    return np.take_along_axis(places, _top_indices(values, k), axis=-1)
+
+
+def _without_last_equals(x: Array, last: Array, k: int) -> Array:
+    """Return which entries are the ``k`` largest of rows with equals of the k-th, ``last``.
+
+    As many of these as are missing belong to them, from the lowest index on.
+    """
     above, equal = x > last, x == last
     if x.dtype.kind == "f":
         undefined = np.isnan(x)
@@ -41,9 +61,8 @@ def _selected(x: Array, k: int) -> Array:
         equal |= undefined & last_undefined
     missing = k - np.count_nonzero(above, axis=-1, keepdims=True)
     equal &= np.cumsum(equal, axis=-1, dtype=np.intp) <= missing
-    chosen = np.nonzero(above | equal)[1].reshape(-1, k)
-    order = _top_indices(np.take_along_axis(x, chosen, axis=-1), k)
-    return np.take_along_axis(chosen, order, axis=-1)
+    chosen: Array = above | equal
+    return chosen
 
 
 @kernels.prepare(specs.TOP_K)
@@ -67,9 +86,9 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
 
     def run(x: Array) -> tuple[Array, Array]:
         rows = x.reshape(-1, length)
-        indices = find(rows, k)
+        indices = by_rows(lambda part: find(part, k), rows, np.dtype(np.int32))
         values = rows[each_row, indices]
-        return values.reshape(shape), indices.astype(np.int32).reshape(shape)
+        return values.reshape(shape), indices.astype(np.int32, copy=False).reshape(shape)
 
     return without_warnings(run)
 
@@ -92,7 +111,7 @@ def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Cal
     def run(x: Array) -> Array:
         moved = x.swapaxes(axis, -1)
         order = arg_sorted(moved, descending=descending, stable=stable)
-        return order.astype(np.int32, copy=False).swapaxes(axis, -1)
+        return order.swapaxes(axis, -1)
 
     return without_warnings(run)
 
