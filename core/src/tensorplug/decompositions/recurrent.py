@@ -10,28 +10,56 @@ from tensorplug.ops.nn import lstm as lstm_ops
 from tensorplug.ops.nn import recurrent_steps as steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions = DecompositionTable()
 
 
 @decompositions.of(lstm_ops.LSTM)
-def lstm(operands: Sequence[Tensor], mask: Tensor | None) -> list[Tensor]:
-    return steps.lstm(operands, mask)
+def lstm(
+    gates: Tensor,
+    recurrent: Tensor,
+    h: Tensor,
+    c: Tensor,
+    mask: Tensor | None,
+) -> list[Tensor]:
+    return steps.lstm((gates, recurrent, h, c), mask)
 
 
 @decompositions.of(lstm_ops.LSTM_GRAD)
-def lstm_grad(operands: Sequence[Tensor], mask: Tensor | None) -> list[Tensor]:
-    return steps.lstm_grad(operands, mask)
+def lstm_grad(
+    dhidden: Tensor,
+    dcell: Tensor,
+    gates: Tensor,
+    recurrent: Tensor,
+    h: Tensor,
+    c: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    mask: Tensor | None,
+) -> list[Tensor]:
+    return steps.lstm_grad((dhidden, dcell, gates, recurrent, h, c, hidden, cell), mask)
 
 
 @decompositions.of(gru_ops.GRU)
-def gru(operands: Sequence[Tensor], mask: Tensor | None) -> Tensor:
-    return steps.gru(operands, mask)
+def gru(
+    gates: Tensor,
+    recurrent: Tensor,
+    bias: Tensor,
+    h: Tensor,
+    mask: Tensor | None,
+) -> Tensor:
+    return steps.gru((gates, recurrent, bias, h), mask)
 
 
 @decompositions.of(gru_ops.GRU_GRAD)
-def gru_grad(operands: Sequence[Tensor], mask: Tensor | None) -> list[Tensor]:
-    return steps.gru_grad(operands, mask)
+def gru_grad(
+    dhidden: Tensor,
+    gates: Tensor,
+    recurrent: Tensor,
+    bias: Tensor,
+    h: Tensor,
+    hidden: Tensor,
+    mask: Tensor | None,
+) -> list[Tensor]:
+    return steps.gru_grad((dhidden, gates, recurrent, bias, h, hidden), mask)

@@ -29,47 +29,94 @@ for _spec in (lstm_ops.LSTM, lstm_ops.LSTM_GRAD, gru_ops.GRU, gru_ops.GRU_GRAD):
     gradients.stop(_spec, "mask", because="a boolean mask has no derivative")
 
 
-@gradients.wrt(lstm_ops.LSTM, "operands")
-def lstm_wrt_operands(
+@gradients.of(lstm_ops.LSTM, "gates", "recurrent", "h", "c")
+def lstm(
+    wanted: frozenset[str],
     dy_hidden: Tensor,
     dy_cell: Tensor,
-    operands: Tensors,
+    gates: Tensor,
+    recurrent: Tensor,
+    h: Tensor,
+    c: Tensor,
     mask: Tensor | None,
     hidden: Tensor,
     cell: Tensor,
-) -> list[Tensor]:
-    cotangents = [dy_hidden, dy_cell, *operands, hidden, cell]
-    dgates, dh, dc = dispatch_multiple(lstm_ops.LSTM_GRAD, cotangents, mask)
-    before = steps.states_before(operands[2], hidden)
-    return [dgates, steps.sum_of_steps(before, dgates), dh, dc]
+) -> dict[str, Tensor]:
+    dgates, dh, dc = dispatch_multiple(
+        lstm_ops.LSTM_GRAD, dy_hidden, dy_cell, gates, recurrent, h, c, hidden, cell, mask
+    )
+    found = {"gates": dgates, "h": dh, "c": dc}
+    if "recurrent" in wanted:
+        found["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dgates)
+    return {name: found[name] for name in wanted}
 
 
-@gradients.wrt(lstm_ops.LSTM_GRAD, "operands")
-def lstm_grad_wrt_operands(
-    dy_dgates: Tensor, dy_dh: Tensor, dy_dc: Tensor, operands: Tensors, mask: Tensor | None
-) -> list[Tensor]:
-    return _pull(steps.lstm_grad, operands, mask, [dy_dgates, dy_dh, dy_dc])
+@gradients.of(gru_ops.GRU, "gates", "recurrent", "bias", "h")
+def gru(
+    wanted: frozenset[str],
+    dy: Tensor,
+    gates: Tensor,
+    recurrent: Tensor,
+    bias: Tensor,
+    h: Tensor,
+    mask: Tensor | None,
+    hidden: Tensor,
+) -> dict[str, Tensor]:
+    dgates, dproducts, dh = dispatch_multiple(
+        gru_ops.GRU_GRAD, dy, gates, recurrent, bias, h, hidden, mask
+    )
+    found = {"gates": dgates, "h": dh}
+    if "recurrent" in wanted:
+        found["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dproducts)
+    if "bias" in wanted:
+        found["bias"] = sum_(dproducts, axis=(0, 1))
+    return {name: found[name] for name in wanted}
 
 
-@gradients.wrt(gru_ops.GRU, "operands")
-def gru_wrt_operands(
-    dy: Tensor, operands: Tensors, mask: Tensor | None, hidden: Tensor
-) -> list[Tensor]:
-    dgates, dproducts, dh = dispatch_multiple(gru_ops.GRU_GRAD, [dy, *operands, hidden], mask)
-    before = steps.states_before(operands[3], hidden)
-    drecurrent = steps.sum_of_steps(before, dproducts)
-    return [dgates, drecurrent, sum_(dproducts, axis=(0, 1)), dh]
+@gradients.of(
+    lstm_ops.LSTM_GRAD, "dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell"
+)
+def lstm_grad(
+    wanted: frozenset[str],
+    dy_dgates: Tensor,
+    dy_dh: Tensor,
+    dy_dc: Tensor,
+    dhidden: Tensor,
+    dcell: Tensor,
+    gates: Tensor,
+    recurrent: Tensor,
+    h: Tensor,
+    c: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    mask: Tensor | None,
+) -> dict[str, Tensor]:
+    operands = (dhidden, dcell, gates, recurrent, h, c, hidden, cell)
+    found = _pull(steps.lstm_grad, operands, mask, [dy_dgates, dy_dh, dy_dc])
+    named = zip(
+        ("dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell"), found, strict=True
+    )
+    return {name: gradient for name, gradient in named if name in wanted}
 
 
-@gradients.wrt(gru_ops.GRU_GRAD, "operands")
-def gru_grad_wrt_operands(
+@gradients.of(gru_ops.GRU_GRAD, "dhidden", "gates", "recurrent", "bias", "h", "hidden")
+def gru_grad(
+    wanted: frozenset[str],
     dy_dgates: Tensor,
     dy_dproducts: Tensor,
     dy_dh: Tensor,
-    operands: Tensors,
+    dhidden: Tensor,
+    gates: Tensor,
+    recurrent: Tensor,
+    bias: Tensor,
+    h: Tensor,
+    hidden: Tensor,
     mask: Tensor | None,
-) -> list[Tensor]:
-    return _pull(steps.gru_grad, operands, mask, [dy_dgates, dy_dproducts, dy_dh])
+) -> dict[str, Tensor]:
+    operands = (dhidden, gates, recurrent, bias, h, hidden)
+    found = _pull(steps.gru_grad, operands, mask, [dy_dgates, dy_dproducts, dy_dh])
+    named = zip(("dhidden", "gates", "recurrent", "bias", "h", "hidden"), found, strict=True)
+    return {name: gradient for name, gradient in named if name in wanted}
 
 
 def _pull(

@@ -20,7 +20,7 @@ from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from tensorplug_cpu.arrays import Array, Call
 
@@ -89,17 +89,25 @@ def _sigmoids_first(target: Array, source: Array) -> Array:
 
 @kernels.prepare(specs.LSTM)
 def lstm(
-    operands: Sequence[TensorType],
+    gates: TensorType,
+    recurrent: TensorType,
+    h: TensorType,
+    c: TensorType,
     mask: TensorType | None,
     *,
     out: tuple[TensorType, TensorType],
 ) -> Call:
     batch, _, units = out[0].shape
-    dtype, blocks = working(out[0].dtype), _blocks(operands[0])
+    dtype, blocks = working(out[0].dtype), _blocks(gates)
     allocators = [output_allocator(item) for item in out]
 
-    def run(operands: list[Array], mask: Array | None) -> list[Array]:
-        gates, recurrent, first_h, first_c = operands
+    def run(
+        gates: Array,
+        recurrent: Array,
+        first_h: Array,
+        first_c: Array,
+        mask: Array | None,
+    ) -> list[Array]:
         weights = _sigmoids_first(np.empty(recurrent.shape, dtype), recurrent)
         left_out, (hidden, cell) = _left_out(mask), (allocate() for allocate in allocators)
         h, c = first_h.astype(dtype), first_c.astype(dtype)
@@ -129,15 +137,34 @@ def lstm(
 
 @kernels.prepare(specs.LSTM_GRAD)
 def lstm_grad(
-    operands: Sequence[TensorType], mask: TensorType | None, *, out: tuple[TensorType, ...]
+    dhidden: TensorType,
+    dcell: TensorType,
+    gates: TensorType,
+    recurrent: TensorType,
+    h: TensorType,
+    c: TensorType,
+    hidden: TensorType,
+    cell: TensorType,
+    mask: TensorType | None,
+    *,
+    out: tuple[TensorType, ...],
 ) -> Call:
     """Pass the cotangents of the states from the last step to the first."""
     batch, _, width = out[0].shape
     units, dtype, narrow = width // 4, working(out[0].dtype), out[0].dtype.numpy
     allocate, blocks = output_allocator(out[0]), _blocks(out[0])
 
-    def run(operands: list[Array], mask: Array | None) -> list[Array]:
-        dhidden, dcell, gates, recurrent, h, c, hidden, cell = operands
+    def run(
+        dhidden: Array,
+        dcell: Array,
+        gates: Array,
+        recurrent: Array,
+        h: Array,
+        c: Array,
+        hidden: Array,
+        cell: Array,
+        mask: Array | None,
+    ) -> list[Array]:
         weights = recurrent.astype(dtype, copy=False)
         turned, left_out = np.ascontiguousarray(weights.T), _left_out(mask)
         dgates = allocate()
@@ -181,12 +208,25 @@ def lstm_grad(
 
 
 @kernels.prepare(specs.GRU)
-def gru(operands: Sequence[TensorType], mask: TensorType | None, *, out: TensorType) -> Call:
+def gru(
+    gates: TensorType,
+    recurrent: TensorType,
+    bias: TensorType,
+    h: TensorType,
+    mask: TensorType | None,
+    *,
+    out: TensorType,
+) -> Call:
     (batch, _, units), dtype = out.shape, working(out.dtype)
-    allocate, blocks = output_allocator(out), _blocks(operands[0])
+    allocate, blocks = output_allocator(out), _blocks(gates)
 
-    def run(operands: list[Array], mask: Array | None) -> Array:
-        gates, recurrent, bias, first = operands
+    def run(
+        gates: Array,
+        recurrent: Array,
+        bias: Array,
+        first: Array,
+        mask: Array | None,
+    ) -> Array:
         weights, left_out = recurrent.astype(dtype, copy=False), _left_out(mask)
         hidden, h = allocate(), first.astype(dtype)
         products, old = np.empty((batch, 3 * units), dtype), np.empty_like(h)
@@ -215,15 +255,30 @@ def gru(operands: Sequence[TensorType], mask: TensorType | None, *, out: TensorT
 
 @kernels.prepare(specs.GRU_GRAD)
 def gru_grad(
-    operands: Sequence[TensorType], mask: TensorType | None, *, out: tuple[TensorType, ...]
+    dhidden: TensorType,
+    gates: TensorType,
+    recurrent: TensorType,
+    bias: TensorType,
+    h: TensorType,
+    hidden: TensorType,
+    mask: TensorType | None,
+    *,
+    out: tuple[TensorType, ...],
 ) -> Call:
     """Pass the cotangent of the state from the last step to the first."""
     batch, _, width = out[0].shape
     units, dtype, narrow = width // 3, working(out[0].dtype), out[0].dtype.numpy
     allocators, blocks = [output_allocator(item) for item in out[:2]], _blocks(out[0])
 
-    def run(operands: list[Array], mask: Array | None) -> list[Array]:
-        dhidden, gates, recurrent, bias, first, hidden = operands
+    def run(
+        dhidden: Array,
+        gates: Array,
+        recurrent: Array,
+        bias: Array,
+        first: Array,
+        hidden: Array,
+        mask: Array | None,
+    ) -> list[Array]:
         weights = recurrent.astype(dtype, copy=False)
         turned, left_out = np.ascontiguousarray(weights.T), _left_out(mask)
         dgates, dproducts = (allocate() for allocate in allocators)

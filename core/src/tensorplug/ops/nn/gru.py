@@ -5,8 +5,7 @@ The kernel computes all steps. In each, with the state h before it and the third
     xr, xz, xn = gates            ar, az, an = h R + bias
 
 r is sigmoid(xr + ar), z is sigmoid(xz + az), n is tanh(xn + r an), and h becomes (1 - z) n + z h,
-unless the mask leaves the step out: then h stays as it is. All inputs except the mask are
-one list, so that one gradient rule serves them all and calls the gradient kernel once.
+unless the mask leaves the step out: then h stays as it is.
 """
 
 from __future__ import annotations
@@ -27,37 +26,50 @@ if TYPE_CHECKING:
 __all__ = ["gru"]
 
 _OPERANDS = ("gates", "recurrent", "bias", "h")
+_OF_GRAD = ("dhidden", *_OPERANDS, "hidden")
 
 
-def _infer_gru(operands: list[TensorType], mask: TensorType | None) -> TensorType:
+def _infer_gru(
+    gates: TensorType,
+    recurrent: TensorType,
+    bias: TensorType,
+    h: TensorType,
+    mask: TensorType | None,
+) -> TensorType:
+    operands = (gates, recurrent, bias, h)
     sizes = recurrent_layers.check_operands(operands, _OPERANDS, 3, mask)
-    return TensorType(operands[0].dtype, sizes)
+    return TensorType(gates.dtype, sizes)
 
 
 def _infer_gru_grad(
-    operands: list[TensorType], mask: TensorType | None
+    dhidden: TensorType,
+    gates: TensorType,
+    recurrent: TensorType,
+    bias: TensorType,
+    h: TensorType,
+    hidden: TensorType,
+    mask: TensorType | None,
 ) -> tuple[TensorType, TensorType, TensorType]:
-    recurrent_layers.check_operands(operands, ("dhidden", *_OPERANDS, "hidden"), 3, mask)
-    return operands[1], operands[1], operands[4]
+    operands = (dhidden, gates, recurrent, bias, h, hidden)
+    recurrent_layers.check_operands(operands, _OF_GRAD, 3, mask)
+    return gates, gates, h
 
-
-_ACCEPTS = {"operands": dt.FLOATING, "mask": dt.BOOL}
 
 GRU = KernelSpec(
     "GRU",
-    ("operands[]", "mask?"),
+    (*_OPERANDS, "mask?"),
     _infer_gru,
     outputs=("hidden",),
-    accepts=_ACCEPTS,
-    promote=("operands",),
+    accepts={**dict.fromkeys(_OPERANDS, dt.FLOATING), "mask": dt.BOOL},
+    promote=_OPERANDS,
 )
 GRU_GRAD = KernelSpec(  # with respect to gates, to h R + bias, and to h; hidden is GRU's output
     "GRUGrad",
-    ("operands[]", "mask?"),
+    (*_OF_GRAD, "mask?"),
     _infer_gru_grad,
     outputs=("dgates", "dproducts", "dh"),
-    accepts=_ACCEPTS,
-    promote=("operands",),
+    accepts={**dict.fromkeys(_OF_GRAD, dt.FLOATING), "mask": dt.BOOL},
+    promote=_OF_GRAD,
 )
 
 
@@ -136,4 +148,4 @@ def _recur(
     gates: Tensor, weights: Sequence[Tensor], states: Sequence[Tensor], mask: Tensor | None
 ) -> list[Tensor]:
     recurrent, bias, recurrent_bias = weights
-    return [dispatch(GRU, [add(gates, bias), recurrent, recurrent_bias, *states], mask)]
+    return [dispatch(GRU, add(gates, bias), recurrent, recurrent_bias, *states, mask)]

@@ -6,8 +6,7 @@ The kernel computes all steps. In each, with the state (h, c) before it,
     c = sigmoid(f) c + sigmoid(i) tanh(g)
     h = sigmoid(o) tanh(c)
 
-unless the mask leaves the step out: then the state stays as it is. All inputs except the mask
-are one list, so that one gradient rule serves them all and calls the gradient kernel once.
+unless the mask leaves the step out: then the state stays as it is.
 """
 
 from __future__ import annotations
@@ -29,42 +28,53 @@ __all__ = ["lstm"]
 
 _OPERANDS = ("gates", "recurrent", "h", "c")
 _STATES = ("hidden", "cell")
+_OF_GRAD = ("dhidden", "dcell", *_OPERANDS, *_STATES)
 
 
 def _infer_lstm(
-    operands: list[TensorType], mask: TensorType | None
+    gates: TensorType,
+    recurrent: TensorType,
+    h: TensorType,
+    c: TensorType,
+    mask: TensorType | None,
 ) -> tuple[TensorType, TensorType]:
-    state = TensorType(
-        operands[0].dtype, recurrent_layers.check_operands(operands, _OPERANDS, 4, mask)
-    )
+    operands = (gates, recurrent, h, c)
+    sizes = recurrent_layers.check_operands(operands, _OPERANDS, 4, mask)
+    state = TensorType(gates.dtype, sizes)
     return state, state
 
 
 def _infer_lstm_grad(
-    operands: list[TensorType], mask: TensorType | None
+    dhidden: TensorType,
+    dcell: TensorType,
+    gates: TensorType,
+    recurrent: TensorType,
+    h: TensorType,
+    c: TensorType,
+    hidden: TensorType,
+    cell: TensorType,
+    mask: TensorType | None,
 ) -> tuple[TensorType, TensorType, TensorType]:
-    names = ("dhidden", "dcell", *_OPERANDS, *_STATES)
-    recurrent_layers.check_operands(operands, names, 4, mask)
-    return operands[2], operands[4], operands[5]
+    operands = (dhidden, dcell, gates, recurrent, h, c, hidden, cell)
+    recurrent_layers.check_operands(operands, _OF_GRAD, 4, mask)
+    return gates, h, c
 
-
-_ACCEPTS = {"operands": dt.FLOATING, "mask": dt.BOOL}
 
 LSTM = KernelSpec(
     "LSTM",
-    ("operands[]", "mask?"),
+    (*_OPERANDS, "mask?"),
     _infer_lstm,
     outputs=_STATES,
-    accepts=_ACCEPTS,
-    promote=("operands",),
+    accepts={**dict.fromkeys(_OPERANDS, dt.FLOATING), "mask": dt.BOOL},
+    promote=_OPERANDS,
 )
 LSTM_GRAD = KernelSpec(  # with respect to gates, h and c; the states are LSTM's outputs
     "LSTMGrad",
-    ("operands[]", "mask?"),
+    (*_OF_GRAD, "mask?"),
     _infer_lstm_grad,
     outputs=("dgates", "dh", "dc"),
-    accepts=_ACCEPTS,
-    promote=("operands",),
+    accepts={**dict.fromkeys(_OF_GRAD, dt.FLOATING), "mask": dt.BOOL},
+    promote=_OF_GRAD,
 )
 
 
@@ -145,4 +155,4 @@ def _recur(
     gates: Tensor, weights: Sequence[Tensor], states: Sequence[Tensor], mask: Tensor | None
 ) -> list[Tensor]:
     recurrent, bias = weights
-    return dispatch_multiple(LSTM, [add(gates, bias), recurrent, *states], mask)
+    return dispatch_multiple(LSTM, add(gates, bias), recurrent, *states, mask)

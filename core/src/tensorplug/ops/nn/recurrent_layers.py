@@ -30,17 +30,14 @@ DIRECTIONS: Final = ("forward", "reverse", "bidirectional")
 
 
 def check_operands(
-    operands: list[TensorType], names: Sequence[str], gates: int, mask: TensorType | None
+    operands: Sequence[TensorType], names: Sequence[str], gates: int, mask: TensorType | None
 ) -> tuple[int, int, int]:
-    """Check the list of a recurrent kernel by the names of its members; return its sizes.
+    """Check the inputs of a recurrent kernel by their names; return its sizes.
 
     They are batch, time and units. ``names`` tell the shapes: "recurrent" [units, gates * units],
     "bias" [gates * units], a name of one letter [batch, units], others [batch, time, units], or
     [batch, time, gates * units] if they end in "gates".
     """
-    if len(operands) != len(names):
-        listed = ", ".join(names)
-        raise ArgumentError(f"operands must be the list [{listed}], got {len(operands)} tensors")
     known = dict(zip(names, operands, strict=True))
     if known["gates"].rank != 3:
         raise ShapeError("gates must have rank 3, [batch, time, gates * units]")

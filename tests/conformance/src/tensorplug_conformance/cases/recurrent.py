@@ -14,7 +14,7 @@ from tensorplug_conformance.tables import CaseTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance.case import Array, Layout
+    from tensorplug_conformance.case import Array, Layout, Operand
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
@@ -76,20 +76,20 @@ def _wrong(operands: list[Array]) -> Iterator[Case]:
     """Yield calls of a layer whose operands do not fit."""
     gates, recurrent, *rest = operands
     batch, time, _ = gates.shape
-    yield Case("one operand less", (operands[:-1], None), expected=ArgumentError)
-    yield Case("gates of rank 2", ([gates[0], *operands[1:]], None), expected=ShapeError)
-    yield Case("weights", ([gates, recurrent[:-1], *rest], None), expected=ShapeError)
-    yield Case("gates", ([gates[..., :-1], recurrent, *rest], None), expected=ShapeError)
-    yield Case("state", ([*operands[:-1], rest[-1][:-1]], None), expected=ShapeError)
+    yield Case("state is missing", (*operands[:-1], None, None), expected=ArgumentError)
+    yield Case("gates of rank 2", (gates[0], *operands[1:], None), expected=ShapeError)
+    yield Case("weights", (gates, recurrent[:-1], *rest, None), expected=ShapeError)
+    yield Case("gates", (gates[..., :-1], recurrent, *rest, None), expected=ShapeError)
+    yield Case("state", (*operands[:-1], rest[-1][:-1], None), expected=ShapeError)
     mask = np.ones((batch, time + 1), bool)
-    yield Case("mask does not fit", (operands, mask), expected=ShapeError)
+    yield Case("mask does not fit", (*operands, mask), expected=ShapeError)
 
 
 @cases.of(specs.LSTM, oracle=oracle.lstm)
 def lstm(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         operands = kind.operands(corpus, 4, 2)
-        yield Case(kind.name, (operands, kind.mask()), layout=kind.layout)
+        yield Case(kind.name, (*operands, kind.mask()), layout=kind.layout)
     yield from _wrong(_KINDS[0].operands(corpus, 4, 2))
 
 
@@ -97,49 +97,53 @@ def lstm(corpus: Corpus) -> Iterator[Case]:
 def gru(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         operands = kind.operands(corpus, 3, 1)
-        yield Case(kind.name, (operands, kind.mask()), layout=kind.layout)
+        yield Case(kind.name, (*operands, kind.mask()), layout=kind.layout)
     wrong = _KINDS[0].operands(corpus, 3, 1)
     yield from _wrong(wrong)
     bias = [*wrong[:2], wrong[2][:-1], wrong[3]]
-    yield Case("bias", (bias, None), expected=ShapeError)
+    yield Case("bias", (*bias, None), expected=ShapeError)
 
 
 def _rounded(states: Bounded, like: Array) -> Array:
     return states.value.astype(like.dtype)
 
 
+def _later(states: Operand) -> Array:
+    """Return states without those of the first step."""
+    assert isinstance(states, np.ndarray)
+    return states[:, 1:]
+
+
 def _lstm_grad(kind: _Kind, corpus: Corpus) -> Case:
     """Return the call of the gradient kernel that belongs to a call."""
     operands = kind.operands(corpus, 4, 2)
-    states = [_rounded(item, operands[0]) for item in oracle.lstm(operands, kind.mask())]
+    states = [_rounded(item, operands[0]) for item in oracle.lstm(*operands, kind.mask())]
     above = [corpus.ordinary(state.shape, -1.0, 1.0) for state in states]
-    return Case(kind.name, ([*above, *operands, *states], kind.mask()), layout=kind.layout)
+    return Case(kind.name, (*above, *operands, *states, kind.mask()), layout=kind.layout)
 
 
 def _gru_grad(kind: _Kind, corpus: Corpus) -> Case:
     operands = kind.operands(corpus, 3, 1)
-    state = _rounded(oracle.gru(operands, kind.mask()), operands[0])
+    state = _rounded(oracle.gru(*operands, kind.mask()), operands[0])
     above = corpus.ordinary(state.shape, -1.0, 1.0)
-    return Case(kind.name, ([above, *operands, state], kind.mask()), layout=kind.layout)
+    return Case(kind.name, (above, *operands, state, kind.mask()), layout=kind.layout)
 
 
 @cases.of(specs.LSTM_GRAD, oracle=oracle.lstm_grad)
 def lstm_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _lstm_grad(kind, corpus)
-    given, _ = _lstm_grad(_KINDS[0], corpus).inputs
-    assert isinstance(given, list)
-    yield Case("dhidden", ([given[0][:, 1:], *given[1:]], None), expected=ShapeError)
-    yield Case("cell", ([*given[:-1], given[-1][:, 1:]], None), expected=ShapeError)
+    *given, _ = _lstm_grad(_KINDS[0], corpus).inputs
+    yield Case("dhidden", (_later(given[0]), *given[1:], None), expected=ShapeError)
+    yield Case("cell", (*given[:-1], _later(given[-1]), None), expected=ShapeError)
 
 
 @cases.of(specs.GRU_GRAD, oracle=oracle.gru_grad)
 def gru_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _gru_grad(kind, corpus)
-    given, _ = _gru_grad(_KINDS[0], corpus).inputs
-    assert isinstance(given, list)
-    yield Case("hidden", ([*given[:-1], given[-1][:, 1:]], None), expected=ShapeError)
+    *given, _ = _gru_grad(_KINDS[0], corpus).inputs
+    yield Case("hidden", (*given[:-1], _later(given[-1]), None), expected=ShapeError)
 
 
 _POINTS = (
@@ -148,28 +152,31 @@ _POINTS = (
     _Kind("mask", 3, 3, 2, masked=True, reach=1.0),
     _Kind("no sequences", 0, 3, 2),
     _Kind("no steps", 2, 0, 2),
+    _Kind("no units", 2, 3, 0),
 )
 
 
-@cases.gradients(specs.LSTM, "operands")
+@cases.gradients(specs.LSTM, "gates", "recurrent", "h", "c")
 def lstm_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
-        yield Case(kind.name, (kind.operands(corpus, 4, 2), kind.mask()))
+        yield Case(kind.name, (*kind.operands(corpus, 4, 2), kind.mask()))
 
 
-@cases.gradients(specs.GRU, "operands")
+@cases.gradients(specs.GRU, "gates", "recurrent", "bias", "h")
 def gru_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
-        yield Case(kind.name, (kind.operands(corpus, 3, 1), kind.mask()))
+        yield Case(kind.name, (*kind.operands(corpus, 3, 1), kind.mask()))
 
 
-@cases.gradients(specs.LSTM_GRAD, "operands")
+@cases.gradients(
+    specs.LSTM_GRAD, "dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell"
+)
 def lstm_grad_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
         yield _lstm_grad(kind, corpus)
 
 
-@cases.gradients(specs.GRU_GRAD, "operands")
+@cases.gradients(specs.GRU_GRAD, "dhidden", "gates", "recurrent", "bias", "h", "hidden")
 def gru_grad_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
         yield _gru_grad(kind, corpus)

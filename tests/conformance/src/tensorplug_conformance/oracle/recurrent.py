@@ -136,8 +136,15 @@ def _states(gates: Array, h: Array) -> Array:
     return np.zeros((*gates.shape[:2], h.shape[1]), gates.dtype)
 
 
-def lstm(operands: Sequence[Array], mask: Array | None = None) -> tuple[Bounded, Bounded]:
+def _split(inputs: Sequence[Array | None]) -> tuple[list[Array], Array | None]:
+    """Return the inputs of a kernel but for the last one, and that one, the mask."""
+    *operands, mask = inputs
+    return [x for x in operands if x is not None], mask
+
+
+def lstm(*inputs: Array | None) -> tuple[Bounded, Bounded]:
     """Return the states after each step."""
+    operands, mask = _split(inputs)
     with np.errstate(all="ignore"):
         gates, recurrent, h, c = _read(operands)
         batch, time, _ = gates.value.shape
@@ -153,8 +160,9 @@ def lstm(operands: Sequence[Array], mask: Array | None = None) -> tuple[Bounded,
         return _by_sequence(hidden, like), _by_sequence(cell, like)
 
 
-def lstm_grad(operands: Sequence[Array], mask: Array | None = None) -> tuple[Bounded, ...]:
+def lstm_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
     """Return the cotangents of gates, h and c, for any states."""
+    operands, mask = _split(inputs)
     with np.errstate(all="ignore"):
         dhidden, dcell, gates, recurrent, first_h, first_c, hidden, cell = _read(operands)
         batch, time, _ = gates.value.shape
@@ -181,8 +189,9 @@ def lstm_grad(operands: Sequence[Array], mask: Array | None = None) -> tuple[Bou
         return _by_sequence(found[::-1], operands[2]), *ends
 
 
-def gru(operands: Sequence[Array], mask: Array | None = None) -> Bounded:
+def gru(*inputs: Array | None) -> Bounded:
     """Return the state after each step."""
+    operands, mask = _split(inputs)
     with np.errstate(all="ignore"):
         gates, recurrent, bias, h = _read(operands)
         batch, time, _ = gates.value.shape
@@ -197,8 +206,9 @@ def gru(operands: Sequence[Array], mask: Array | None = None) -> Bounded:
         return _by_sequence(hidden, _states(operands[0], operands[3]))
 
 
-def gru_grad(operands: Sequence[Array], mask: Array | None = None) -> tuple[Bounded, ...]:
+def gru_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
     """Return the cotangents of gates, of products and bias, and of h, for any states."""
+    operands, mask = _split(inputs)
     with np.errstate(all="ignore"):
         dhidden, gates, recurrent, bias, first, hidden = _read(operands)
         batch, time, _ = gates.value.shape
