@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_cpu.jit import gathers
+
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
@@ -27,6 +29,9 @@ def row_sums(places: Array, rows: Array, size: int) -> Array:
     width = rows.shape[1]
     if not rows.size:
         return np.zeros((size, width), rows.dtype)
+    native = gathers.row_adder(len(places), width, size, rows.dtype)
+    if native is not None:
+        return native(places, rows)
     if width <= _NARROW:
         return _element_sums(places, rows, size)
     dtype = rows.dtype

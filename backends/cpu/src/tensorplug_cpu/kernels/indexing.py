@@ -19,6 +19,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit.gathers import gatherer
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def gather_v2(
         if not axis:
             return lambda x, indices: x[_position(indices, length, 0)]
         return lambda x, indices: x[(*lead, _position(indices, length, axis))]
+    batch, before = prod(x.shape[:batch_dims]), prod(x.shape[batch_dims:axis])
+    after = prod(x.shape[axis + 1 :])
+    count = prod(indices.shape[batch_dims:])
+    native = gatherer((batch, before, length, after), count, x.dtype.numpy, indices.dtype.numpy)
     if not batch_dims:
         wide = indices.dtype is dt.uint64  # NumPy does not accept it as an index
 
@@ -117,11 +122,7 @@ def gather_v2(
             at = _positions(indices, length, axis) if wide else indices
             return _taken(x, at, length, axis)
 
-        return without_warnings(run)
-
-    batch, before = prod(x.shape[:batch_dims]), prod(x.shape[batch_dims:axis])
-    after = prod(x.shape[axis + 1 :])
-    count = prod(indices.shape[batch_dims:])
+        return without_warnings(_native_or(run, native, shape))
     starts = np.arange(batch * before, dtype=np.intp).reshape(batch, before, 1) * length
 
     def run_batched(x: Array, indices: Array) -> Array:
@@ -129,7 +130,24 @@ def gather_v2(
         rows = x.reshape(batch * before * length, after)
         return rows.take(starts + positions, axis=0).reshape(shape)
 
-    return without_warnings(run_batched)
+    return without_warnings(_native_or(run_batched, native, shape))
+
+
+def _native_or(
+    run: Call, native: Callable[[Array, Array], Array | None] | None, shape: Shape
+) -> Call:
+    """Return ``native``, with ``run`` for arrays with gaps and for the error of a bad index."""
+    if native is None:
+        return run
+
+    def take(x: Array, indices: Array) -> Any:
+        if x.flags.c_contiguous:
+            result = native(x, indices)
+            if result is not None:
+                return result.reshape(shape)
+        return run(x, indices)
+
+    return take
 
 
 @kernels.prepare(specs.GATHER_ND)
@@ -143,10 +161,14 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     if depth == 1 and indices.dtype is not dt.uint64:  # NumPy does not accept it as an index
         length, lead = params.shape[0], indices.shape[:-1]
 
+        native = gatherer(
+            (1, 1, length, width), prod(lead), params.dtype.numpy, indices.dtype.numpy
+        )
+
         def run_along_first(params: Array, indices: Array) -> Array:
             return _taken(params, indices.reshape(lead), length, 0)
 
-        return without_warnings(run_along_first)
+        return without_warnings(_native_or(run_along_first, native, shape))
 
     def run(params: Array, indices: Array) -> Array:
         return params.reshape(rows, width).take(flattened(indices), axis=0).reshape(shape)
