@@ -43,7 +43,8 @@ _BLOCK: Final = 1 << 15  # numbers: what is made of them stays in the cache
 
 
 def _ratio(pair: tuple[Coefficients, Coefficients], x: Array) -> Array:
-    return horner(pair[0], x) / horner(pair[1], x)
+    quotient: Array = horner(pair[0], x) / horner(pair[1], x)
+    return quotient
 
 
 def horner(coefficients: Coefficients, x: Any) -> Any:

@@ -91,7 +91,8 @@ def summer(
 
 def _middle(x: Array) -> Array:
     """Return the sum along the middle one of three axes."""
-    return _along(*x.shape, x.dtype)(x)
+    before, length, after = x.shape
+    return _along(before, length, after, x.dtype)(x)
 
 
 def _along(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step:

@@ -140,7 +140,9 @@ def _uniform(words: Lanes, dtype: np.dtype[Any]) -> Lanes:
 
 def _exponential(words: Lanes, dtype: np.dtype[Any]) -> Lanes:
     precision = box_muller.precision(dt.of(dtype))
-    return variates.minus_log(precision, words if dtype == np.float64 else _bits(words))[0]
+    numbers = words if dtype == np.float64 else _bits(words)
+    result: Lanes = variates.minus_log(precision, numbers)[0]
+    return result
 
 
 def _normal(words: Lanes, dtype: np.dtype[Any]) -> Lanes:

@@ -9,7 +9,7 @@ is the largest, zeros are equal.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.jit.loops import Variable
 
     Value = Any  # of llvmlite
 
@@ -123,7 +124,7 @@ def _function(kind: str, itemsize: int, room: int) -> Callable[..., None]:
             above = build.icmp_signed(">", x, f.spread(least.get(), count))
             bits = build.bitcast(build.and_(above, inside), f.scalar(f"int{count}"))
             left = f.variable(bits if count == 64 else build.zext(bits, f.integer))
-            with f.repeat(lambda left=left: build.icmp_signed("!=", left.get(), f.number(0))):
+            with f.repeat(partial(_is_not_zero, f, left)):
                 mask = left.get()
                 place = f.add(start, f.intrinsic("cttz", mask, flag=False))
                 left.set(build.and_(mask, build.sub(mask, f.number(1))))
@@ -138,6 +139,10 @@ def _function(kind: str, itemsize: int, room: int) -> Callable[..., None]:
             f.store(f.load(f["x"], at), f["values"], f.add(to, number))
             f.store(place, f["indices"], f.add(to, number))
     return f.compiled()
+
+
+def _is_not_zero(f: Function, number: Variable) -> Value:
+    return f.builder.icmp_signed("!=", number.get(), f.number(0))
 
 
 class _Best:
