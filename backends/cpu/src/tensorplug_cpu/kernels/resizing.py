@@ -13,6 +13,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit.resizing import LEAST, blender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,11 @@ def resize_bilinear(
 def _blend(taps: Taps, axis: int, work: np.dtype[Any]) -> Step:
     lower, upper = taps.lower.astype(np.intp), taps.upper.astype(np.intp)
     fraction = _along(taps.fraction.astype(work), axis)
+    native = blender(taps, axis, work)
 
     def run(x: Array) -> Array:
+        if native is not None and x.size // x.shape[axis] * len(lower) >= LEAST:
+            return native(x)
         below = x.take(lower, axis=axis)
         blended = x.take(upper, axis=axis)
         blended -= below

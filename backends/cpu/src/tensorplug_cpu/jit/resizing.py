@@ -1,0 +1,138 @@
+"""Blending of the neighbours along an axis of images in one pass.
+
+The result is ``below + (above - below) * fraction``, as NumPy computes it, none of it contracted.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_cpu import parallel
+from tensorplug_cpu.jit.compiler import is_available
+from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.memory_pool import empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Taps
+    from tensorplug_cpu.arrays import Array
+
+    Value = Any  # of llvmlite
+
+__all__ = ["LEAST", "blender"]
+
+LEAST: Final = 1 << 15  # elements of a result from which these loops are used
+_SHARED: Final = 1 << 19  # elements from which threads are worth their hand-over
+_BYTES: Final = 64  # of a vector
+_LONG: Final = 16  # elements behind the axis from which they fill vectors by themselves
+
+
+def blender(taps: Taps, axis: int, dtype: np.dtype[Any]) -> Callable[[Array], Array] | None:
+    """Return what blends the two neighbours along ``axis`` of arrays of ``dtype``.
+
+    None where there is no such loop: dtypes other than float32 and float64.
+    """
+    if dtype not in (np.float32, np.float64) or not is_available():
+        return None
+    count = len(taps.lower)
+    lower, upper = taps.lower.astype(np.int64), taps.upper.astype(np.int64)
+    fraction = taps.fraction.astype(dtype)
+    spread: dict[int, tuple[Array, Array, Array]] = {}
+
+    def find(after: int) -> tuple[Array, Array, Array]:
+        """Return for each element of a row of few channels its neighbours and its fraction."""
+        found = spread.get(after)
+        if found is None:
+            channels = np.arange(after)
+            below, above = (
+                np.ascontiguousarray((place[:, None] * after + channels).reshape(-1), np.int64)
+                for place in (lower, upper)
+            )
+            found = spread[after] = below, above, np.repeat(fraction, after)
+        return found
+
+    def run(x: Array) -> Array:
+        source = np.ascontiguousarray(x)
+        before, length, after = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        result = empty((*x.shape[:axis], count, *x.shape[axis + 1 :]), dtype)
+        long = after >= _LONG
+        function = (_rows if long else _elements)(dtype.name)
+        tables = (lower, upper, fraction) if long else find(after)
+        arrays = (source, *tables, result)
+        places = [array.__array_interface__["data"][0] for array in arrays]
+        sizes = (length, after, count)
+        parallel.in_parts(
+            lambda start, stop: function(*places, *sizes, start, stop),
+            before * count if long else before,
+            shared=result.size >= _SHARED,
+        )
+        return result
+
+    return run
+
+
+def _blend(f: Function, below: Value, above: Value, fraction: Value) -> Value:
+    build = f.builder
+    return build.fadd(build.fmul(build.fsub(above, below), fraction), below)
+
+
+_POINTERS: Final = ("x", "lower", "upper", "fraction", "out")
+_INTEGERS: Final = ("length", "after", "count", "start", "stop")
+
+
+@cache
+def _rows(dtype: str) -> Callable[..., None]:
+    """Return the function for rows of ``after`` elements: results ``start`` to ``stop``."""
+    f = Function(f"blend_rows_{dtype}", dtype, _POINTERS, _INTEGERS)
+    build = f.builder
+    lanes = _BYTES // f.itemsize
+    with f.loop(f["start"], f["stop"]) as row:
+        number = build.srem(row, f["count"])
+        first = f.multiply(build.sdiv(row, f["count"]), f["length"])
+        below, above = (
+            f.multiply(f.add(first, f.whole(f[name], number)), f["after"])
+            for name in ("lower", "upper")
+        )
+        to = f.multiply(row, f["after"])
+        fraction = f.spread(f.load(f["fraction"], number), lanes)
+        done = f.variable(0)
+        with f.loop(0, f.add(f.subtract(f["after"], lanes), 1), lanes) as column:
+            a, b = (f.load(f["x"], f.add(place, column), lanes) for place in (below, above))
+            f.store(_blend(f, a, b, fraction), f["out"], f.add(to, column))
+            done.set(f.add(column, lanes))
+        column = done.get()
+        with f.when(f.less(column, f["after"])):
+            mask = f.mask(column, f["after"], lanes)
+            blank = f.number(0.0, f.vector(lanes))
+            a, b = (
+                f.load_where(mask, blank, f["x"], f.add(place, column)) for place in (below, above)
+            )
+            f.store_where(mask, _blend(f, a, b, fraction), f["out"], f.add(to, column))
+    return f.compiled()
+
+
+@cache
+def _elements(dtype: str) -> Callable[..., None]:
+    """Return the function for few elements at one place; tables have an entry for each of them."""
+    f = Function(f"blend_elements_{dtype}", dtype, _POINTERS, _INTEGERS)
+    lanes = _BYTES // 8
+    width, total = f.multiply(f["length"], f["after"]), f.multiply(f["count"], f["after"])
+    with f.loop(f["start"], f["stop"]) as row:
+        begin, to = f.multiply(row, width), f.multiply(row, total)
+        source = f.place(f["x"], begin)
+        blank = f.number(0.0, f.vector(lanes))
+        nowhere = f.number(0, f.vector(lanes, f.integer))
+        with f.loop(0, total, lanes) as column:
+            mask = f.mask(column, total, lanes)
+            a, b = (
+                f.gather_at(mask, blank, source, f.load_where(mask, nowhere, f[name], column))
+                for name in ("lower", "upper")
+            )
+            fraction = f.load_where(mask, blank, f["fraction"], column)
+            f.store_where(mask, _blend(f, a, b, fraction), f["out"], f.add(to, column))
+    return f.compiled()
