@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST", "blender"]
 
 LEAST: Final = 1 << 15  # elements of a result from which these loops are used
-_SHARED: Final = 1 << 19  # elements from which threads are worth their hand-over
+_SHARED: Final = {True: 1 << 21, False: 1 << 18}  # by _LONG: elements that are worth threads
 _BYTES: Final = 64  # of a vector
 _LONG: Final = 16  # elements behind the axis from which they fill vectors by themselves
 
@@ -50,7 +50,7 @@ def blender(taps: Taps, axis: int, dtype: np.dtype[Any]) -> Callable[[Array], Ar
         if found is None:
             channels = np.arange(after)
             below, above = (
-                np.ascontiguousarray((place[:, None] * after + channels).reshape(-1), np.int64)
+                np.ascontiguousarray((place[:, None] * after + channels).reshape(-1), np.int32)
                 for place in (lower, upper)
             )
             found = spread[after] = below, above, np.repeat(fraction, after)
@@ -69,7 +69,7 @@ def blender(taps: Taps, axis: int, dtype: np.dtype[Any]) -> Callable[[Array], Ar
         parallel.in_parts(
             lambda start, stop: function(*places, *sizes, start, stop),
             before * count if long else before,
-            shared=result.size >= _SHARED,
+            shared=result.size >= _SHARED[long],
         )
         return result
 
@@ -120,14 +120,26 @@ def _rows(dtype: str) -> Callable[..., None]:
 def _elements(dtype: str) -> Callable[..., None]:
     """Return the function for few elements at one place; tables have an entry for each of them."""
     f = Function(f"blend_elements_{dtype}", dtype, _POINTERS, _INTEGERS)
-    lanes = _BYTES // 8
+    lanes = _BYTES // f.itemsize
+    index = f.scalar("int32")
+    nowhere = f.number(0, f.vector(lanes, index))
+    blank = f.number(0.0, f.vector(lanes))
+    every = f.number(1, f.vector(lanes, f.scalar("int1")))
     width, total = f.multiply(f["length"], f["after"]), f.multiply(f["count"], f["after"])
     with f.loop(f["start"], f["stop"]) as row:
         begin, to = f.multiply(row, width), f.multiply(row, total)
         source = f.place(f["x"], begin)
-        blank = f.number(0.0, f.vector(lanes))
-        nowhere = f.number(0, f.vector(lanes, f.integer))
-        with f.loop(0, total, lanes) as column:
+        done = f.variable(0)
+        with f.loop(0, f.add(f.subtract(total, lanes), 1), lanes) as column:
+            a, b = (
+                f.gather_at(every, blank, source, f.load(f[name], column, lanes, index))
+                for name in ("lower", "upper")
+            )
+            fraction = f.load(f["fraction"], column, lanes)
+            f.store(_blend(f, a, b, fraction), f["out"], f.add(to, column))
+            done.set(f.add(column, lanes))
+        column = done.get()
+        with f.when(f.less(column, total)):
             mask = f.mask(column, total, lanes)
             a, b = (
                 f.gather_at(mask, blank, source, f.load_where(mask, nowhere, f[name], column))
