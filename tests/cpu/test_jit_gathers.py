@@ -123,7 +123,7 @@ def test_sums_of_integers_wrap(size, width, count, dtype):
     limits = np.iinfo(dtype)
     rng = np.random.default_rng(6)
     rows = rng.integers(limits.min, limits.max, (count, width), dtype, endpoint=True)
-    at = rng.integers(0, size, count)
+    at = rng.integers(0, size, count).astype("int32")
     found = segments.row_sums(at, rows, size)
     assert (found.dtype, found.shape) == (rows.dtype, (size, width))
     bits = 8 * rows.itemsize

@@ -205,8 +205,8 @@ def row_adder(
 ) -> Callable[[Array, Array], Array] | None:
     """Return what adds ``rows[i]``, one of ``count``, at ``places[i]`` to zeros ``[size, width]``.
 
-    float32 is added in float64 and rounded once; integers wrap. Places are of NumPy's index type,
-    and in range. None where a loop is no help, as where most places get no row.
+    float32 is added in float64 and rounded once; integers wrap. Places are integers of any dtype,
+    in range. None where a loop is no help, as where most places get no row.
     """
     if dtype not in _ADDED or count * width < _LEAST or count < size or not is_available():
         return None
@@ -217,7 +217,8 @@ def row_adder(
     def run(places: Array, rows: Array) -> Array:
         total = np.zeros((size, width), wide)
         function = _add_function(dtype.name, one=width == 1)
-        arrays = (np.ascontiguousarray(places), np.ascontiguousarray(rows), total)
+        numbers = np.ascontiguousarray(places, np.int64)
+        arrays = (numbers, np.ascontiguousarray(rows), total)
         at = [array.__array_interface__["data"][0] for array in arrays]
         parallel.in_parts(
             lambda start, stop: function(*at, count, width, start, stop), width, shared=shared
