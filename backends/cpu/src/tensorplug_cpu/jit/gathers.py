@@ -35,7 +35,9 @@ _INDICES: Final = 8  # at a time, for single elements
 _ELEMENTS: Final = (1, 2, 4, 8)  # bytes of a row that is one element
 _FIXED: Final = (*_ELEMENTS, 16, 32, 64)  # bytes of a row that is copied at once
 _ADDED: Final = frozenset(map(np.dtype, ("float32", *"bhilqBHILQ")))
-_WIDE: Final = 64  # columns from which threads share them
+_SOON: Final = 6 << 10  # bytes from what is added to what is asked for
+_WIDE: Final = 64  # columns from which threads share them, if there are many elements
+_SHARED_SUM: Final = 1 << 22
 
 
 def gatherer(
@@ -212,7 +214,7 @@ def row_adder(
         return None
     floating = dtype.kind == "f"
     wide = np.dtype(np.float64) if floating else dtype
-    shared = width >= _WIDE and count * width * wide.itemsize >= _SHARED
+    shared = width >= _WIDE and count * width >= _SHARED_SUM
 
     def run(places: Array, rows: Array) -> Array:
         total = np.zeros((size, width), wide)
@@ -240,7 +242,7 @@ def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
     )
     build = f.builder
     wide = f.scalar("float64" if floating else dtype)
-    lanes = 1 if one else _BYTES // (8 if floating else f.itemsize)
+    lanes = 1 if one else _BYTES // f.itemsize
 
     def add(place: Value, x: Value, mask: Value = None) -> None:
         type_ = x.type if not floating else f.vector(getattr(x.type, "count", 1), wide)
@@ -261,7 +263,9 @@ def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
         begin, to = f.multiply(row, f["width"]), f.multiply(place, f["width"])
         done = f.variable(f["start"])
         with f.loop(f["start"], f.add(f.subtract(f["stop"], lanes), 1), lanes) as column:
-            add(f.add(to, column), f.load(f["rows"], f.add(begin, column), lanes))
+            here = f.add(begin, column)
+            f.prefetch(f["rows"], f.add(here, _SOON // f.itemsize))
+            add(f.add(to, column), f.load(f["rows"], here, lanes))
             done.set(f.add(column, lanes))
         column = done.get()
         with f.when(f.less(column, f["stop"])):
