@@ -139,9 +139,10 @@ class Device:
         )
 
     def remember(
-        self, cache: dict[Hashable, Any], key: Hashable, value: object, limit: int = PLAN_LIMIT
+        self, cache: dict[Hashable, Any], key: Hashable, value: object, limit: int | None = None
     ) -> None:
         """Put ``value`` into one of the caches; drop the oldest quarter of a full cache."""
+        limit = PLAN_LIMIT if limit is None else limit
         with self.lock:
             if len(cache) >= limit:
                 for old in list(cache)[: limit // 4]:
