@@ -54,6 +54,7 @@ def main() -> int:
         help="the table of targets instead; only workloads whose names contain one of these",
     )
     parser.add_argument("--picture", type=Path, help="draw the targets into this file")
+    parser.add_argument("--markdown", type=Path, help="write the table of targets to this file")
     parser.add_argument(
         "--kernels",
         nargs="*",
@@ -110,6 +111,8 @@ def _report_targets(options: argparse.Namespace) -> int:
     rows = ahead.report(options.targets, options.rounds, options.limit)
     if options.json:
         _write(options.json, rows)
+    if options.markdown:
+        options.markdown.write_text(ahead.write_table(rows))
     if options.picture:
         ahead.draw(rows, options.picture)
     return 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness import Measurement
     from targets import Target
 
-__all__ = ["draw", "report"]
+__all__ = ["draw", "report", "write_table"]
 
 COLORS: Final = {"cpu": "#2a6f97", "opencl": "#e08e45"}
 
@@ -38,7 +38,7 @@ def report(only: Sequence[str], rounds: int, limit: float) -> list[dict[str, Any
 
 def _measure(target: Target, rounds: int, limit: float) -> dict[str, Any]:
     figures = measure(target.make(), rounds=rounds, limit=limit)
-    peer = find_best(figures, PEERS)
+    peer = find_best(figures, target.peers)
     row: dict[str, Any] = {
         "workload": target.name,
         "target": target.ratio,
@@ -59,21 +59,37 @@ def _ours(figures: Measurement, backend: str) -> str | None:
     return find_best(figures, names)
 
 
-def _print(row: dict[str, Any]) -> None:
-    def show(name: str | None) -> str:
-        if name is None:
-            return "none"
-        number = row["microseconds"][name] / row["unit"]
-        unit = "ms" if row["unit"] == 1000 else "us"
-        mode = "" if "compiled" in name or not name.startswith("tensorplug") else "eager "
-        peer = f"{name} " if name in PEERS else mode
-        return f"{peer}{number:.3g} {unit}"
+def _show(row: dict[str, Any], name: str | None) -> str:
+    """Return the time of a contender, with the peer's name, or "eager" if ours was not compiled."""
+    if name is None:
+        return "none"
+    number = row["microseconds"][name] / row["unit"]
+    unit = "ms" if row["unit"] == 1000 else "us"
+    what = f"{name} " if name in PEERS else "" if "compiled" in name else "eager "
+    return f"{what}{number:.3g} {unit}"
 
-    print(f"{row['workload']:36}{show(row['peer']):>20}", end="")
+
+def _print(row: dict[str, Any]) -> None:
+    print(f"{row['workload']:36}{_show(row, row['peer']):>20}", end="")
     for backend in backends():
         ours, ratio = row["ratios"].get(backend, (None, float("nan")))
-        print(f"{show(ours):>20}{ratio:8.2f}", end="")
+        print(f"{_show(row, ours):>20}{ratio:8.2f}", end="")
     print(f"{row['target']:8.2f}", flush=True)
+
+
+def write_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as a table in Markdown; ratios that meet their target are bold."""
+    names = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
+    head = ["workload", "best peer", *(f"{name}: time, ratio" for name in names), "target"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for row in rows:
+        cells = [row["workload"], _show(row, row["peer"])]
+        for name in names:
+            ours, ratio = row["ratios"].get(name, (None, math.nan))
+            number = f"**{ratio:.2f}**" if ratio <= row["target"] else f"{ratio:.2f}"
+            cells.append("" if ours is None else f"{_show(row, ours)}, {number}")
+        lines.append(f"| {' | '.join([*cells, str(row['target'])])} |")
+    return "\n".join(lines) + "\n"
 
 
 def draw(rows: Sequence[dict[str, Any]], file: Path) -> None:
