@@ -60,7 +60,7 @@ def _ours(figures: Measurement, backend: str) -> str | None:
 
 
 def _show(row: dict[str, Any], name: str | None) -> str:
-    """Return the time of a contender, with the peer's name, or "eager" if ours was not compiled."""
+    """Return the time of a contender, with the peer's name or "eager" for ours."""
     if name is None:
         return "none"
     number = row["microseconds"][name] / row["unit"]
