@@ -148,6 +148,21 @@ def test_sums_that_cancel(axis):
     assert (np.abs(fold("sum", terms, (axis,)) - exact) <= 16).all()  # 8 roundings at 1e16
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((3, 60000), (1,)), ((2, 400000), (1,)), ((60000, 3), (0,))]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_term_that_swallows_the_others(shape, axes, dtype):
+    """When they come one by one. They are no whole numbers of its unit."""
+    x = np.full(shape, 0.75, dtype)
+    x[0 if axes == (0,) else (slice(None), 0)] = 4 / np.finfo(dtype).eps
+    count = shape[axes[0]]
+    exact = 4 / np.finfo(dtype).eps + 0.75 * (count - 1)
+    bound = np.finfo(dtype).eps * math.log2(count) * exact
+    found = fold("sum", x, axes).astype("longdouble")
+    assert (np.abs(found - exact) <= bound).all()
+
+
 def test_no_terms_but_negative_zeros():
     x = np.full((300, 300), -0.0, np.float32)
     for axis in (0, 1):

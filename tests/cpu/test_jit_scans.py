@@ -151,6 +151,18 @@ def test_special_values(dtype, axis, reverse):
             np.testing.assert_array_equal(found[line, :line], np.arange(1, line + 1))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_term_that_swallows_the_others(dtype, axis):
+    x = np.full((40, 3000), 0.3, dtype)
+    x[:, 0] = 4 / np.finfo(dtype).eps
+    found = scan("sum", x if axis else np.ascontiguousarray(x.T), axis)
+    found = (found if axis else found.T).astype("longdouble")
+    exact = x[0, 0].astype("longdouble") + x[0, 1].astype("longdouble") * np.arange(3000)
+    terms = np.maximum(np.arange(1, 3001), 2)
+    assert (np.abs(found - exact) <= np.finfo(dtype).eps * np.log2(terms) * exact).all()
+
+
 def test_products_of_extreme_numbers():
     """Four of the largest or least numbers do not leave the range of float64."""
     big, tiny = np.float32(2.0**127), np.float32(2.0**-149)
@@ -159,6 +171,10 @@ def test_products_of_extreme_numbers():
     np.testing.assert_array_equal(
         found, np.array([big, INF, INF, INF, INF, INF, 2.0**61, 2.0**-88, 2.0**-88], np.float32)
     )
+    row = np.ones(40, np.float32)
+    row[:6], row[6], row[16:26], row[26] = tiny, 2.0**-100, big, tiny
+    found = scan("prod", row[None].repeat(1000, axis=0), 1)[999]
+    np.testing.assert_array_equal(found[26:], np.full(14, 2.0**127, np.float32))
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -84,6 +84,21 @@ def test_few_of_many(call, dtype, shape, k, few):
     check(call, x, k)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("k", [3, 40])
+def test_nan_of_all_kinds_are_equal(call, dtype, k):
+    """Whatever their signs and payloads, the lowest index comes first."""
+    kind = np.dtype(dtype)
+    x = np.random.default_rng(3).standard_normal((60, 1000)).astype(kind)
+    bits = x.view(f"u{kind.itemsize}")
+    nan = np.array([NAN, -NAN, NAN], kind).view(bits.dtype) | np.arange(3).astype(bits.dtype)
+    bits[:, 900:903] = nan[::-1]
+    bits[:, 20], bits[:, 500] = nan[1], nan[2]
+    check(call, x, k)
+    values, _ = call(ops.TOP_K, x, k=k)
+    np.testing.assert_array_equal(values.view(bits.dtype)[:, 0], bits[:, 20])
+
+
 @pytest.mark.parametrize("k", [10, 64])
 def test_few_of_many_are_found_by_a_loop(k):
     kind = np.dtype(np.float32)
