@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,11 +12,31 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["Fold"]
+__all__ = ["Fold", "converts_halves", "wide_dtype"]
 
 _BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
 _FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large or too small
 _NAMES: Final = {"sum": ("add", "fadd"), "prod": ("mul", "fmul")}  # of integers, of floats
+
+
+@cache
+def converts_halves() -> bool:
+    """Return whether the processor converts float16; LLVM calls a function that may lack, else."""
+    import llvmlite.binding as llvm  # an extra
+
+    features = llvm.get_host_cpu_features()
+    return bool(features.get("f16c") or features.get("neon"))
+
+
+def wide_dtype(kind: str, source: str) -> str:
+    """Return the dtype in which elements are combined."""
+    if source == "bool" and kind == "sum":
+        return "int32"
+    if not source.startswith("float"):
+        return source
+    if kind in _NAMES:
+        return "float64"
+    return "float32" if source == "float16" else source
 
 
 class Fold:
@@ -34,7 +55,7 @@ class Fold:
         self.dtype = np.dtype(source)
         self.floating = self.dtype.kind == "f"
         rounds = self.floating and kind in _NAMES
-        self.wide = "float64" if rounds else source
+        self.wide = wide_dtype(kind, source)
         self.compensated = kind == "sum" and source == "float64"
         self.element = f.scalar(self.wide)
         few = rounds and kind == "prod"
@@ -74,7 +95,10 @@ class Fold:
 
     def widened(self, x: Value) -> Value:
         """Return a vector in the dtype of the accumulators."""
-        return self.f.builder.fpext(x, self.vector) if x.type != self.vector else x
+        if x.type == self.vector:
+            return x
+        build = self.f.builder
+        return (build.fpext if self.floating else build.zext)(x, self.vector)
 
     def combine(self, a: Value, b: Value) -> Value:
         """Return the sum, product or extremum of two vectors or scalars."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.compiler import is_available
-from tensorplug_cpu.jit.folds import Fold
+from tensorplug_cpu.jit.folds import Fold, converts_halves, wide_dtype
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.memory_pool import allocator
 
@@ -43,6 +43,7 @@ _FEW: Final = 64  # sums that are cut into parts if they are long
 _LINE: Final = 64  # bytes of a line of the cache
 _AHEAD: Final = 6 << 10  # bytes from what is read to what is asked for
 _SHORT: Final = 32  # terms of a row up to which lanes are rows
+_GATHERED: Final = 4  # bytes of an element, from which processors read some far apart at once
 _SHARED: Final = 1 << 24  # bytes from which threads are worth their hand-over
 
 
@@ -59,7 +60,8 @@ def folder(
         kind: ``"sum"``, ``"max"`` or ``"min"``.
         merged: the axes, merged.
         source: the arrays' dtype.
-        result: the result's: the same, or float64 for sums of float32.
+        result: the result's: the same; for sums of float32 or float16 a wider one too; for sums
+            of booleans int32.
         rest: folds the middle one of three axes.
 
     Returns:
@@ -67,7 +69,7 @@ def folder(
         axes merged somehow; None where there is no such loop, or nothing worth it.
 
     """
-    known = source in _DTYPES and (source != np.bool_ or kind != "sum")
+    known = source in _DTYPES or (source == np.float16 and converts_halves())
     folded = [number for number, (_, folds) in enumerate(merged) if folds]
     if not known or not folded or prod(length for length, _ in merged) < _LEAST:
         return None
@@ -76,10 +78,9 @@ def folder(
     at = folded.pop()
     lengths = [length for length, _ in merged]
     shape = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])
-    wide = np.dtype(np.float64) if kind == "sum" and source.kind == "f" else result
-    first = (_by_rows if shape[2] == 1 else _by_columns)(
-        kind, shape, source, wide if folded else result, wide, rest
-    )
+    wide = np.dtype(wide_dtype(kind, source.name))
+    written = wide if folded or result == np.float16 else result
+    first = (_by_rows if shape[2] == 1 else _by_columns)(kind, shape, source, written, wide, rest)
     del lengths[at]
     later = []
     for number in reversed(folded):
@@ -111,7 +112,8 @@ def _by_rows(
     itemsize = source.itemsize
     shared = rows * length * itemsize >= _SHARED
     if rows > _FEW or length < 2 * _CHUNK:
-        find = _short_row_function if length <= _SHORT and rows >= _SHORT else _row_function
+        short = length <= _SHORT and rows >= _SHORT and itemsize >= _GATHERED
+        find = _short_row_function if short else _row_function
         allocate = allocator((rows,), result)
         here, there = length * itemsize, result.itemsize
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
@@ -40,26 +40,29 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
-        native = _native("sum", _add, x, axis, out) if x.dtype is out.dtype else None
+        native = _native("sum", _add, x, axis, out)
         plain = partial(_add.reduce, axis=axis, keepdims=keep_dims, dtype=narrow)
         return native or kernel(plain, out)
     work = working(out.dtype)
-    add = summer(x.shape, axis, work, keep_dims=keep_dims)
     if work is narrow:
+        add = summer(x.shape, axis, work, keep_dims=keep_dims)
         return _reducing(without_warnings(add), x, out, 1)
-    return without_warnings(lambda x: add(x.astype(work)).astype(narrow))
+    total = _sum_of_halves(x, axis, work, keep_dims=keep_dims)
+    return without_warnings(lambda x: total(x).astype(narrow))
 
 
 @kernels.prepare(specs.MEAN)
 def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add and divide by the number of terms; without terms that is 0/0, NaN."""
     narrow, work = out.dtype.numpy, working(out.dtype)
-    add = summer(x.shape, axis, work, keep_dims=keep_dims)
+    if work is narrow:
+        add = summer(x.shape, axis, work, keep_dims=keep_dims)
+    else:
+        add = _sum_of_halves(x, axis, work, keep_dims=keep_dims)
     count = np.array(prod_of(x.shape[number] for number in axis), work)
 
     def run(x: Array) -> Array:
-        total = add(x.astype(work, copy=False))
-        return np.asarray(np.true_divide(total, count)).astype(narrow, copy=False)
+        return np.asarray(np.true_divide(add(x), count)).astype(narrow, copy=False)
 
     return (
         _reducing(without_warnings(run), x, out, x.size)
@@ -68,13 +71,31 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     )
 
 
+def _sum_of_halves(
+    x: TensorType, axis: Axes, work: np.dtype[Any], *, keep_dims: bool
+) -> Callable[[Array], Array]:
+    """Return the function that sums float16, with results of the dtype ``work``."""
+    native = reductions.folder("sum", groups(x.shape, axis), x.dtype.numpy, work, _fold(_add))
+    if native is None:
+        add = summer(x.shape, axis, work, keep_dims=keep_dims)
+        return lambda x: add(x.astype(work))
+    shape = shapes.reduce(x.shape, axis, keep_dims=keep_dims)
+    return lambda x: native(x).reshape(shape)
+
+
+def _fold(function: np.ufunc) -> Callable[[Array], Array]:
+    """Return what folds the middle one of three axes, in the dtype of the array."""
+    return lambda x: np.asarray(function.reduce(x, axis=1, dtype=x.dtype))
+
+
 def _native(
     kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType
 ) -> Call | None:
-    """Return a loop for a reduction whose result has the dtype of ``x``, None without one."""
-    dtype, shape = x.dtype.numpy, out.shape
-    rest = partial(function.reduce, axis=1, dtype=dtype)
-    native = reductions.folder(kind, groups(x.shape, axis), dtype, dtype, rest)
+    """Return a loop for a reduction, None without one."""
+    shape = out.shape
+    native = reductions.folder(
+        kind, groups(x.shape, axis), x.dtype.numpy, out.dtype.numpy, _fold(function)
+    )
     if native is None:
         return None
     return without_warnings(lambda x: native(x).reshape(shape))
@@ -132,7 +153,8 @@ def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
 def _register_logical(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-        native = _native(kind, function, x, axis, out)
+        # NumPy stops at the first element that decides, which pays if there is one result.
+        native = _native(kind, function, x, axis, out) if out.size > 1 else None
         return native or kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
 
 
