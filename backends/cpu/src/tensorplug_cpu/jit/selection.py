@@ -3,8 +3,7 @@
 The elements found so far are kept in order. A vector of elements is compared with the least of
 them at once; only what is larger, which is rare in most rows, is inserted.
 
-Elements are compared as signed integers of their size, which have the order of the results: a NaN
-is the largest, zeros are equal.
+Elements are compared as integers (``jit.keys``).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.compiler import is_available
+from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.memory_pool import empty
 
@@ -73,28 +73,6 @@ def largest(
     return run
 
 
-class _Keys:
-    """From bits to signed integers in the order of the elements; of vectors and scalars."""
-
-    def __init__(self, f: Function, kind: str, itemsize: int) -> None:
-        self.f, self.kind, self.bits = f, kind, 8 * itemsize
-        self.most = (1 << (self.bits - 1)) - 1
-        self.infinity = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}.get(self.bits, 0)
-
-    def of(self, x: Value) -> Value:
-        """Return the keys of integers with the bits of elements."""
-        build, number = self.f.builder, self.f.number
-        if self.kind == "u":
-            return build.xor(x, number(-1 - self.most, x.type))
-        if self.kind == "i":
-            return x
-        zero, most = number(0, x.type), number(self.most, x.type)
-        size = build.and_(x, most)
-        signed = build.select(build.icmp_signed("<", x, zero), build.sub(zero, size), size)
-        undefined = build.icmp_signed(">", size, number(self.infinity, x.type))
-        return build.select(undefined, most, signed)
-
-
 @cache
 def _function(kind: str, itemsize: int, room: int) -> Callable[..., None]:
     """Return the function for all rows of elements of this kind and size, and k up to ``room``."""
@@ -107,7 +85,7 @@ def _function(kind: str, itemsize: int, room: int) -> Callable[..., None]:
     )
     build = f.builder
     count = _BYTES // itemsize
-    keys = _Keys(f, kind, itemsize)
+    keys = Keys(f, kind, itemsize)
     best = _Best(f, keys.most, room)
     blank = f.number(0, f.vector(count))
     unused = f.subtract(room, f["k"])

@@ -13,7 +13,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.fusible import Epilogue, mark_reduction
-from tensorplug_cpu.jit import reductions
+from tensorplug_cpu.jit import positions, reductions
 from tensorplug_cpu.summation import groups, summer
 
 if TYPE_CHECKING:
@@ -162,14 +162,21 @@ _register_logical(specs.ANY, "max", np.logical_or)
 _register_logical(specs.ALL, "min", np.logical_and)
 
 
-def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
+def _register_index(spec: KernelSpec, find: Callable[..., Any], *, least: bool) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, axis: int, out: TensorType) -> Call:
         if not out.size:
             shape = out.shape
             return lambda _x: np.empty(shape, np.int32)
+        groups = prod_of(x.shape[:axis]), x.shape[axis], prod_of(x.shape[axis + 1 :])
+        native = positions.column_finder(groups, x.dtype.numpy, least=least)
+        if native is not None:
+            shape = out.shape
+            return without_warnings(lambda x: native(x).reshape(shape))
         return kernel(lambda x: find(x, axis=axis).astype(np.int32), out)
 
 
-_register_index(specs.ARG_MAX, np.argmax)  # the first of equals; a NaN counts as largest
-_register_index(specs.ARG_MIN, np.argmin)  # and as smallest
+_register_index(
+    specs.ARG_MAX, np.argmax, least=False
+)  # the first of equals; a NaN counts as largest
+_register_index(specs.ARG_MIN, np.argmin, least=True)  # and as smallest

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_cpu.floating_point import kernel
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.jit.positions import searcher
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -26,6 +27,10 @@ def search_sorted(
 ) -> Call:
     """Search one sequence by NumPy; batches row by row, or, if many rows are short, in step."""
     rank = sorted_sequence.rank
+    if sorted_sequence.dtype is values.dtype:
+        native = _native(sorted_sequence, values, right=side == "right")
+        if native is not None:
+            return native
     if rank == 1:
         return kernel(lambda x, v: np.searchsorted(x, v, side=side).astype(np.int32), out)
     rows, length = prod(sorted_sequence.shape[:-1]), sorted_sequence.shape[-1]
@@ -37,6 +42,17 @@ def search_sorted(
         return found.reshape(shape)
 
     return kernel(run, out)
+
+
+def _native(sorted_sequence: TensorType, values: TensorType, *, right: bool) -> Call | None:
+    """Return a loop for one sequence or for batches, None without one."""
+    shape, length = values.shape, sorted_sequence.shape[-1]
+    rows = prod(sorted_sequence.shape[:-1])
+    count = values.size // max(rows, 1)
+    native = searcher(rows, length, count, values.dtype.numpy, right=right)
+    if native is None:
+        return None
+    return without_warnings(lambda x, v: native(x, v).reshape(shape))
 
 
 @kernels.prepare(specs.LOWER_BOUND)
