@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import BackendMemoryError, DType, FlatCall, FlatProgram, TensorType
+from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import memory_tracing
+from tensorplug_cpu import groups, memory_tracing
 from tensorplug_cpu.exclusive import ExclusiveArray
-from tensorplug_cpu.fusion import fuse
 from tensorplug_cpu.memory_pool import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
     from tensorplug_cpu.arrays import Array
 
@@ -113,9 +112,14 @@ class CpuBackend:
         """Stop tracing, if counting started it."""
         memory_tracing.stop()
 
-    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return the calls, with each chain of elementwise calls fused into one."""
-        return fuse(program)
+    @property
+    def least_group(self) -> int:
+        """The elements from which a group is worth its loops."""
+        return groups.least_elements()
+
+    def compile_group(self, group: Group) -> Callable[..., list[Array]] | None:
+        """Return a function that computes a group in one pass, or block by block."""
+        return groups.compile_group(group)
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""

@@ -130,7 +130,9 @@ def _trace(
     calls, wanted = eliminate_common_calls(recorded.calls, wanted)
     inputs = [value for value, _ in entered] + stand_ins.values
     program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
-    return _BackwardProgram(Executable(program), reached, [value.placement for value in wanted])
+    return _BackwardProgram(
+        Executable(engine, program), reached, [value.placement for value in wanted]
+    )
 
 
 class _Trace(Trace):

@@ -1,4 +1,4 @@
-"""Decompositions as programs: the calls that a decomposition makes, found once for a plan."""
+"""The calls that a decomposition makes, found by tracing it for the types of one call."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.tracing import Call, Recorded
     from tensorplug.compile.values import Constant, Value
+    from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Step
 
@@ -48,6 +49,11 @@ class _Trace(Trace):
         if not (self.expand(real) and resolve_decomposition(plan, [])):
             plan.call, plan.how = self._recorder(real), "traced"
         return []
+
+    @property
+    def constants(self) -> Device:
+        """The real device, so that programs share their constants, and ``memory`` counts them."""
+        return self.real
 
     def locate(self) -> None:
         """Return no line: later calls come from other lines."""
@@ -84,21 +90,12 @@ def trace_decomposition(
     trace = _Trace(engine, plan.device, expand=expand)
     inputs: list[Value] = []
 
-    def enter(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [enter(member) for member in operand]
-        if operand is None:
-            return None
-        value, tensor = trace.enter(operand)
-        inputs.append(value)
-        return tensor
-
     traced = Plan(plan.spec, plan.attributes, trace.device, plan.inputs, types, plan.state)
     try:
         if not resolve_decomposition(traced, []):
             return None
         with use_context(trace.context()):
-            tensors = traced.execute([enter(operand) for operand in plan.inputs])
+            tensors = traced.execute([_enter(trace, operand, inputs) for operand in plan.inputs])
         if [tensor.type for tensor in tensors] != types:
             return None
         outputs = [trace.operand(tensor) for tensor in tensors]
@@ -110,6 +107,17 @@ def trace_decomposition(
     if effects or not _is_pure(recorded):
         return None
     return TracedDecomposition(inputs, recorded.calls, outputs)
+
+
+def _enter(trace: Trace, operand: Any, inputs: list[Value]) -> Any:
+    """Return the tensors of an input without data; append their values to ``inputs``."""
+    if isinstance(operand, list):
+        return [_enter(trace, member, inputs) for member in operand]
+    if operand is None:
+        return None
+    value, tensor = trace.enter(operand)
+    inputs.append(value)
+    return tensor
 
 
 def _has_decomposition(plan: Plan) -> bool:

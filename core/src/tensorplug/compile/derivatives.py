@@ -124,10 +124,12 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
     backward = [call for call in live if not later.isdisjoint(call.outputs)]
     before = [*inputs, *(value for call in forward for value in call.outputs)]
     kept = select_used(before, backward, gradients)
-    device = special.device
+    engine, device = special.engine, special.device
     return Derivative(
-        Executable(Program(device, inputs, forward, [*results, *kept])),
-        Executable(Program(device, [*kept, *(value for value, _ in dys)], backward, gradients)),
+        Executable(engine, Program(device, inputs, forward, [*results, *kept])),
+        Executable(
+            engine, Program(device, [*kept, *(value for value, _ in dys)], backward, gradients)
+        ),
         starts,
         reached,
         floats,

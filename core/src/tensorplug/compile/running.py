@@ -6,7 +6,9 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.compile.fusion import fuse
 from tensorplug.compile.values import Constant
+from tensorplug.contract.backend import FlatCall
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import BackendMemoryError
@@ -14,10 +16,12 @@ from tensorplug.errors import BackendMemoryError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from tensorplug.compile.fusion import FusedCall
     from tensorplug.compile.programs import Program
     from tensorplug.compile.tracing import Call
-    from tensorplug.contract.backend import Buffer, FlatCall, FlatProgram
+    from tensorplug.contract.backend import Buffer, FlatProgram
     from tensorplug.dispatch.observer import Observer
+    from tensorplug.engine.engine import Engine
 
 __all__ = ["Executable"]
 
@@ -37,15 +41,20 @@ class _Step(NamedTuple):
 
 
 class Executable:
-    """An executable program, compiled by the backend if it can. Threads may share it."""
+    """An executable program, compiled by the backend if it can and ``fuses``.
 
-    def __init__(self, program: Program) -> None:
+    Threads may share it.
+    """
+
+    def __init__(self, engine: Engine, program: Program, *, fuses: bool = True) -> None:
         self.program = program
         flat = program.flat()
-        compile_program = program.device.capabilities.compile_program
+        groups = program.device.capabilities.groups
         calls = flat.calls
-        if compile_program is not None:
-            calls = compile_program(flat)
+        if groups is not None and fuses:
+            found = fuse(engine, groups, program.calls, program.wanted)
+            if found:
+                calls = _with_groups(program, calls, found)
         self._fused = calls is not flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, len(flat.types))]
@@ -57,7 +66,9 @@ class Executable:
     def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Return the wanted buffers."""
         if self._unverified:
-            self._verify(buffers)
+            found = self._verify(buffers)
+            if not self._fused:
+                return found
         values = [*buffers, *self._blank]
         step = None
         try:
@@ -77,15 +88,16 @@ class Executable:
             raise
         return [values[at] for at in self._outputs]
 
-    def _verify(self, buffers: Sequence[Buffer]) -> None:
-        """Run once kernel by kernel, and check each result against its spec.
+    def _verify(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """Run once kernel by kernel, and check each result against its spec; return the wanted.
 
         Raises:
             KernelOutputError: an output does not have the type that the spec infers.
 
         """
-        self.run_observed((), buffers)
+        found = self.run_observed((), buffers)
         self._unverified = False
+        return found
 
     def run_observed(
         self, observers: Sequence[Observer], buffers: Sequence[Buffer]
@@ -126,6 +138,28 @@ class Executable:
                 _locate(error, call)
                 return
         error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")
+
+
+def _with_groups(
+    program: Program, calls: Sequence[FlatCall], found: Sequence[FusedCall]
+) -> list[FlatCall]:
+    """Return the calls with each group in the place of its last member."""
+    slots = program.slots
+    last = {max(fused.members): fused for fused in found}
+    inside = {at for fused in found for at in fused.members}
+    result = []
+    for at, call in enumerate(calls):
+        fused = last.get(at)
+        if fused is not None:
+            inputs = tuple(slots[source] for source in fused.inputs)
+            outputs = tuple(slots[output] for output in fused.outputs)
+            name = fused.group.name
+            result.append(
+                FlatCall(name, None, {}, inputs, outputs, multiple_outputs=True, run=fused.run)
+            )
+        elif at not in inside:
+            result.append(call)
+    return result
 
 
 def _run_verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:

@@ -211,7 +211,7 @@ class Specialized:
         inputs += recorded.numbers
         self.placements = [value.placement for value in wanted]
         self.executable = Executable(
-            Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+            engine, Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
         )
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:

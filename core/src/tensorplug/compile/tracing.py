@@ -138,16 +138,18 @@ class Trace:
     def finish(self) -> Recorded:
         """Make tensors and floats that outlive the trace unreadable; return what it recorded.
 
-        The trace forgets it: trace, device and plans refer to one another, and would keep
-        variables and captured tensors until the garbage collector comes.
+        The trace forgets it and its device: these and the plans refer to one another, and would
+        wait for the garbage collector, with the variables and captured tensors that they keep.
         """
         found = Recorded(
             self.calls, self.reads, list(self.held.values()), self.floats, self._numbers
         )
         self.finished = self.floats.finished = True
         self.floats, self._expected = Floats(()), None
-        self.device.constants.clear()
         self._forget()
+        self.device.constants.clear()
+        self.device.forget_plans()
+        del self.device  # it refers to the trace
         return found
 
     # Reads and assignments ----------------------------------------------------------------
@@ -303,6 +305,11 @@ class Trace:
         if not (self.expands(real) and resolve_decomposition(plan, [])):
             plan.call, plan.how, plan.owner = self._recorder(real), "traced", real.owner
         return steps
+
+    @property
+    def constants(self) -> Device:
+        """The device whose cache keeps the function's Python numbers as tensors."""
+        return self.device
 
     def expands(self, plan: Plan) -> bool:
         """Return whether to record the calls of a decomposition instead of a call of ``plan``."""

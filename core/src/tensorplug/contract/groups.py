@@ -7,7 +7,7 @@ element, expressions are computed of the inputs and of the results of reductions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract.expressions import linearize, unify
@@ -57,12 +57,14 @@ class GroupOutput:
     """An output of a group: an expression in each element that it spans.
 
     ``type``: of the buffer to return, dense. The expression does not vary along the axes that the
-    output does not span.
+    output does not span. ``into``: an input that nothing reads afterwards, of the same dtype and
+    spans: the function may write the output into its buffer, and return that. None for new memory.
     """
 
     expression: Expression
     type: TensorType
     spans: Span
+    into: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Group:
                 for reduction, root in zip(self.reductions, roots[:count], strict=True)
             ),
             tuple(
-                GroupOutput(root, output.type, output.spans)
+                replace(output, expression=root)
                 for output, root in zip(self.outputs, roots[count:], strict=True)
             ),
         )
@@ -117,7 +119,7 @@ class Group:
                 for reduction in group.reductions
             ),
             tuple(
-                (number[id(output.expression)], output.type.dtype, output.spans)
+                (number[id(output.expression)], output.type.dtype, output.spans, output.into)
                 for output in group.outputs
             ),
             tuple(

@@ -42,6 +42,9 @@ class Engine:
         prefer: backend names to try first, in order, if none was set.
         fallback: the policy if the active backend cannot run a kernel.
         observers: wrap every kernel that this engine runs.
+        make_program: given the engine, the plan of a decomposition, and whether the backend may
+            fuse its kernels, returns a function of buffers that does the same without Python code
+            between the kernels; or None.
         run_backward: runs a backward pass as a program if it can (``compile.backward``).
 
     """
@@ -54,12 +57,15 @@ class Engine:
         fallback: Fallback = "warn",
         *,
         observers: Sequence[Observer] = (),
+        make_program: Callable[[Engine, plans.Plan, bool], Callable[..., Any] | None]
+        | None = None,
         run_backward: Callable[..., Any] | None = None,
     ) -> None:
         self.registry = registry
         self.devices = Devices(source, registry, prefer)
         self.fallback: Fallback = fallback
         self.observers = tuple(observers)
+        self._make_program = make_program
         self.run_backward = run_backward
 
     # Devices --------------------------------------------------------------------------
@@ -194,6 +200,9 @@ class Engine:
                 return self.run(context, spec, plan.apply(self, context, tensors), attributes)
             run = partial(self._run_promoted, context, plan, tensors, attributes)
             return promote(observers, plan, tensors, run)
+        if plan.how == "decomposed" and key is not None:
+            seen = bool(observers) or not (plan.taped or context.recording is None)
+            plan = plan.source or plan if seen else self._as_program(plan)
         outputs: list[Tensor]
         if observers:
             outputs = execute(observers, plan, tensors, partial(_run_verified, plan, tensors))
@@ -208,6 +217,21 @@ class Engine:
             if observers:
                 notify(observers, "recorded", plan, outputs)
         return outputs if spec.multiple_outputs else outputs[0]
+
+    def _as_program(self, plan: plans.Plan) -> plans.Plan:
+        """Return the plan of a decomposition's program; ``plan`` itself if there is none.
+
+        A program whose kernels may be fused, and round otherwise, is made before the first run:
+        equal calls must give equal results. Others are made for the second, which may never come.
+        """
+        if not plan.traceable or self._make_program is None or plan.device.trace is not None:
+            return plan
+        fuses = plan.may_fuse()
+        if not fuses and not plan.published:
+            return plan
+        run = self._make_program(self, plan, fuses)
+        plan.traceable = False
+        return plan if run is None else plan.with_program(run)
 
     def _run_promoted(
         self,
@@ -269,13 +293,16 @@ class Engine:
         plan.published = True
         if key is None:
             return
-        # `dispatch` runs the fast plans without checks of their outputs.
-        fast = type(plan) is plans.Plan and plan.how == "native" and plan.static_shapes
-        fast = fast and not self.observers
+        # `dispatch` runs the fast plans without checks of their outputs, and without a tape that
+        # must see the kernels of a program.
+        fast = type(plan) is plans.Plan and plan.takes_buffers and plan.static_shapes
+        fast = fast and (plan.source is None or plan.taped) and not self.observers
         cache = device.plans if fast else device.slow_plans
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
+                if fast and plan.source is not None:
+                    device.remember(device.slow_plans, key, plan.source)
 
 
 def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:

@@ -218,6 +218,7 @@ def scalar_constant(
         traced: Tensor | None = device.trace.number(value, peer=peer)
         if traced is not None:
             return traced
+        device = device.trace.constants
     if isinstance(value, np.generic):
         peer = dt.of_scalar(value, peer)
         value = dt.as_number(value)
@@ -236,6 +237,8 @@ def scalar_constant(
 
 def index_constant(device: Device, numbers: tuple[int, ...]) -> Tensor:
     """Return non-negative integers as a constant of rank 1."""
+    if device.trace is not None:
+        device = device.trace.constants
     key = ("index", numbers)
     constant: Tensor | None = device.constants.get(key)
     if constant is None:

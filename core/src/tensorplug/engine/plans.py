@@ -43,9 +43,11 @@ Step = tuple[str, str]  # (step, outcome)
 class Plan:
     """One resolved call.
 
-    ``call`` takes buffers if ``how`` is native, else tensors. ``owner`` is the distribution
-    whose kernel or decomposition runs. ``static_shapes``: all output shapes are known before it
-    runs. ``recipes`` belongs to the tape.
+    ``call`` takes buffers if ``takes_buffers``, as for native kernels, else tensors. ``owner`` is
+    the distribution whose kernel or decomposition runs. ``static_shapes``: all output shapes are
+    known before it runs. ``source``: of the plan of a program, the plan whose decomposition the
+    program runs. ``traceable``: whether the decomposition may still become a program. ``recipes``
+    belongs to the tape.
     """
 
     __slots__ = (
@@ -59,11 +61,14 @@ class Plan:
         "owner",
         "published",
         "recipes",
+        "source",
         "spec",
         "state",
         "static_shapes",
+        "takes_buffers",
         "taped",
         "tensor",
+        "traceable",
         "varied",
     )
 
@@ -89,6 +94,9 @@ class Plan:
         self.published = False  # True after the first run, which verifies and caches it
         self.varied = 0  # how often ``vary`` was called
         self.taped = True  # whether the tape records one node for the whole call
+        self.takes_buffers = False
+        self.source: Plan | None = None
+        self.traceable = False
         self.how: How = "native"
         self.owner: Owner | None = None
         self.call: Callable[..., Any] = _unresolved
@@ -113,17 +121,18 @@ class Plan:
             )
             found.add_note(note)
             raise found from error
-        error.add_note(note)
+        if self.source is None:  # else the program has named the kernel that failed
+            error.add_note(note)
 
     def execute(self, tensors: Sequence[Any]) -> list[Tensor]:
         """Run on live tensors of this plan's types and device; return the outputs."""
         try:
-            if self.how == "native":
+            if self.takes_buffers:
                 result = self.call(*buffers_of(tensors))
             else:
                 result = self.call(*tensors)
         except BaseException as error:
-            if self.how == "native":
+            if self.takes_buffers:
                 self.annotate(error)
             raise
         if not self.spec.multiple_outputs:
@@ -145,6 +154,26 @@ class Plan:
         other.outputs = tuple(output._placement for output in outputs)
         return other
 
+    def may_fuse(self) -> bool:
+        """Return whether the call is large enough for the backend to compile its kernels."""
+        groups = self.device.capabilities.groups
+        if groups is None:
+            return False
+        types = [placement.type for placement in self.outputs]
+        types += _flatten(self.inputs)
+        return any(type_.size >= groups.least_group for type_ in types)
+
+    def with_program(self, run: Callable[..., Any]) -> Plan:
+        """Return the plan of the same call that runs a program of the decomposition's calls.
+
+        ``run`` takes and returns buffers. This plan remains for calls whose kernels an observer or
+        a tape must see.
+        """
+        other = copy.copy(self)
+        other.call, other.source, other.takes_buffers = run, self, True
+        other.recipes, other.published = {}, False
+        return other
+
     def vary(self, attributes: Mapping[str, Any]) -> Plan | None:
         """Return the native plan of the same call with other attributes, which is not cached.
 
@@ -156,11 +185,11 @@ class Plan:
         for name in _KEPT:
             setattr(other, name, getattr(self, name))
         other.attributes = {**self.attributes, **attributes}
-        other.recipes, other.published, other.varied = {}, True, 0
+        other.recipes, other.published, other.varied, other.source = {}, True, 0, None
         return other if _resolve_native(other, []) else None
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
-        if self.how == "native":
+        if self.takes_buffers:
             if not placement.type.known:
                 label = self.output_labels()[self.outputs.index(placement)]
                 placement = self.device.placement(self._check_output(result, placement, label))
@@ -208,7 +237,7 @@ class Plan:
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
 
 
-_VARIED: Final = {"attributes", "call", "owner", "published", "recipes", "varied"}
+_VARIED: Final = {"attributes", "call", "owner", "published", "recipes", "source", "varied"}
 _KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``vary``
 
 
@@ -282,6 +311,7 @@ def _resolve_native(plan: Plan, steps: list[Step]) -> bool:
         plan.call = _bind(entry.function, extras)
     plan.owner = owned.owner
     plan.how = "native"
+    plan.takes_buffers = True
     steps.append(("native", f"kernel of {owned.owner}"))
     return True
 
@@ -315,14 +345,20 @@ def _unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
 
 
 def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
-    flat: list[TensorType] = [placement.type for placement in plan.outputs]
-    for operand in plan.inputs:
-        if isinstance(operand, TensorType):
-            flat.append(operand)
-        elif operand is not None:
-            flat.extend(operand)
-    lacking = {type_.dtype.name for type_ in flat if type_.dtype not in served}
+    types = [placement.type for placement in plan.outputs] + _flatten(plan.inputs)
+    lacking = {type_.dtype.name for type_ in types if type_.dtype not in served}
     return ", ".join(sorted(lacking))
+
+
+def _flatten(inputs: Sequence[InputType]) -> list[TensorType]:
+    """Return the types of inputs in one list, without absent ones."""
+    found: list[TensorType] = []
+    for operand in inputs:
+        if isinstance(operand, TensorType):
+            found.append(operand)
+        elif operand is not None:
+            found.extend(operand)
+    return found
 
 
 def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
@@ -364,6 +400,7 @@ def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
     plan.call = call
     plan.owner = owned.owner
     plan.how = "decomposed"
+    plan.traceable = plan.static_shapes
     steps.append(("decomposed", f"by {owned.owner}"))
     return True
 
@@ -401,8 +438,7 @@ def _explain_refusal(engine: Resolver, plan: Plan, device: Device) -> str:
     Decompositions and fallbacks do not count: two backends that decline a call would send it back
     and forth forever.
     """
-    types = [operand for operand in plan.inputs if isinstance(operand, TensorType)]
-    types += [type_ for operand in plan.inputs if isinstance(operand, list) for type_ in operand]
+    types = _flatten(plan.inputs)
     outputs = [placement.type for placement in plan.outputs]
     for type_ in (*types, *outputs):
         if type_.dtype not in device.backend.dtypes:

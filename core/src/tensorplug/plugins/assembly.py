@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from importlib_metadata import PackageNotFoundError
 
 from tensorplug.compile.backward import run_backward
+from tensorplug.compile.decomposed import make_program
 from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
@@ -56,6 +57,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         prefer=chosen.backends,
         fallback=chosen.fallback,
         observers=debugging.checks(chosen.debug),
+        make_program=make_program,
         run_backward=run_backward,
     )
 

@@ -14,12 +14,13 @@ from tensorplug_cpu.blocks.loops import Loops, spanned
 from tensorplug_cpu.blocks.plans import Declined, Plan
 from tensorplug_cpu.blocks.reductions import Partial
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.memory_pool import empty
 from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.plugin import Expression
+    from tensorplug.plugin import Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
 
 __all__ = ["LEAST", "compile_group"]
@@ -29,6 +30,8 @@ LEAST: Final = 1 << 14
 
 BLOCK: Final = 1 << 18  # bytes of a block of the widest dtype
 _SHARED: Final = 1 << 20  # elements from which several threads are worth their hand-over
+_LINE: Final = 64  # bytes of a line of the cache
+_BYTE: Final = np.dtype(np.uint8)
 _SMALL: Final = 16  # how many times smaller what is computed after the blocks must be
 
 
@@ -81,12 +84,21 @@ class _Runner:
         partial = [] if self._inside else list(group.reductions)
         self._plan = Plan(group, loops, self._early, partial)
         self._partial = [Partial(each, loops) for each in partial]
-        self._allocate = [output_allocator(output.type) for output in self._early]
+        self._allocate = [
+            (output_allocator(each.type), None if late else each.into, each.type.shape)
+            for each in self._early
+        ]
         spans = [operand.spans for operand in group.inputs]
         spans += [output.spans for output in self._early]
         self._shapes = [spanned(group.shape, own) for own in spans]
         self._moving = [(at, own) for at, own in enumerate(spans) if loops.varies(own)]
         self._fixed = [at for at, own in enumerate(spans) if not loops.varies(own)]
+        self._pieces: list[tuple[int, np.dtype[Any], Shape, int, int]] = []
+        self._bytes = 0
+        for at, (dtype, shape) in (*self._plan.once.items(), *self._plan.scratch.items()):
+            start, stop = self._bytes, self._bytes + prod(shape) * dtype.itemsize
+            self._pieces.append((at, dtype, shape, start, stop))
+            self._bytes = -(-stop // _LINE) * _LINE
         self._shared = prod(group.shape) >= _SHARED and loops.count > 1
 
     def _refers(self, expression: Expression) -> bool:
@@ -119,7 +131,10 @@ class _Runner:
     def run(self, *inputs: Array) -> list[Array]:
         """Return the outputs."""
         loops = self._loops
-        results = [allocate() for allocate in self._allocate]
+        results = [
+            allocate() if into is None else _overwritten(inputs[into], shape) or allocate()
+            for allocate, into, shape in self._allocate
+        ]
         arrays = [
             _arranged(array, shape)
             for array, shape in zip((*inputs, *results), self._shapes, strict=True)
@@ -148,8 +163,9 @@ class _Runner:
         arrays: list[Any] = [*given, *[None] * plan.count]
         for at, array in plan.constants.items():
             arrays[at] = array
-        for at, (dtype, shape) in (*plan.once.items(), *plan.scratch.items()):
-            arrays[at] = np.empty(shape, dtype)
+        memory = empty((self._bytes,), _BYTE)
+        for at, dtype, shape, start, stop in self._pieces:
+            arrays[at] = memory[start:stop].view(dtype).reshape(shape)
         for at in self._fixed:
             array = arrays[at]
             arrays[at] = array.reshape(array.shape[loops.cut :] if array.size > 1 else ())
@@ -209,6 +225,12 @@ def _whole(node: Expression, arrays: dict[int, Array], given: Sequence[Array]) -
         raise Declined
     operations.run(body.function, result, operands)
     return result
+
+
+def _overwritten(array: Array, shape: Shape) -> Array | None:
+    """Return the memory of an array, in another shape; None if it cannot be written to."""
+    flags = array.flags
+    return array.reshape(shape) if flags.c_contiguous and flags.writeable else None
 
 
 def _arranged(array: Array, shape: tuple[int, ...]) -> Array:

@@ -99,7 +99,12 @@ class Plan:
                 value = self._copy(value, output.spans, moves=True)
             wanted[value] = number
         sources = [self._source(reduction) for reduction in partial]
-        self._assign(inputs, wanted, sources)
+        copied_last = [
+            value
+            for value, output in zip(wanted, outputs, strict=True)
+            if output.into is not None and not self._may_overwrite(value, output.into, sources)
+        ]
+        self._assign(inputs, wanted, sources, copied_last)
 
     def _add(
         self,
@@ -184,14 +189,32 @@ class Plan:
         function = reductions.of_block(reduction.op, axes, dtype)
         return self._add(dtype.numpy, spans, function, [source], moves=True)
 
+    def _may_overwrite(self, value: _Value, number: int, sources: Sequence[_Value]) -> bool:
+        """Return whether a value may be computed into the memory of an input."""
+        given = self._given[number]
+        at = self._values.index(value)
+        if given in sources or any(given in later.operands for later in self._values[at + 1 :]):
+            return False
+        return given not in value.operands or value.in_place
+
     # Arrays ------------------------------------------------------------------------------
 
-    def _assign(self, inputs: int, wanted: dict[_Value, int], sources: Sequence[_Value]) -> None:
-        """Give each value an array; those of the scratch are used again once they are free."""
+    def _assign(
+        self,
+        inputs: int,
+        wanted: dict[_Value, int],
+        sources: Sequence[_Value],
+        copied_last: Sequence[_Value],
+    ) -> None:
+        """Give each value an array; those of the scratch are used again once they are free.
+
+        ``copied_last``: outputs to be computed in the scratch, and copied to their places in the
+        end.
+        """
         last: dict[_Value, _Value | None] = {}
         for value in self._values:
             last.update(dict.fromkeys(value.operands, value))
-        last.update(dict.fromkeys(sources))  # used after the last step
+        last.update(dict.fromkeys([*sources, *copied_last]))  # used after the last step
         arrays = {value: at for at, value in enumerate(self._given[:inputs])}
         self._next = inputs + len(wanted)
         free: list[int] = []
@@ -213,12 +236,14 @@ class Plan:
                 ]
                 if value.in_place:
                     free += unused
-                arrays[value] = wanted.get(value) or self._scratch(value, free)
+                outside = None if value in copied_last else wanted.get(value)
+                arrays[value] = self._scratch(value, free) if outside is None else outside
                 if not value.in_place:
                     free += unused
                 steps = self.steps
             operands = tuple(arrays[operand] for operand in value.operands)
             steps.append(Step(value.function, operands, arrays[value]))
+        self.steps += [Step(copied, (arrays[value],), wanted[value]) for value in copied_last]
         self.sources = [arrays[source] for source in sources]
         self.count = self._next - inputs - len(wanted)
 

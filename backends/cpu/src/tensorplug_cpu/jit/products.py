@@ -12,14 +12,13 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from tensorplug_cpu.jit.endings import ended
 from tensorplug_cpu.jit.loops import Function, vector_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ENDINGS", "filter_function", "most_places", "sweep_function"]
-
-ENDINGS = ("linear", "relu", "relu6", "slope")
+__all__ = ["filter_function", "most_places", "sweep_function"]
 
 
 def most_places(vectors: int) -> int:
@@ -113,27 +112,13 @@ def sweep_function(
                             one.set(f.builder.fadd(one.get(), earlier))
                         with f.when(f.less(f.subtract(f["count"], 2), block)):
                             column = f.add(first, at * lanes)
-                            one.set(_ended(f, one.get(), mask, column, ending, bias=bias))
+                            numbers = [
+                                f.load_where(mask, zero, f[name], column) if used else None
+                                for name, used in (("bias", bias), ("slope", ending == "slope"))
+                            ]
+                            one.set(ended(f, one.get(), ending, *numbers))
                         f.store_where(mask, one.get(), f["result"], here)
     return f.compiled()
-
-
-def _ended(f: Function, x: Any, mask: Any, column: Any, ending: str, *, bias: bool) -> Any:
-    """Return the sums ``x`` with bias and activation; NaN stays."""
-    zero = f.number(0.0, x.type)
-    if bias:
-        x = f.builder.fadd(x, f.load_where(mask, zero, f["bias"], column))
-    if ending == "linear":
-        return x
-    below = f.builder.fcmp_ordered("<", x, zero)
-    if ending == "slope":
-        slope = f.load_where(mask, zero, f["slope"], column)
-        return f.builder.select(below, f.builder.fmul(x, slope), x)
-    x = f.builder.select(below, zero, x)
-    if ending == "relu6":
-        six = f.number(6.0, x.type)
-        x = f.builder.select(f.builder.fcmp_ordered(">", x, six), six, x)
-    return x
 
 
 @cache

@@ -183,7 +183,8 @@ class Grid:
         The number of each tap in a filter of ``sizes``; the offset and the length of each run of
         neighbouring elements, from the start of a row.
         """
-        numbers, runs = [], []
+        numbers: list[int] = []
+        runs: list[tuple[int, int]] = []
         for taps in product(*(axis.taps for axis in self.sweep)):
             number, offset = 0, self._origin
             for (tap, shift), size, axis, stride in zip(

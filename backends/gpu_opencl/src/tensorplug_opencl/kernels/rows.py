@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "Walk",
+    "choose_group",
+    "count_even_parts",
     "count_parts",
     "count_parts_on_cpu",
     "launch",
@@ -122,7 +124,7 @@ def make_plan(runtime: Runtime, walk: Walk, width: int, *, tiled: bool = False) 
         if runtime.is_cpu:
             form = Form("lanes", width, kept.rank, 0)
         else:
-            form = Form("group", _choose_group(runtime, walk.length), kept.rank, 0)
+            form = Form("group", choose_group(runtime, walk.length), kept.rank, 0)
         return Plan(form, walk, 1)
     inner = 1
     if kept.rank and kept.strides[0][-1] == 1:
@@ -134,7 +136,7 @@ def make_plan(runtime: Runtime, walk: Walk, width: int, *, tiled: bool = False) 
     return Plan(Form(kind, side, kept.rank, reduced.rank), Walk(kept, reduced), inner, tile)
 
 
-def _choose_group(runtime: Runtime, length: int) -> int:
+def choose_group(runtime: Runtime, length: int) -> int:
     """Return how many work-items share a row, a power of two."""
     most = min(GROUP, runtime.device.max_work_group_size)
     wanted = max(FEWEST, 1 << (max(length // GROUP_PART, 1) - 1).bit_length())
@@ -143,13 +145,24 @@ def _choose_group(runtime: Runtime, length: int) -> int:
 
 def _count_parts(runtime: Runtime, plan: Plan) -> int:
     """Return into how many parts each row is cut, so that the device has enough to do."""
-    length, form = plan.walk.length, plan.form
+    form = plan.form
+    width = form.width * plan.tile if form.kind in rowwise.SIDEWAYS else 1
+    return count_even_parts(
+        runtime, plan.units, plan.walk.length, width, form.width if form.kind == "group" else 0
+    )
+
+
+def count_even_parts(
+    runtime: Runtime, units: int, length: int, width: int = 1, group: int = 0
+) -> int:
+    """Return into how many parts each of ``units`` walks is cut, so that all of the device works.
+
+    A walk is ``length`` elements along ``width`` rows; ``group`` work-items share it, if any do.
+    """
     if runtime.is_cpu:
-        width = form.width * plan.tile if form.kind in rowwise.SIDEWAYS else 1
-        return count_parts_on_cpu(runtime, plan.units, length * width)
-    share = form.width if form.kind == "group" else 1
-    wanted = runtime.parallel_items // (max(plan.units, 1) * share)
-    least = GROUP_PART * form.width if form.kind == "group" else SHORTEST_PART
+        return count_parts_on_cpu(runtime, units, length * width)
+    wanted = runtime.parallel_items // (max(units, 1) * max(group, 1))
+    least = GROUP_PART * group if group else SHORTEST_PART
     return max(1, min(wanted, length // least))
 
 

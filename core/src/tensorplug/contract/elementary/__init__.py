@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.elementary import (
+    angles,
     error_functions,
     exponentials,
     hyperbolic,
     logarithms,
+    powers,
+    trigonometric,
 )
 from tensorplug.contract.expressions import FUNCTIONS, cast
 from tensorplug.errors import DTypeError
@@ -36,8 +39,22 @@ _FORMULAS: Final[dict[str, Callable[..., Expression]]] = {
     "log1p": logarithms.log1p,
     "log2": logarithms.log2,
     "log10": logarithms.log10,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": angles.asin,
+    "acos": angles.acos,
+    "atan": angles.atan,
+    "atan2": angles.atan2,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
     "tanh": hyperbolic.tanh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
     "erf": error_functions.erf,
+    "erfc": error_functions.erfc,
+    "pow": powers.pow,
 }
 
 BOUNDS: Final[dict[tuple[str, DType], float]] = {

@@ -19,10 +19,12 @@ __all__ = [
     "Real",
     "both",
     "copy_sign",
+    "either",
     "equal",
     "fma",
     "fold_sign",
     "in_two_parts",
+    "is_signed",
     "limited",
     "polynomial",
     "real",
@@ -96,6 +98,16 @@ def both(a: Expression, b: Expression) -> Expression:
     return apply("logical_and", a, b)
 
 
+def either(a: Expression, b: Expression) -> Expression:
+    """Return whether one condition or both are true."""
+    return apply("logical_or", a, b)
+
+
+def is_signed(x: Expression) -> Expression:
+    """Return whether the sign is negative, also of zero and NaN."""
+    return bitcast(x, dt.int32 if x.dtype is dt.float32 else dt.int64) < 0
+
+
 def equal(a: Expression, b: Expression | Scalar) -> Expression:
     """Return whether the two are equal."""
     return apply("equal", a, b)
@@ -131,9 +143,10 @@ def polynomial(coefficients: Sequence[float], x: Expression) -> Expression:
 
 
 def split(x: Expression) -> tuple[Expression, Expression]:
-    """Return ``x`` as a sum of two numbers, whose products with such numbers are exact.
+    """Return ``x`` as a sum of two numbers: that of its leading half of bits, and the rest.
 
-    The first has the leading half of the bits, so that its square is exact; the second the rest.
+    Products of the first ones are exact; so are those of the others, but in float64 for what does
+    not matter beside the product of the numbers.
     """
     layout = real(x)
     half = (layout.fraction + 1) // 2

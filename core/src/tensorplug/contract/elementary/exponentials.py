@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.elementary.building import fma, limited, polynomial, real
+from tensorplug.contract.elementary.building import equal, fma, limited, polynomial, real
 from tensorplug.contract.expressions import bitcast, where
 
 if TYPE_CHECKING:
     from tensorplug.contract.expressions import Expression
 
-__all__ = ["LOG_2", "exp", "exp_of_sum", "expm1", "half_exp", "loss"]
+__all__ = ["LOG_2_PARTS", "exp", "exp_of_sum", "expm1", "half_exp", "loss", "power_of_2_of_sum"]
 
 
 class _Range(NamedTuple):
@@ -33,8 +33,9 @@ _RANGES: Final = {
     dt.float32: _Range(-104.5, 89.0, -86.0, -18.0),
     dt.float64: _Range(-746.0, 710.0, -707.0, -38.0),
 }
+_LOG_2: Final = 0.69314718055994530942
 _LOG_2_E: Final = 1.4426950408889634074
-LOG_2: Final = {  # in two parts: products of the first with exponents are exact
+LOG_2_PARTS: Final = {  # in two parts: products of the first with exponents are exact
     dt.float32: (0.693359375, -2.12194440054690583e-4),
     dt.float64: (6.93147180369123816490e-01, 1.90821492927058770002e-10),
 }
@@ -62,7 +63,7 @@ def _reduce(x: Expression, less: int) -> tuple[Expression, Expression]:
     rounder = layout.rounder + (layout.bias - less)
     exponent = fma(x, _LOG_2_E, rounder)
     k = exponent - rounder
-    high, low = LOG_2[x.dtype]
+    high, low = LOG_2_PARTS[x.dtype]
     return exponent, fma(k, -low, fma(k, -high, x))
 
 
@@ -78,24 +79,43 @@ def exp(x: Expression) -> Expression:
 
 def exp_of_sum(x: Expression, little: Expression | None) -> Expression:
     """Return e**(x + little), where ``little`` is less than about 0.01; None for 0."""
-    # Twice the power of the rest times half of that of 2, which does not overflow.
-    return _scaled_exp(x, little, 2)
+    limits = _RANGES[x.dtype]
+    x = limited(x, limits.lowest, limits.highest)
+    exponent, rest = _reduce(x, 1)
+    rest = rest if little is None else rest + little
+    return _twice_exp(rest, exponent, x < limits.subnormal)
 
 
 def half_exp(x: Expression) -> Expression:
-    """Return e**x / 2, also where e**x overflows and its half does not."""
-    return _scaled_exp(x, None, 1)
+    """Return e**x / 2 for x >= 0, also where e**x overflows and its half does not."""
+    exponent, rest = _reduce(limited(x, high=_RANGES[x.dtype].highest + 1), 2)
+    return _twice_exp(rest, exponent)
 
 
-def _scaled_exp(x: Expression, little: Expression | None, factor: int) -> Expression:
-    limits = _RANGES[x.dtype]
-    x = limited(x, limits.lowest, limits.highest + (factor == 1))
-    exponent, rest = _reduce(x, 1)
-    if little is not None:
-        rest = rest + little
-    series = (1.0, 1.0, *_SERIES[x.dtype])
-    power = polynomial([factor * coefficient for coefficient in series], rest)
-    is_low = x < limits.subnormal
+def power_of_2_of_sum(x: Expression, little: Expression) -> Expression:
+    """Return 2**(x + little); ``little`` is less than about 0.01, and ignored for large x."""
+    layout = real(x)
+    highest = float(layout.bias + 1)
+    lowest = -highest - layout.fraction
+    cut = limited(x, lowest, highest)
+    rounder = layout.rounder + (layout.bias - 1)
+    exponent = cut + rounder
+    fraction = (cut - (exponent - rounder)) + where(equal(cut, x), little, 0.0)
+    return _twice_exp(fraction * _LOG_2, exponent, cut < 3.0 - highest)
+
+
+def _twice_exp(
+    rest: Expression, exponent: Expression, is_low: Expression | None = None
+) -> Expression:
+    """Return 2 e**rest 2**k; ``is_low``: whether the result may be subnormal.
+
+    Half of the power of 2 does not overflow.
+    """
+    power = polynomial(
+        [2.0 * coefficient for coefficient in (1.0, 1.0, *_SERIES[rest.dtype])], rest
+    )
+    if is_low is None:
+        return power * _power_of_2(exponent)
     result = power * _power_of_2(where(is_low, exponent + _LIFT, exponent))
     return where(is_low, result * 2.0**-_LIFT, result)
 

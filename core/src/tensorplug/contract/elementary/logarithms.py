@@ -22,13 +22,13 @@ from tensorplug.contract.elementary.building import (
     polynomial,
     real,
 )
-from tensorplug.contract.elementary.exponentials import LOG_2
+from tensorplug.contract.elementary.exponentials import LOG_2_PARTS
 from tensorplug.contract.expressions import bitcast, where
 
 if TYPE_CHECKING:
     from tensorplug.contract.expressions import Expression
 
-__all__ = ["log", "log1p", "log2", "log10", "take_apart"]
+__all__ = ["log", "log1p", "log2", "log10", "take_any_apart"]
 
 _ROOT_OF_HALF: Final = math.sqrt(0.5)
 _LOG_2_E: Final = 1.4426950408889634074
@@ -60,7 +60,7 @@ _ODD_SERIES: Final = (  # R
 )
 
 
-def take_apart(x: Expression) -> tuple[Expression, Expression]:
+def _take_apart(x: Expression) -> tuple[Expression, Expression]:
     """Return k and m of x = 2**k m; x is positive and normal, m between roots of 1/2 and 2."""
     layout = real(x)
     root, one = layout.bits_of(_ROOT_OF_HALF), layout.bits_of(1.0)
@@ -73,11 +73,11 @@ def take_apart(x: Expression) -> tuple[Expression, Expression]:
     return k, m
 
 
-def _take_any_apart(x: Expression) -> tuple[Expression, Expression]:
-    """Return k and m of ``take_apart`` for any positive number."""
+def take_any_apart(x: Expression) -> tuple[Expression, Expression]:
+    """Return k and m of ``_take_apart`` for any positive number."""
     layout = real(x)
     is_low = x < layout.smallest
-    k, m = take_apart(where(is_low, x * 2.0**layout.fraction, x))
+    k, m = _take_apart(where(is_low, x * 2.0**layout.fraction, x))
     return where(is_low, k - layout.fraction, k), m
 
 
@@ -107,8 +107,8 @@ def _at_edges(x: Expression, result: Expression, pole: float = 0.0) -> Expressio
 
 def log(x: Expression) -> Expression:
     """Return the natural logarithm."""
-    k, m = _take_any_apart(x)
-    return _at_edges(x, _log_sum(m - 1.0, k, *LOG_2[x.dtype]))
+    k, m = take_any_apart(x)
+    return _at_edges(x, _log_sum(m - 1.0, k, *LOG_2_PARTS[x.dtype]))
 
 
 def log1p(x: Expression) -> Expression:
@@ -116,24 +116,24 @@ def log1p(x: Expression) -> Expression:
     # 1 + x = 2**k m; f = m - 1 is rounded once, and is x where k is 0. Four times 2**-k is
     # normal for all k.
     layout = real(x)
-    k, _ = take_apart(1.0 + x)
+    k, _ = _take_apart(1.0 + x)
     exponent = (layout.rounder + layout.bias + 2) - k
     scale = bitcast(bitcast(exponent, layout.bits) << layout.fraction, x.dtype)
     f = fma(0.25 * x, scale, 0.25 * scale - 1.0)
-    result = _log_sum(f, k, *LOG_2[x.dtype])
+    result = _log_sum(f, k, *LOG_2_PARTS[x.dtype])
     return _at_edges(x, where(abs(x) < 4.0 * layout.smallest, x, result), -1.0)
 
 
 def log2(x: Expression) -> Expression:
     """Return the logarithm to base 2, of powers of 2 exactly."""
-    k, m = _take_any_apart(x)
+    k, m = take_any_apart(x)
     part = _log_sum(m - 1.0, None, 0.0, 0.0)
     return _at_edges(x, k + part * _LOG_2_E)
 
 
 def log10(x: Expression) -> Expression:
     """Return the logarithm to base 10."""
-    k, m = _take_any_apart(x)
+    k, m = take_any_apart(x)
     part = _log_sum(m - 1.0, None, 0.0, 0.0)
     high, low = _LOG_10_2_PARTS[x.dtype]
     return _at_edges(x, fma(k, high, fma(part, _LOG_10_E, k * low)))

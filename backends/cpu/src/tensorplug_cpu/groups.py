@@ -1,0 +1,32 @@
+"""Groups of calls: by LLVM if it is installed and the group is large enough, else by NumPy.
+
+Which of them computes a group depends on its types and sizes, so equal programs give equal bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_cpu import blocks
+from tensorplug_cpu.jit import groups as compiled
+from tensorplug_cpu.jit import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Group
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["compile_group", "least_elements"]
+
+_LEAST: Final = 1 << 14  # elements from which blocks save more than they cost
+
+
+def least_elements() -> int:
+    """Return the number of elements from which some groups are accepted."""
+    return min(_LEAST, settings.least_elements() or _LEAST)
+
+
+def compile_group(group: Group) -> Callable[..., list[Array]] | None:
+    """Return a function that computes a group; None to decline it."""
+    return compiled.compile_group(group) or blocks.compile_group(group)

@@ -1,0 +1,269 @@
+"""The native loops over windows that treat each channel apart: depthwise products, and pooling.
+
+A vector holds neighbouring channels. Every place has a list of the elements that it reads, so
+that padding is never made, and strides and dilations cost nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tensorplug_cpu.jit.endings import ended
+from tensorplug_cpu.jit.loops import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["depthwise_filter_function", "first_equal_function", "window_function"]
+
+_TABLES = ("row_starts", "row_links", "column_starts", "column_links")
+
+
+class _Channels:
+    """Some vectors of neighbouring channels; with ``whole`` vectors no lane is idle."""
+
+    def __init__(self, f: Function, lanes: int, vectors: int, *, whole: bool) -> None:
+        self.f, self.lanes, self.vectors, self.whole = f, lanes, vectors, whole
+        self.type = f.vector(lanes)
+        self.masks: list[Any] = []
+
+    @contextmanager
+    def blocks(self, first: Any, last: Any) -> Iterator[Any]:
+        """Run the block for each block of channels."""
+        f = self.f
+        with f.loop(first, last, self.lanes * self.vectors) as channel:
+            if not self.whole:
+                starts = [f.add(channel, at * self.lanes) for at in range(self.vectors)]
+                self.masks = [f.mask(start, last, self.lanes) for start in starts]
+            yield channel
+
+    def load(self, pointer: Any, offset: Any, at: int) -> Any:
+        f = self.f
+        offset = f.add(offset, at * self.lanes)
+        if self.whole:
+            return f.load(pointer, offset, self.lanes)
+        return f.load_where(self.masks[at], f.number(0.0, self.type), pointer, offset)
+
+    def store(self, value: Any, pointer: Any, offset: Any, at: int) -> None:
+        f = self.f
+        offset = f.add(offset, at * self.lanes)
+        if self.whole:
+            f.store(value, pointer, offset)
+        else:
+            f.store_where(self.masks[at], value, pointer, offset)
+
+
+@contextmanager
+def _links(f: Function, table: Any, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
+    """Run the block for each link of a place, with the offset of the element and of the tap."""
+    with f.loop(first, last) as link:
+        entry = f.multiply(link, 2)
+        yield f.whole(table, entry), f.whole(table, f.add(entry, 1))
+
+
+def _stretch(f: Function, starts: Any, place: Any) -> tuple[Any, Any]:
+    return f.whole(starts, place), f.whole(starts, f.add(place, 1))
+
+
+@cache
+def window_function(
+    dtype: str,
+    lanes: int,
+    vectors: int,
+    kind: str,
+    ending: str = "linear",
+    *,
+    whole: bool,
+    bias: bool = False,
+) -> Any:
+    """Return the function that computes rows of windows.
+
+    Its pointers: the source; the weights [taps, channels]; the result; a number per channel to
+    add, and one to multiply negative sums with; the tables of links of rows and of columns, each
+    as starts and pairs of offsets. Its integers: the first row and the last, of all images; the
+    rows of an image, the places in a row, the channels, the elements of an image.
+
+    ``kind``: "weighted" for sums of products, "sum", "average", or "largest". ``whole``: the
+    channels are a multiple of ``lanes * vectors``.
+    """
+    f = Function(
+        "windows",
+        dtype,
+        ("source", "weights", "result", "bias", "slope", *_TABLES),
+        ("first", "last", "rows", "columns", "channels", "image"),
+    )
+    block = _Channels(f, lanes, vectors, whole=whole)
+    lowest = f.number(float("-inf") if kind == "largest" else 0.0, block.type)
+    totals = [f.variable(lowest) for _ in range(vectors)]
+    channels, columns = f["channels"], f["columns"]
+    with f.loop(f["first"], f["last"]) as row:
+        image = f.builder.sdiv(row, f["rows"])
+        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        start = f.multiply(image, f["image"])
+        with f.loop(0, columns) as column:
+            column_links = _stretch(f, f["column_starts"], column)
+            target = f.multiply(f.add(f.multiply(row, columns), column), channels)
+            with block.blocks(0, channels) as channel:
+                for total in totals:
+                    total.set(lowest)
+                with _links(f, f["row_links"], *row_links) as (element, tap):
+                    element, tap = f.add(start, element, channel), f.add(tap, channel)
+                    with _links(f, f["column_links"], *column_links) as (more, more_tap):
+                        place = f.add(element, more), f.add(tap, more_tap)
+                        for at, total in enumerate(totals):
+                            total.set(_step(block, kind, total.get(), place, at))
+                for at, total in enumerate(totals):
+                    value = total.get()
+                    if kind == "average":
+                        count = f.multiply(_length(f, row_links), _length(f, column_links))
+                        number = f.builder.sitofp(count, f.element)
+                        value = f.builder.fdiv(value, f.spread(number, lanes))
+                    if bias or ending != "linear":
+                        numbers = [
+                            block.load(f[name], channel, at) if used else None
+                            for name, used in (("bias", bias), ("slope", ending == "slope"))
+                        ]
+                        value = ended(f, value, ending, *numbers)
+                    block.store(value, f["result"], f.add(target, channel), at)
+    return f.compiled()
+
+
+def _length(f: Function, stretch: tuple[Any, Any]) -> Any:
+    return f.subtract(stretch[1], stretch[0])
+
+
+def _step(block: _Channels, kind: str, total: Any, place: tuple[Any, Any], at: int) -> Any:
+    """Return ``total`` with one more element."""
+    f = block.f
+    x = block.load(f["source"], place[0], at)
+    if kind == "weighted":
+        return f.multiply_add(x, block.load(f["weights"], place[1], at), total)
+    if kind == "largest":
+        return f.builder.select(_exceeds(f, x, total), x, total)
+    return f.builder.fadd(total, x)
+
+
+def _exceeds(f: Function, x: Any, largest: Any) -> Any:
+    """Return whether x is greater, or NaN, which exceeds every number."""
+    greater = f.builder.fcmp_ordered(">", x, largest)
+    return f.builder.or_(greater, f.builder.fcmp_unordered("uno", x, x))
+
+
+@cache
+def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bool) -> Any:
+    """Return the function that adds the gradient of a depthwise filter over rows.
+
+    Its pointers: the source, dy, the gradient [taps, channels], to which is added; the links of
+    rows, as in ``window_function``; for each tap of a row the first place and the last at which
+    it lies on elements, the offset of the element at place 0, and its offset in the gradient.
+    Its integers: the first row and the last, of all images; the rows of an image, the places in
+    a row, the channels, the elements of an image, of those between places, the taps of a row.
+    """
+    f = Function(
+        "depthwise_filter",
+        dtype,
+        ("source", "dy", "result", "row_starts", "row_links", "taps"),
+        ("first", "last", "rows", "columns", "channels", "image", "step", "count"),
+    )
+    block = _Channels(f, lanes, vectors, whole=whole)
+    chains = max(1, 4 // vectors)  # sums side by side, since one addition waits for another
+    zero = f.number(0.0, block.type)
+    totals = [[f.variable(zero) for _ in range(vectors)] for _ in range(chains)]
+    channels, columns = f["channels"], f["columns"]
+
+    def add(place: Any, source: Any, upstream: Any, chain: list[Any]) -> None:
+        here = f.add(source, f.multiply(place, f["step"]))
+        there = f.add(upstream, f.multiply(place, channels))
+        for at, total in enumerate(chain):
+            x = block.load(f["source"], here, at)
+            total.set(f.multiply_add(x, block.load(f["dy"], there, at), total.get()))
+
+    with f.loop(f["first"], f["last"]) as row:
+        start = f.multiply(f.builder.sdiv(row, f["rows"]), f["image"])
+        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        dy_row = f.multiply(f.multiply(row, columns), channels)
+        with (
+            block.blocks(0, channels) as channel,
+            _links(f, f["row_links"], *row_links) as (element, tap),
+            f.loop(0, f["count"]) as number,
+        ):
+            entry = f.multiply(number, 4)
+            low, high, shift, more_tap = (f.whole(f["taps"], f.add(entry, n)) for n in range(4))
+            source = f.add(start, element, shift, channel)
+            upstream = f.add(dy_row, channel)
+            for chain in totals:
+                for total in chain:
+                    total.set(zero)
+            rest = f.subtract(high, f.builder.srem(f.subtract(high, low), f.number(chains)))
+            with f.loop(low, rest, chains) as place:
+                for at, chain in enumerate(totals):
+                    add(f.add(place, at), source, upstream, chain)
+            with f.loop(rest, high) as place:
+                add(place, source, upstream, totals[0])
+            target = f.add(tap, more_tap, channel)
+            for at in range(vectors):
+                total = block.load(f["result"], target, at)
+                for chain in totals:
+                    total = f.builder.fadd(total, chain[at].get())
+                block.store(total, f["result"], target, at)
+    return f.compiled()
+
+
+@cache
+def first_equal_function(
+    dtype: str, lanes: int, vectors: int, *, whole: bool, adding: bool
+) -> Any:
+    """Return the function that gives dy to the first element of a window that is its largest.
+
+    Its pointers: the source, the largest, dy, the result, and tables of links as in
+    ``window_function``. Its integers: the first row and the last, of all images; the rows of an
+    image, the places in a row, the channels, the elements of an image, and the first channel and
+    the last.
+
+    ``adding``: to what the result holds, since windows overlap.
+    """
+    f = Function(
+        "first_equal",
+        dtype,
+        ("source", "largest", "dy", "result", *_TABLES),
+        ("first", "last", "rows", "columns", "channels", "image", "from_channel", "to_channel"),
+    )
+    block = _Channels(f, lanes, vectors, whole=whole)
+    channels, columns = f["channels"], f["columns"]
+    blank = f.number(0.0, block.type)
+    none = f.builder.fcmp_ordered("<", blank, blank)
+    found = [f.variable(none) for _ in range(vectors)]
+    with f.loop(f["first"], f["last"]) as row:
+        start = f.multiply(f.builder.sdiv(row, f["rows"]), f["image"])
+        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        with f.loop(0, columns) as column:
+            column_links = _stretch(f, f["column_starts"], column)
+            window = f.multiply(f.add(f.multiply(row, columns), column), channels)
+            with block.blocks(f["from_channel"], f["to_channel"]) as channel:
+                own = f.add(window, channel)
+                largest, upstream = (
+                    [block.load(f[name], own, at) for at in range(vectors)]
+                    for name in ("largest", "dy")
+                )
+                for one in found:
+                    one.set(none)
+                with _links(f, f["row_links"], *row_links) as (element, _):
+                    element = f.add(start, element, channel)
+                    with _links(f, f["column_links"], *column_links) as (more, _):
+                        place = f.add(element, more)
+                        for at, one in enumerate(found):
+                            x = block.load(f["source"], place, at)
+                            equal = f.builder.or_(
+                                f.builder.fcmp_ordered("==", x, largest[at]),
+                                f.builder.fcmp_unordered("uno", x, x),
+                            )
+                            wins = f.builder.and_(equal, f.builder.not_(one.get()))
+                            one.set(f.builder.or_(equal, one.get()))
+                            value = f.builder.select(wins, upstream[at], blank)
+                            if adding:
+                                earlier = block.load(f["result"], place, at)
+                                value = f.builder.fadd(earlier, value)
+                            block.store(value, f["result"], place, at)
+    return f.compiled()

@@ -1,0 +1,226 @@
+"""Fusion: finds the groups of a program that its backend runs as one.
+
+A call joins the groups of the calls whose results it uses, unless a call outside has used such a
+result already: then the group could not run at the place of its last member. If the backend
+declines a group, it is asked for the parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.compile.forming import form_group
+from tensorplug.compile.loops import Leaves, Loops
+from tensorplug.compile.steps import Composite, Reshape, Steps, is_plain_reduction, reduces
+from tensorplug.contract.dtypes import string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tensorplug.compile.loops import Source
+    from tensorplug.compile.steps import Step
+    from tensorplug.compile.tracing import Call
+    from tensorplug.compile.values import Constant, Value
+    from tensorplug.contract.backend import CompilesGroups
+    from tensorplug.contract.groups import Group
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["FusedCall", "fuse"]
+
+_NAMED: Final = 8  # members in the name of a group
+
+
+@dataclass(eq=False, slots=True)
+class FusedCall:
+    """Calls that run as one, at the place of the last of them.
+
+    ``run`` takes the buffers of ``inputs`` and returns those of ``outputs``.
+    """
+
+    group: Group
+    members: list[int]
+    inputs: list[Source]
+    outputs: list[Value]
+    run: Callable[..., Any]
+
+
+@dataclass(eq=False)
+class _Members:
+    """Calls, by their positions in the program, that run in common loops.
+
+    ``open``: no call outside has used a result yet.
+    """
+
+    loops: Loops
+    places: list[int] = field(default_factory=list)
+    open: bool = True
+
+
+def fuse(
+    engine: Engine,
+    groups: CompilesGroups,
+    calls: Sequence[Call],
+    wanted: Sequence[Value | Constant],
+) -> list[FusedCall]:
+    """Return the groups of a program's calls that the backend accepts.
+
+    ``wanted``: the values that the program returns.
+    """
+    steps = Steps(engine)
+    found = [_find_step(steps, call) for call in calls]
+    return _Program(groups, calls, found, frozenset(wanted)).fuse(range(len(calls)))
+
+
+def _find_step(steps: Steps, call: Call) -> Step | None:
+    plan, device = call.plan, call.plan.device
+    if plan.how == "native" and plan.owner != device.owner:
+        return None  # somebody's kernel in the place of the backend's, which is never fused away
+    for operand in (*call.operands(), *call.outputs):
+        placement = operand.placement
+        if placement.device is not device or placement.type.dtype is string:
+            return None
+    return steps.find(call.plan)
+
+
+@dataclass(eq=False)
+class _Program:
+    """The calls of a program, with their steps, and the backend's compiler."""
+
+    backend: CompilesGroups
+    calls: Sequence[Call]
+    steps: Sequence[Step | None]
+    wanted: frozenset[Value | Constant]
+
+    def __post_init__(self) -> None:
+        self.leaves = Leaves()
+        self.users: dict[Any, set[int]] = {}
+        for at, call in enumerate(self.calls):
+            for operand in call.operands():
+                self.users.setdefault(operand, set()).add(at)
+
+    def fuse(self, places: Sequence[int]) -> list[FusedCall]:
+        """Return the groups of the calls at ``places`` that the backend accepts."""
+        grouping = _Grouping(self)
+        for at in places:
+            grouping.place(at)
+        return [fused for members in grouping.groups() for fused in self._compile(members)]
+
+    def _compile(self, members: _Members) -> Iterator[FusedCall]:
+        places = members.places
+        if not self._is_worthwhile(members):
+            return
+        inside = set(places)
+        outputs = [
+            output
+            for at in places
+            for output in self.calls[at].outputs
+            if output in self.wanted or not self.users.get(output, inside) <= inside
+        ]
+        names = [self.calls[at].plan.spec.name for at in places]
+        more = ["..."] if len(names) > _NAMED else []
+        group, inputs = form_group(members.loops, outputs, "+".join(names[:_NAMED] + more))
+        run = self.backend.compile_group(group)
+        if run is not None:
+            yield FusedCall(group, places, inputs, outputs, run)
+        elif len(places) > 1:
+            cut = self._cut(places)
+            yield from self.fuse(places[:cut])
+            yield from self.fuse(places[cut:])
+
+    def _is_worthwhile(self, members: _Members) -> bool:
+        """Return whether to ask for a group: whether it saves a pass over the elements."""
+        computing = [at for at in members.places if self._computes(at, members.loops)]
+        if len(computing) != 1:
+            return bool(computing)
+        plan = self.calls[computing[0]].plan
+        if plan.how != "native":
+            return True
+        return isinstance(self.steps[computing[0]], Composite) and not is_plain_reduction(plan)
+
+    def _computes(self, at: int, loops: Loops) -> bool:
+        """Return whether a call does more than to move elements."""
+        if isinstance(self.steps[at], Reshape):
+            return False
+        results = [loops.elements[output].expression for output in self.calls[at].outputs]
+        return any(
+            result.op not in ("parameter", "constant")
+            or (result.op == "parameter" and result.value not in self.leaves.sources)
+            for result in results
+        )
+
+    def _cut(self, places: Sequence[int]) -> int:
+        """Return where to cut a group that the backend declined: after its reductions, if any."""
+        last = max((n for n, at in enumerate(places) if reduces(self.steps[at])), default=None)
+        if last is None:
+            return len(places) // 2
+        return last + 1 if last + 1 < len(places) else last
+
+
+class _Grouping:
+    """The groups of some calls of a program, as far as these have been placed."""
+
+    def __init__(self, program: _Program) -> None:
+        self.program = program
+        self._filled: dict[Any, _Members] = {}  # by the values of the members
+
+    def groups(self) -> list[_Members]:
+        """Return the groups."""
+        return list(dict.fromkeys(self._filled.values()))
+
+    def place(self, at: int) -> None:
+        """Put a call into a group, perhaps a new one, or close the groups that it uses."""
+        call, step = self.program.calls[at], self.program.steps[at]
+        operands = call.operands()
+        used = list(dict.fromkeys(self._filled[x] for x in operands if x in self._filled))
+        joined = None if step is None else self._join(call, step, [x for x in used if x.open])
+        if joined is not None:
+            joined.places.append(at)
+            joined.places.sort()
+            self._filled.update(dict.fromkeys(call.outputs, joined))
+        for operand in operands:
+            members = self._filled.get(operand)
+            if members is not None and members is not joined:
+                members.open = False
+
+    def _join(self, call: Call, step: Step, used: Sequence[_Members]) -> _Members | None:
+        """Return the group of which a call has become a member; None if there is none."""
+        merged = self._merge(used)
+        if merged is not None and merged.loops.add(call, step):
+            for value in merged.loops.elements:
+                self._filled[value] = merged
+            return merged
+        for members in used:
+            if members.loops.add(call, step):
+                return members
+        return None if isinstance(step, Reshape) else self._start(call, step)
+
+    def _start(self, call: Call, step: Step) -> _Members | None:
+        """Return a group of one call; None if there is none."""
+        for shape in _shapes(call):
+            if prod(shape) >= self.program.backend.least_group:
+                loops = Loops(self.program.leaves, shape)
+                if loops.add(call, step):
+                    return _Members(loops)
+        return None
+
+    @staticmethod
+    def _merge(used: Sequence[_Members]) -> _Members | None:
+        """Return a new group of all members of several; None if they do not fit together."""
+        if len(used) < 2:  # noqa: PLR2004  # several
+            return None
+        loops: Loops | None = used[0].loops
+        for members in used[1:]:
+            loops = loops and loops.merge(members.loops)
+        if loops is None:
+            return None
+        return _Members(loops, sorted(at for members in used for at in members.places))
+
+
+def _shapes(call: Call) -> list[Shape]:
+    """Return the shapes that the loops of a call may have, largest first, its outputs' first."""
+    values = [*call.outputs, *call.operands()]
+    shapes = dict.fromkeys(value.placement.type.shape for value in values)
+    return sorted(shapes, key=prod, reverse=True)
