@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 import pytest
 
 from tensorplug.ops import reduction as ops
+from tensorplug.plugin import specs
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import compiler, reductions
+from tensorplug_cpu.jit import compiler, factors, reductions
 from tensorplug_cpu.summation import groups, summer
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
 
 NAN, INF = math.nan, math.inf
-UFUNCS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
 SHAPES = [  # shape, axes: rows, columns, both; lengths around those of vectors and blocks
     ((40000,), (0,)),
@@ -104,13 +106,21 @@ def test_counts(shape, axes):
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize(("shape", "axes"), SHAPES[::3])
-def test_sums_of_integers_wrap(shape, axes, dtype):
+@pytest.mark.parametrize("kind", ["sum", "prod"])
+def test_integers_wrap(shape, axes, dtype, kind):
     limits = np.iinfo(dtype)
     x = np.random.default_rng(4).integers(limits.min, limits.max, shape, dtype, endpoint=True)
     rows, left = rows_of(x, axes)
     bits = 8 * x.itemsize
-    expected = np.array([sum(row) % 2**bits for row in rows.tolist()], f"uint{bits}")
-    found = fold("sum", x, axes)
+    if kind == "prod":
+        x |= 1  # even factors soon make all products 0
+        totals = [
+            reduce(lambda a, b: a * b % 2**bits, row) for row in rows_of(x, axes)[0].tolist()
+        ]
+    else:
+        totals = [sum(row) % 2**bits for row in rows.tolist()]
+    expected = np.array([total % 2**bits for total in totals], f"uint{bits}")
+    found = fold(kind, x, axes)
     assert (found.dtype, found.shape) == (np.dtype(dtype), left)
     np.testing.assert_array_equal(found.view(expected.dtype).reshape(-1), expected)
 
@@ -232,6 +242,48 @@ def test_kernels(call, spec, kind, name, keep_dims):
         expected = UFUNCS[kind].reduce(x.astype(object), axis=axes, keepdims=keep_dims)
         assert (found.dtype, found.shape) == (x.dtype, np.shape(expected))
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("shape", "axes"), [case for case in SHAPES if len(case[1]) == 1])
+def test_products(shape, axes, dtype):
+    """Rounded once from what logarithms give, with all signs."""
+    rng = np.random.default_rng(8)
+    count = shape[axes[0]]
+    logs = rng.standard_normal(shape) / math.sqrt(count)
+    x = (np.exp(logs) * rng.choice([-1, 1], shape)).astype(dtype)
+    rows, left = rows_of(x, axes)
+    wide = rows.astype("longdouble")
+    exact = np.exp(np.log(np.abs(wide)).sum(axis=1)).reshape(left)
+    exact *= np.where(np.count_nonzero(rows < 0, axis=1) % 2, -1, 1).reshape(left)
+    found = factors.multiplier(groups(shape, axes), x.dtype)(x).reshape(left)
+    assert found.dtype == np.dtype("float32")
+    np.testing.assert_allclose(found.astype("longdouble"), exact, rtol=2**-24 + 1e-9, atol=0)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_out_of_range(call, axis):
+    """Only the result may be too large or small, in whatever order the factors come."""
+    cases = {  # factors and how often each: the product
+        ((2.0**100, 300), (2.0**-100, 300), (3.0, 2)): 9,
+        ((2.0**-149, 200), (2.0**127, 200), (2.0**22, 200)): 1,
+        ((2.0**127, 3), (1.0, 700)): INF,
+        ((-(2.0**127), 401), (1.5, 9)): -INF,
+        ((2.0**-149, 300), (2.0, 9)): 0,
+        ((2.0**-100, 1), (2.0**-49, 1), (1.0, 500)): 2.0**-149,
+        ((2.0**-100, 1), (2.0**-50, 1), (1.5, 1), (-1.0, 501)): -(2.0**-149),
+        ((INF, 1), (2.0**-149, 300)): INF,
+        ((INF, 1), (0.0, 1), (1.0, 300)): NAN,
+        ((0.0, 1), (2.0**127, 300)): 0,
+        ((NAN, 1), (0.0, 300)): NAN,
+    }
+    for given, expected in cases.items():
+        row = np.concatenate([np.full(count, factor, np.float32) for factor, count in given])
+        for _ in range(2):
+            x = np.tile(row, (200, 1))
+            found = call(specs.PROD, x if axis else x.T, axis=(axis,), keep_dims=False)
+            np.testing.assert_array_equal(found, np.full(200, expected, np.float32))
+            row = np.random.default_rng(9).permutation(row)
 
 
 @pytest.mark.parametrize(("spec", "here"), [(ops.ANY, True), (ops.ALL, False)])

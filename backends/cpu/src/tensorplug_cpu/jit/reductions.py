@@ -1,4 +1,4 @@
-"""Sums and extrema in one pass over memory, along rows or along columns.
+"""Sums, extrema and products of integers in one pass over memory, along rows or columns.
 
 Sums of float32 are added up in float64. Those of float64 are added up in blocks with few
 roundings, and the blocks with compensation (Knuth's exact sum of two numbers), so that the error
@@ -32,7 +32,7 @@ __all__ = ["folder"]
 
 _LEAST: Final = 1 << 15  # elements from which these loops are used
 
-_DTYPES: Final = frozenset(map(np.dtype, ("float32", "float64", "bool", *"bhilqBHILQ")))
+_DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64", *"?bhilqBHILQ")))
 _UNROLLED: Final = 4  # vectors of a row at a time
 _BLOCK: Final = {"float64": 8 * 4 * 8}  # terms of a row between two compensated additions
 _LONG: Final = 1 << 12  # likewise where nothing is compensated
@@ -57,7 +57,7 @@ def folder(
     """Return what folds the last of the merged axes that is to be folded, the others by ``rest``.
 
     Args:
-        kind: ``"sum"``, ``"max"`` or ``"min"``.
+        kind: ``"sum"``, ``"max"``, ``"min"``, or ``"prod"`` of integers.
         merged: the axes, merged.
         source: the arrays' dtype.
         result: the result's: the same; for sums of float32 or float16 a wider one too; for sums
@@ -69,11 +69,11 @@ def folder(
         axes merged somehow; None where there is no such loop, or nothing worth it.
 
     """
-    known = source in _DTYPES or (source == np.float16 and converts_halves())
+    known = source.kind in "iu" if kind == "prod" else source in _DTYPES
     folded = [number for number, (_, folds) in enumerate(merged) if folds]
     if not known or not folded or prod(length for length, _ in merged) < _LEAST:
         return None
-    if not is_available():
+    if not is_available() or (source == np.float16 and not converts_halves()):
         return None
     at = folded.pop()
     lengths = [length for length, _ in merged]

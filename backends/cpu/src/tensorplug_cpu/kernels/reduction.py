@@ -13,7 +13,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.fusible import Epilogue, mark_reduction
-from tensorplug_cpu.jit import positions, reductions
+from tensorplug_cpu.jit import factors, positions, reductions
 from tensorplug_cpu.summation import groups, summer
 
 if TYPE_CHECKING:
@@ -118,6 +118,13 @@ def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
     work = _WIDER.get(out.dtype, narrow)
+    native = _native("prod", _multiply, x, axis, out)
+    if native is not None:
+        return native
+    multiply = factors.multiplier(groups(x.shape, axis), narrow)
+    if multiply is not None:
+        shape = out.shape
+        return without_warnings(lambda x: multiply(x).astype(narrow, copy=False).reshape(shape))
 
     def run(x: Array) -> Any:
         wide = _multiply.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
