@@ -16,6 +16,7 @@ from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import plugin
+from tensorplug_cpu.jit.settings import JIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +38,13 @@ class Source:
         backend = plugin.tensorplug_create_backend(device)
         tables = plugin.tensorplug_kernels(backend)
         return Opened(backend, OWNER, tuple((OWNER, table) for table in tables))
+
+
+@pytest.fixture
+def loops(monkeypatch):
+    """Native loops for large arrays; skips the test where LLVM is not installed."""
+    pytest.importorskip("llvmlite", reason="an extra")
+    monkeypatch.setenv(JIT, "1")
 
 
 @pytest.fixture(scope="session")

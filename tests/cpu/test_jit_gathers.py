@@ -9,9 +9,10 @@ import pytest
 
 from tensorplug.plugin import OutOfRangeError, specs
 from tensorplug_cpu import parallel, segments
-from tensorplug_cpu.jit import compiler, gathers
+from tensorplug_cpu.jit import gathers
+from tensorplug_cpu.jit.settings import JIT
 
-pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+pytestmark = pytest.mark.usefixtures("loops")
 
 INDICES = ["int32", "int64", "uint32", "uint64"]
 DTYPES = ["bool", "int8", "uint16", "float16", "float32", "float64", "complex64"]
@@ -53,7 +54,7 @@ def test_rows(after, dtype, index, monkeypatch):
 )
 def test_batches(shape, count, dtype, monkeypatch):
     monkeypatch.setattr(gathers, "_SHARED", 0)
-    monkeypatch.setattr(gathers, "_LEAST", 0)
+    monkeypatch.setenv(JIT, "always")
     batch, before, length, after = shape
     x = values(shape, dtype)
     at = places((batch, count), length, "int32")

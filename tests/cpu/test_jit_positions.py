@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import specs
-from tensorplug_cpu.jit import compiler, positions
+from tensorplug_cpu.jit import positions
+from tensorplug_cpu.jit.settings import JIT
 
-pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+pytestmark = pytest.mark.usefixtures("loops")
 
 NAN, INF = math.nan, math.inf
 INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
@@ -114,6 +115,6 @@ def test_where_there_is_no_loop(monkeypatch):
     assert positions.column_finder((1, 100, 100), single, least=False) is None
     assert positions.searcher(1, 0, 40000, single, right=False) is None
     assert positions.searcher(1, 50, 100, single, right=False) is None
-    monkeypatch.setattr(positions, "is_available", lambda: False)
+    monkeypatch.setenv(JIT, "0")
     assert positions.column_finder((1, 300, 300), single, least=False) is None
     assert positions.searcher(1, 50, 40000, single, right=False) is None

@@ -11,10 +11,11 @@ import pytest
 from tensorplug.ops import reduction as ops
 from tensorplug.plugin import specs
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import compiler, factors, reductions
+from tensorplug_cpu.jit import factors, reductions
+from tensorplug_cpu.jit.settings import JIT
 from tensorplug_cpu.summation import groups, summer
 
-pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+pytestmark = pytest.mark.usefixtures("loops")
 
 NAN, INF = math.nan, math.inf
 UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -310,7 +311,7 @@ def test_where_there_is_no_loop():
 
 
 def test_without_llvm(monkeypatch):
-    monkeypatch.setattr(reductions, "is_available", lambda: False)
+    monkeypatch.setenv(JIT, "0")
     x = np.ones((300, 300), np.float32)
     kind = x.dtype
     assert reductions.folder("sum", groups(x.shape, (0,)), kind, kind, np.add.reduce) is None

@@ -7,9 +7,10 @@ import pytest
 
 from tensorplug.plugin import bilinear_taps, specs
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import compiler, resizing
+from tensorplug_cpu.jit import resizing
+from tensorplug_cpu.jit.settings import JIT
 
-pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+pytestmark = pytest.mark.usefixtures("loops")
 
 SHAPES = [  # images, size: of one channel, a few, a vector and more; growing and shrinking
     ((2, 40, 50, 1), (150, 160)),
@@ -71,7 +72,7 @@ def test_same_bits_as_numpy(call, monkeypatch, shape, size, dtype):
             expected = (above - below) * fraction.reshape(along) + below
         for limit in (0, 1 << 60):
             monkeypatch.setattr(resizing, "_SHARED", {True: limit, False: limit})
-            found = resizing.blender(taps, axis, x.dtype)(x)
+            found = resizing.blender(taps, axis, x.dtype, 1 << 20)(x)
             assert (found.dtype, found.shape) == (x.dtype, expected.shape)
             np.testing.assert_array_equal(found, expected)
             numbers = ~np.isnan(expected)
@@ -91,12 +92,12 @@ def test_threads_share_rows(monkeypatch):
     taps = bilinear_taps(300, 600, align_corners=False, half_pixel_centers=True)
     x = np.ones((2, 300, 1500, 3), np.float32)
     for axis in (1, 2):
-        resizing.blender(taps, axis, x.dtype)(x)
+        resizing.blender(taps, axis, x.dtype, 1 << 20)(x)
     assert seen == [(2 * 600, True), (2 * 300, True)]
 
 
 def test_where_there_is_no_loop(monkeypatch):
     taps = bilinear_taps(30, 60, align_corners=False, half_pixel_centers=True)
-    assert resizing.blender(taps, 1, np.dtype(np.float16)) is None
-    monkeypatch.setattr(resizing, "is_available", lambda: False)
-    assert resizing.blender(taps, 1, np.dtype(np.float32)) is None
+    assert resizing.blender(taps, 1, np.dtype(np.float16), 1 << 20) is None
+    monkeypatch.setenv(JIT, "0")
+    assert resizing.blender(taps, 1, np.dtype(np.float32), 1 << 20) is None

@@ -10,9 +10,10 @@ import pytest
 
 from tensorplug.ops import cumulative as ops
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import compiler, scans
+from tensorplug_cpu.jit import scans
+from tensorplug_cpu.jit.settings import JIT
 
-pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+pytestmark = pytest.mark.usefixtures("loops")
 
 NAN, INF = math.nan, math.inf
 INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
@@ -223,5 +224,5 @@ def test_where_there_is_no_loop(monkeypatch):
     assert missing("sum", (300, 300), "complex64")
     assert missing("prod", (300, 300), "float64")
     assert not missing("sum", (300, 300), "float32")
-    monkeypatch.setattr(scans, "is_available", lambda: False)
+    monkeypatch.setenv(JIT, "0")
     assert missing("sum", (300, 300), "float32")

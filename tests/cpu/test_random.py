@@ -11,10 +11,10 @@ from tensorplug.plugin import RANDOM_KEY, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import philox, variates
-from tensorplug_cpu.jit import compiler
 from tensorplug_cpu.jit import philox as native
 from tensorplug_cpu.jit.lanes import Lanes
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import JIT
 from tensorplug_cpu.kernels import random as kernels
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
@@ -114,9 +114,9 @@ def test_halves_of_products():
     assert found == [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
 
 
-@pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("start", [0, 2**32 - 5, 2**63 - 3, 2**64 - 2])
-@pytest.mark.parametrize("size", [4096, 4127, 140001])
+@pytest.mark.parametrize("size", [1 << 15, 33001, 140001])
 @pytest.mark.parametrize(
     ("kind", "spec", "dtype"),
     [
@@ -130,7 +130,7 @@ def test_loops_give_the_bits_of_arrays(monkeypatch, kind, spec, dtype, size, sta
     """In one thread and in several; NumPy has no part in the first result."""
     found = native.drawer(kind, np.dtype(dtype), size, start)(KEY)
     assert (found.dtype, found.shape) == (np.dtype(dtype), (size,))
-    monkeypatch.setattr(native, "is_available", lambda: False)
+    monkeypatch.setenv(JIT, "0")
     kernel = {"bits": kernels.random_bits, "uniform": kernels.random_uniform}.get(kind) or (
         kernels.random_normal if kind == "normal" else kernels.random_exponential
     )
@@ -139,7 +139,7 @@ def test_loops_give_the_bits_of_arrays(monkeypatch, kind, spec, dtype, size, sta
     assert found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is an extra")
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.uint32), ("float64", np.uint64)])
 def test_formulas_on_vectors_of_extreme_words(dtype, kind):
     """The words of a loop are any; these are at all limits."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.folds import converts_halves
 from tensorplug_cpu.jit.loops import Function, Variable
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["multiplier"]
 
-_LEAST: Final = 1 << 15  # elements from which these loops are used
 _SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
+_DTYPES: Final = (np.dtype(np.float16), np.dtype(np.float32))
 _LANES: Final = 8
 _FACTORS: Final = 4
 _WIDE: Final = 1 << 9  # columns whose products so far stay in the first cache
@@ -49,8 +49,9 @@ def multiplier(merged: Sequence[Group], dtype: np.dtype[Any]) -> Callable[[Array
     """
     folded = [number for number, (_, folds) in enumerate(merged) if folds]
     lengths = [length for length, _ in merged]
-    known = dtype == np.float32 or (dtype == np.float16 and is_available() and converts_halves())
-    if not known or len(folded) != 1 or prod(lengths) < _LEAST or not is_available():
+    if dtype not in _DTYPES or len(folded) != 1 or not is_worthwhile(prod(lengths)):
+        return None
+    if dtype == np.float16 and not converts_halves():
         return None
     at = folded[0]
     before, length, after = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])

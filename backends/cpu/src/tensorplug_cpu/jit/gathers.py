@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["gatherer", "row_adder"]
 
-_LEAST: Final = 1 << 15  # bytes of a result, or elements that are added, worth a loop
 _SHARED: Final = 1 << 22  # bytes from which threads are worth their hand-over
 _BYTES: Final = 64  # of a vector, and of a line of the cache
 _AHEAD: Final = 8  # rows from what is copied to what is asked for
@@ -63,7 +62,7 @@ def gatherer(
     result = (batch, before, count, after)
     nbytes = prod(result) * dtype.itemsize
     fixed = dtype.kind in "biufc" and dtype.itemsize <= 8
-    if nbytes < _LEAST or not fixed or index.itemsize < 4 or not length or not is_available():
+    if not fixed or index.itemsize < 4 or not length or not is_worthwhile(prod(result)):
         return None
     rows = batch * before
     # A row of few bytes is one element, or one vector.
@@ -210,7 +209,7 @@ def row_adder(
     float32 is added in float64 and rounded once; integers wrap. Places are integers of any dtype,
     in range. None where a loop is no help, as where most places get no row.
     """
-    if dtype not in _ADDED or count * width < _LEAST or count < size or not is_available():
+    if dtype not in _ADDED or count < size or not is_worthwhile(count * width):
         return None
     floating = dtype.kind == "f"
     wide = np.dtype(np.float64) if floating else dtype

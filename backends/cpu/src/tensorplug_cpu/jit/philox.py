@@ -14,9 +14,9 @@ import numpy as np
 from tensorplug.plugin import box_muller, philox
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import parallel, variates
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.lanes import Lanes
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["drawer"]
 
-_LEAST: Final = 1 << 12  # elements from which this loop is used
 _SHARED: Final = 1 << 17  # elements from which threads are worth their hand-over
 _BLOCKS: Final = 8  # side by side
 _MASK: Final = np.uint64(0xFFFFFFFF)
@@ -46,7 +45,7 @@ def drawer(
         start: the number of the first block.
 
     """
-    if size < _LEAST or not is_available() or sys.byteorder != "little":
+    if not is_worthwhile(size) or sys.byteorder != "little":
         return None
     made = np.dtype(np.float32) if dtype == np.float16 else dtype
     group = _BLOCKS * 16 // made.itemsize

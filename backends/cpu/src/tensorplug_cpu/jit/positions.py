@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["column_finder", "searcher"]
 
-_LEAST: Final = 1 << 15  # elements, or values to search, from which these loops are used
 _SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
 _MANY: Final = 1 << 16  # likewise, values to search
 _BYTES: Final = 64  # of a vector
@@ -41,7 +40,7 @@ def column_finder(
     """
     before, length, after = shape
     known = dtype.kind in "fiu" and dtype.itemsize <= 8
-    if not known or after == 1 or not length or prod(shape) < _LEAST or not is_available():
+    if not known or after == 1 or not length or not is_worthwhile(prod(shape)):
         return None
     matrix, shared = length * after * dtype.itemsize, prod(shape) >= _SHARED
 
@@ -127,7 +126,7 @@ def searcher(
     where there is no such loop, or nothing worth it.
     """
     known = dtype.kind in "fiu" and dtype.itemsize in (4, 8) and 0 < length < 2**31
-    if not known or rows * count < _LEAST or not is_available():
+    if not known or not is_worthwhile(rows * count):
         return None
     shared = rows * count >= _MANY
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.folds import Fold, converts_halves, wide_dtype
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["folder"]
 
-_LEAST: Final = 1 << 15  # elements from which these loops are used
 
 _DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64", *"?bhilqBHILQ")))
 _UNROLLED: Final = 4  # vectors of a row at a time
@@ -71,9 +70,9 @@ def folder(
     """
     known = source.kind in "iu" if kind == "prod" else source in _DTYPES
     folded = [number for number, (_, folds) in enumerate(merged) if folds]
-    if not known or not folded or prod(length for length, _ in merged) < _LEAST:
+    if not known or not folded or not is_worthwhile(prod(length for length, _ in merged)):
         return None
-    if not is_available() or (source == np.float16 and not converts_halves()):
+    if source == np.float16 and not converts_halves():
         return None
     at = folded.pop()
     lengths = [length for length, _ in merged]

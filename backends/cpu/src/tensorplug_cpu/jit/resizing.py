@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["LEAST", "blender"]
+__all__ = ["blender"]
 
-LEAST: Final = 1 << 15  # elements of a result from which these loops are used
 _SHARED: Final = {True: 1 << 21, False: 1 << 18}  # by _LONG: elements that are worth threads
 _BYTES: Final = 64  # of a vector
 _LONG: Final = 16  # elements behind the axis from which they fill vectors by themselves
 
 
-def blender(taps: Taps, axis: int, dtype: np.dtype[Any]) -> Callable[[Array], Array] | None:
+def blender(
+    taps: Taps, axis: int, dtype: np.dtype[Any], size: int
+) -> Callable[[Array], Array] | None:
     """Return what blends the two neighbours along ``axis`` of arrays of ``dtype``.
 
-    None where there is no such loop: dtypes other than float32 and float64.
+    ``size``: the elements of the result. None where there is no such loop, as for dtypes other
+    than float32 and float64, or nothing worth it.
     """
-    if dtype not in (np.float32, np.float64) or not is_available():
+    if dtype not in (np.float32, np.float64) or not is_worthwhile(size):
         return None
     count = len(taps.lower)
     lower, upper = taps.lower.astype(np.int64), taps.upper.astype(np.int64)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.folds import Fold
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["scanner"]
 
-_LEAST: Final = 1 << 15  # elements from which these loops are used
 _SHARED: Final = 1 << 19  # elements from which threads are worth their hand-over
 _WIDE: Final = 1 << 10  # columns whose running results stay in the first cache
 _DTYPES: Final = {
@@ -46,7 +45,7 @@ def scanner(
 
     ``kind``: ``"sum"`` or ``"prod"``. ``dtype``: of the elements and of the results.
     """
-    if dtype not in _DTYPES[kind] or prod(shape) < _LEAST or not is_available():
+    if dtype not in _DTYPES[kind] or not is_worthwhile(prod(shape)):
         return None
     before, length, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     blank = int(kind == "prod")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.compiler import is_available
 from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["largest"]
 
-_LEAST: Final = 1 << 15  # elements from which this loop is used
 _ROOMS: Final = (16, 64)  # elements of one result: as many lanes as are moved for a new one
 _SHARED: Final = 1 << 17  # elements from which threads are worth their hand-over
 _BYTES: Final = 64  # of a vector
@@ -44,7 +43,7 @@ def largest(
     None where there is no such loop for these real numbers, or nothing worth it.
     """
     rows, length = shape
-    if not 0 < k <= _ROOMS[-1] or 2 * k > length or rows * length < _LEAST or not is_available():
+    if not 0 < k <= _ROOMS[-1] or 2 * k > length or not is_worthwhile(rows * length):
         return None
     row_bytes, value_bytes, index_bytes = length * dtype.itemsize, k * dtype.itemsize, k * 4
     room = next(room for room in _ROOMS if room >= k)

@@ -13,7 +13,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.resizing import LEAST, blender
+from tensorplug_cpu.jit.resizing import blender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,18 +34,21 @@ def resize_bilinear(
     """Take the two neighbours along an axis and blend them."""
     work = working(out.dtype)
     taps = [bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
-    steps = [_blend(tap, axis, work) for axis, tap in enumerate(taps, 1) if tap is not None]
+    steps = [
+        _blend(tap, axis, work, out.size) for axis, tap in enumerate(taps, 1) if tap is not None
+    ]
     return _sequence(steps, images.shape[1] <= size[0], out, work)
 
 
-def _blend(taps: Taps, axis: int, work: np.dtype[Any]) -> Step:
+def _blend(taps: Taps, axis: int, work: np.dtype[Any], size: int) -> Step:
+    """Return the step along one axis; ``size``: the elements of the result of all steps."""
     lower, upper = taps.lower.astype(np.intp), taps.upper.astype(np.intp)
     fraction = _along(taps.fraction.astype(work), axis)
-    native = blender(taps, axis, work)
+    native = blender(taps, axis, work, size)
+    if native is not None:
+        return native
 
     def run(x: Array) -> Array:
-        if native is not None and x.size // x.shape[axis] * len(lower) >= LEAST:
-            return native(x)
         below = x.take(lower, axis=axis)
         blended = x.take(upper, axis=axis)
         blended -= below
