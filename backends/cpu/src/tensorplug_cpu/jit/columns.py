@@ -157,20 +157,33 @@ class _Columns:
                 shared: dict[int, str] = {}  # what is the same in all rows
                 values = []
                 for row_starts, to in zip(starts, evaluators, strict=True):
-                    known = dict(shared)
-
-                    def load_one(node: Expression, row_starts: list[str] = row_starts) -> str:
-                        start = row_starts[number_of(node)]
-                        return load_vector(code, node.dtype, start, at, lanes, mask)
-
-                    values.append(to.vectors(roots, load_one, known))
-                    nodes = order(roots, lambda node: id(node) not in known)
-                    shared.update(
-                        (id(node), known[id(node)])
-                        for node in nodes
-                        if self._varies(node) == (False, True)
-                    )
+                    values.append(self._evaluate(to, roots, row_starts, shared, at, mask))
                 self._accumulate(evaluators[0], values, at, mask)
+
+    def _evaluate(
+        self,
+        to: Evaluator,
+        roots: list[Expression],
+        starts: list[str],
+        shared: dict[int, str],
+        at: str,
+        mask: str | None,
+    ) -> list[str]:
+        """Return the vectors of one row, whose operands start at ``starts``.
+
+        ``shared``: by identity, what is the same in all rows; this adds to it.
+        """
+        known = dict(shared)
+
+        def load(node: Expression) -> str:
+            start = starts[number_of(node)]
+            return load_vector(self.code, node.dtype, start, at, self._lanes, mask)
+
+        values = to.vectors(roots, load, known)
+        for node in order(roots, lambda node: id(node) not in known):
+            if self._varies(node) == (False, True):
+                shared[id(node)] = known[id(node)]
+        return values
 
     def _accumulate(
         self, to: Evaluator, values: list[list[str]], at: str, mask: str | None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import expressions
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import columns, rows, settings
 from tensorplug_cpu.jit.accumulators import accumulated
 from tensorplug_cpu.jit.evaluation import cost, number_of, order
@@ -25,7 +25,7 @@ from tensorplug_cpu.jit.threads import Launch
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.plugin import DType, Expression, Group, Shape
     from tensorplug_cpu.arrays import Array
@@ -179,7 +179,9 @@ class _Plan:
             ),
         )
         text, slots, dtypes = rows.write_rows(form)
-        sizes = {("kept", at): length * dtype.itemsize for at, dtype in enumerate(dtypes)}
+        sizes: dict[Hashable, int] = {
+            ("kept", at): length * dtype.itemsize for at, dtype in enumerate(dtypes)
+        }
         if sum(sizes.values()) > _KEPT_BYTES:
             return False
         operands = [self._strided(layout, number) for number in numbers]
@@ -302,7 +304,8 @@ class _Plan:
         text, slots = columns.write_columns(form)
         depth = columns.DEPTH * form.together
         shape = (*(lengths[axis] for axis in outer), -(-lengths[across] // depth), lengths[-1])
-        operands, steps = [], {}
+        operands: list[Strided] = []
+        steps: dict[Hashable, int] = {}
         for k, number in enumerate(reads):
             value = self._arrays[number]
             strides = layout.strides(value.dtype.itemsize, value.spans)

@@ -102,7 +102,7 @@ class Code:
         ``more``: further arguments with their types, such as ``i1 false``.
         """
         name = f"@{intrinsic}.{suffix(type_)}"
-        types = [type_] * len(operands) + ([more.split()[0]] if more else [])
+        types = [type_] * len(operands) + ([more.split(maxsplit=1)[0]] if more else [])
         self.declare(f"declare {type_} {name}({', '.join(types)})")
         given = [f"{type_} {operand}" for operand in operands] + ([more] if more else [])
         return self.emit(f"call {type_} {name}({', '.join(given)})")
@@ -110,7 +110,7 @@ class Code:
     def masked_load(self, type_: str, place: str, mask: str) -> str:
         """Return a vector from memory, 0 in the lanes that ``mask`` leaves out."""
         name = f"@llvm.masked.load.{suffix(type_)}.p0"
-        lanes = f"<{type_[1:].split()[0]} x i1>"
+        lanes = f"<{type_[1:].split(maxsplit=1)[0]} x i1>"
         self.declare(f"declare {type_} {name}(ptr, i32, {lanes}, {type_})")
         given = f"ptr {place}, i32 1, {lanes} {mask}, {type_} zeroinitializer"
         return self.emit(f"call {type_} {name}({given})")
@@ -118,7 +118,7 @@ class Code:
     def masked_store(self, type_: str, value: str, place: str, mask: str) -> None:
         """Write a vector, but for the lanes that ``mask`` leaves out."""
         name = f"@llvm.masked.store.{suffix(type_)}.p0"
-        lanes = f"<{type_[1:].split()[0]} x i1>"
+        lanes = f"<{type_[1:].split(maxsplit=1)[0]} x i1>"
         self.declare(f"declare void {name}({type_}, ptr, i32, {lanes})")
         self.do(f"call void {name}({type_} {value}, ptr {place}, i32 1, {lanes} {mask})")
 
@@ -169,7 +169,7 @@ class Code:
         """Return the module; the function takes the address of its arguments."""
         return "\n".join(
             [
-                f"define void @run(ptr noalias %args) #0 {{",
+                "define void @run(ptr noalias %args) #0 {",
                 "entry:",
                 *self._allocations,
                 *self._lines,
