@@ -97,9 +97,8 @@ def atan2(y: Expression, x: Expression) -> Expression:
     # subnormal numbers loses digits; two infinities count as two ones.
     bias = real(x).bias
     longest = where(height < width, width, height)
-    factor = where(
-        longest > 2.0 ** (bias - 2), 0.25, where(longest < 2.0 ** (2 - bias), 2.0**64, 1.0)
-    )
+    small = where(longest < 2.0 ** (2 - bias), 2.0**64, constant(1.0, x.dtype))
+    factor = where(longest > 2.0 ** (bias - 2), 0.25, small)
     endless = both(equal(height, inf), equal(width, inf))
     rest, quarters = _reduce(
         where(endless, 1.0, height * factor), where(endless, 1.0, width * factor)
