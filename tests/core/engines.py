@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.compile.decomposed import make_program
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -198,7 +199,7 @@ def make(
             gradients=chain.from_iterable(catalogue.gradients()),
             decompositions=chain.from_iterable(catalogue.decompositions()),
         )
-    return Engine(Source(tables), registry, fallback=fallback)
+    return Engine(Source(tables), registry, fallback=fallback, make_program=make_program)
 
 
 def using(engine: Engine) -> use_context:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.fusible import mark_elementwise
 from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def per_channel(function: np.ufunc, a: TensorType, b: TensorType, out: TensorTyp
         function(*(inputs if first else inputs[::-1]), out=result.reshape(row))
         return result
 
-    return mark_elementwise(without_warnings(run), function)
+    return without_warnings(run)
 
 
 def _full(x: TensorType, numbers: TensorType, out: TensorType) -> bool:

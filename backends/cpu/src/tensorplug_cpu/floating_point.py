@@ -18,7 +18,6 @@ import numpy as np
 
 from tensorplug.plugin import BackendMemoryError, TensorType
 from tensorplug_cpu import parallel
-from tensorplug_cpu.fusible import mark_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,10 +106,10 @@ def ufunc(function: np.ufunc, out: TensorType, *, signals: bool) -> Call:
         dtype = out.dtype.numpy
         return without_warnings(lambda *buffers: function(*buffers, out=np.empty((), dtype)))
     if parallel.is_large(out):
-        return mark_elementwise(without_warnings(parallel.ufunc_kernel(function, out)), function)
+        return without_warnings(parallel.ufunc_kernel(function, out))
     if not signals and out.nbytes < _BARE_LIMIT:
         return function
-    return mark_elementwise(_unary(function) if function.nin == 1 else _binary(function), function)
+    return _unary(function) if function.nin == 1 else _binary(function)
 
 
 # The same as `without_warnings`, without packing the arguments into a tuple.

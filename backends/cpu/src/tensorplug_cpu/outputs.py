@@ -9,7 +9,6 @@ import numpy as np
 
 from tensorplug_cpu import parallel
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.fusible import mark_elementwise
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def elementwise_kernel(
         parallel.share_out(work, inputs, result)
         return result
 
-    return mark_elementwise(without_warnings(call_threads if shared else call), body)
+    return without_warnings(call_threads if shared else call)
 
 
 def _in_blocks(body: Callable[..., Any]) -> Callable[..., None]:

@@ -174,10 +174,9 @@ class _StandIns:
             call.saved_inputs, outputs = saved
             call.saved_outputs = [_without_node(output) for output in outputs]
             made = call
-        elif isinstance(node, OutputNode):
-            assert parents[0] is not None  # an output has a call
+        elif isinstance(node, OutputNode) and parents[0] is not None:
             made = OutputNode(parents[0], node.index)
-        else:
+        else:  # the leaf of an inner tape, or an output of a call before all leaves
             made = Leaf(parents)
         made.order = node.order
         return made

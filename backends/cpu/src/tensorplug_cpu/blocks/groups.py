@@ -18,7 +18,7 @@ from tensorplug_cpu.memory_pool import empty
 from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
@@ -132,7 +132,7 @@ class _Runner:
         """Return the outputs."""
         loops = self._loops
         results = [
-            allocate() if into is None else _overwritten(inputs[into], shape) or allocate()
+            allocate() if into is None else _overwritten(inputs[into], shape, allocate)
             for allocate, into, shape in self._allocate
         ]
         arrays = [
@@ -227,10 +227,10 @@ def _whole(node: Expression, arrays: dict[int, Array], given: Sequence[Array]) -
     return result
 
 
-def _overwritten(array: Array, shape: Shape) -> Array | None:
-    """Return the memory of an array, in another shape; None if it cannot be written to."""
+def _overwritten(array: Array, shape: Shape, allocate: Callable[[], Array]) -> Array:
+    """Return the memory of an array, in another shape; new memory if it cannot be written to."""
     flags = array.flags
-    return array.reshape(shape) if flags.c_contiguous and flags.writeable else None
+    return array.reshape(shape) if flags.c_contiguous and flags.writeable else allocate()
 
 
 def _arranged(array: Array, shape: tuple[int, ...]) -> Array:

@@ -11,7 +11,6 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.fusible import mark_elementwise
 from tensorplug_cpu.outputs import output_allocator
 
 if TYPE_CHECKING:
@@ -60,11 +59,4 @@ def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType
         result += z
         return result
 
-    return mark_elementwise(
-        without_warnings(in_blocks if out.size >= _SHARED else run), _multiply_add
-    )
-
-
-def _multiply_add(result: Array, x: Array, y: Array, z: Array) -> None:
-    np.multiply(x, y, out=result)
-    result += z
+    return without_warnings(in_blocks if out.size >= _SHARED else run)

@@ -11,7 +11,6 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting, special_functions
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.floating_point import kernel, ufunc, without_warnings
-from tensorplug_cpu.fusible import mark_elementwise
 from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def pow(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     if out.dtype is dt.complex64:  # the C library's own is off by up to 20 ulp
         return kernel(_wide_power, out)
     if out.dtype in dt.INEXACT and not b.rank:
-        return mark_elementwise(kernel(_power_of_one_exponent, out), _power_of_one_exponent_into)
+        return kernel(_power_of_one_exponent, out)
     return ufunc(np.power, out, signals=True)
 
 
@@ -158,13 +157,6 @@ def _wide_power(a: Array, b: Array) -> Any:
 
 def _power_of_one_exponent(a: Array, b: Array) -> Any:
     return np.square(a) if b == 2 else np.power(a, b)  # squaring is 20 times as fast, and exact
-
-
-def _power_of_one_exponent_into(result: Array, a: Array, b: Array) -> None:
-    if b == 2:
-        np.square(a, out=result)
-    else:
-        np.power(a, b, out=result)
 
 
 def _signed_power(a: Array, b: Array) -> Any:
@@ -182,8 +174,7 @@ def cast(x: TensorType, *, dtype: DType, out: TensorType) -> Call:
     """Convert by the rules of ``casting``."""
     if x.dtype is dtype:
         return _itself
-    call = kernel(casting.converter(x.dtype, dtype), out)
-    return mark_elementwise(call, casting.copied) if casting.plain(x.dtype, dtype) else call
+    return kernel(casting.converter(x.dtype, dtype), out)
 
 
 @kernels.prepare(specs.SELECT)

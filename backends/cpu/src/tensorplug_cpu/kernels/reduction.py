@@ -12,7 +12,6 @@ from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.fusible import Epilogue, mark_reduction
 from tensorplug_cpu.jit import factors, positions, reductions
 from tensorplug_cpu.summation import groups, summer
 
@@ -46,7 +45,7 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     work = working(out.dtype)
     if work is narrow:
         add = summer(x.shape, axis, work, keep_dims=keep_dims)
-        return _reducing(without_warnings(add), x, out, 1)
+        return without_warnings(add)
     total = _sum_of_halves(x, axis, work, keep_dims=keep_dims)
     return without_warnings(lambda x: total(x).astype(narrow))
 
@@ -64,11 +63,7 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     def run(x: Array) -> Array:
         return np.asarray(np.true_divide(add(x), count)).astype(narrow, copy=False)
 
-    return (
-        _reducing(without_warnings(run), x, out, x.size)
-        if work is narrow
-        else without_warnings(run)
-    )
+    return without_warnings(run)
 
 
 def _sum_of_halves(
@@ -99,18 +94,6 @@ def _native(
     if native is None:
         return None
     return without_warnings(lambda x: native(x).reshape(shape))
-
-
-def _reducing(call: Call, x: TensorType, out: TensorType, count: int) -> Call:
-    """Mark a sum of all elements, divided by ``count``, as a reduction block by block."""
-    if out.size != 1 or not x.size or out.dtype not in dt.FLOATING:
-        return call
-    shape, dtype = out.shape, out.dtype.numpy
-
-    def finish(totals: Array) -> Array:
-        return np.asarray(_add.reduce(totals) / count).astype(dtype).reshape(shape)
-
-    return mark_reduction(call, Epilogue(_add.reduce, finish))
 
 
 @kernels.prepare(specs.PROD)
