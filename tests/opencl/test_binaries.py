@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from types import SimpleNamespace
 
@@ -258,17 +257,6 @@ def test_the_drivers_own_cache(monkeypatch, platform, variables, expected):
     assert str(faults.explain_missing_kernel(target, "device", "exp")).endswith(
         f"delete {expected}"
     )
-
-
-def test_the_oldest_go_first(tmp_path):
-    for age in range(8):
-        file = tmp_path / f"{age}.bin"
-        file.write_bytes(bytes(100))
-        os.utime(file, (1e9 - age, 1e9 - age))
-    binaries._prune(tmp_path, 800)
-    assert len(list(tmp_path.iterdir())) == 8
-    binaries._prune(tmp_path, 799)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{age}.bin" for age in range(5)]
 
 
 @pytest.mark.parametrize("code", [cl.status_code.OUT_OF_HOST_MEMORY, -9999])

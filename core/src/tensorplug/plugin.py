@@ -76,6 +76,7 @@ from tensorplug.contract.tables import (
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine import disk_cache
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
@@ -186,6 +187,7 @@ __all__ = [
     "convolution_windows",
     "dilated_pooling_windows",
     "dilation_windows",
+    "disk_cache",
     "dispatch",
     "dispatch_multiple",
     "dtypes",
