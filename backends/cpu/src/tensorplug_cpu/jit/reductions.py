@@ -42,6 +42,7 @@ _FEW: Final = 64  # sums that are cut into parts if they are long
 _LINE: Final = 64  # bytes of a line of the cache
 _AHEAD: Final = 6 << 10  # bytes from what is read to what is asked for
 _SHORT: Final = 32  # terms of a row up to which lanes are rows
+_PARTS: Final = 8  # of a matrix whose columns are folded by threads
 _GATHERED: Final = 4  # bytes of an element, from which processors read some far apart at once
 _SHARED: Final = 1 << 24  # bytes from which threads are worth their hand-over
 
@@ -164,7 +165,10 @@ def _by_columns(
     itemsize = source.itemsize
     shared = prod(shape) * itemsize >= _SHARED
     step = max(1, _CHUNK // after)
-    if before == 1 and after < _WIDE and length >= 2 * step:
+    tall = shared and length >= _PARTS * _ROWS
+    if tall:  # parts of whole rows: a thread reads memory in order
+        step = max(step, -(-length // _PARTS))
+    if before == 1 and (after < _WIDE or tall) and length >= 2 * step:
         parts = -(-length // step)
 
         def run_in_parts(x: Array) -> Array:
