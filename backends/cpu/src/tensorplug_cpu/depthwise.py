@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["correlate", "correlate_filter", "spread"]
+__all__ = ["correlate", "correlate_filter", "merged", "repeated", "spread"]
 
 _FEW = 16  # channels that are added one by one
 _SHARED = 1 << 22  # products from which the work is shared out among threads
@@ -34,7 +34,7 @@ _ROWS = 64  # rows added one after the other before their sums are added in pair
 
 def correlate(x: Array, filter: Array, at: Windows) -> Array:
     """Return the convolution of x [N,H,W,C] with filter [KH,KW,C,M]: [N,OH,OW,C*M]."""
-    return _per_channel(_repeated(x, filter.shape[3]), filter.reshape(*filter.shape[:2], -1), at)
+    return _per_channel(repeated(x, filter.shape[3]), filter.reshape(*filter.shape[:2], -1), at)
 
 
 def spread(dy: Array, filter: Array, at: Windows) -> Array:
@@ -43,11 +43,11 @@ def spread(dy: Array, filter: Array, at: Windows) -> Array:
     weights = filter.reshape(*filter.shape[:2], -1)
     mirror = mirrored(at)
     if mirror is not None:
-        return _merged(_per_channel(dy, weights[::-1, ::-1], mirror), channels, multiplier)
+        return merged(_per_channel(dy, weights[::-1, ::-1], mirror), channels, multiplier)
     total = np.zeros((len(dy), *map(extent, at), channels), dy.dtype)
     rows = weights.reshape(-1, weights.shape[2])
     for block, one in zip(taps(at), rows, strict=True):
-        total[block] += _merged(dy * one, channels, multiplier)
+        total[block] += merged(dy * one, channels, multiplier)
     return unpadded(total, at)
 
 
@@ -58,7 +58,7 @@ def correlate_filter(x: Array, dy: Array, at: Windows) -> Array:
     multiplier = outputs // channels if channels else 0
     if not dy.size:
         return np.zeros((height, width, channels, multiplier), dy.dtype)
-    rows = _rows(_repeated(x, multiplier), at)
+    rows = _rows(repeated(x, multiplier), at)
     upstream = dy.reshape(len(dy), at[0].out, -1)
     step = max(1, _ROWS // at[0].out)
     count = -(-len(dy) // step)
@@ -131,12 +131,12 @@ def _rows(x: Array, at: Windows) -> Array:
     return np.ndarray(shape, x.dtype, wide, 0, strides)
 
 
-def _repeated(x: Array, multiplier: int) -> Array:
+def repeated(x: Array, multiplier: int) -> Array:
     """Return ``x`` with every channel repeated once per filter."""
     return x if multiplier == 1 else np.repeat(x, multiplier, axis=3)
 
 
-def _merged(x: Array, channels: int, multiplier: int) -> Array:
+def merged(x: Array, channels: int, multiplier: int) -> Array:
     """Return [..., C*M] summed to [..., C]."""
     if multiplier == 1:
         return x

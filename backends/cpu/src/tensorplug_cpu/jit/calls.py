@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.parallel import in_parts, thread_count
 
 if TYPE_CHECKING:
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["address", "dense", "each"]
+__all__ = ["address", "dense", "each", "is_worth"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
+_PER_ELEMENT: Final = 32  # multiplications that are as much work as one element of a long loop
+
+
+def is_worth(products: int) -> bool:
+    """Return whether a loop over so many multiplications is to be a native one."""
+    return products > 0 and is_worthwhile(max(1, products // _PER_ELEMENT))
 
 
 def address(array: Array) -> int:

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.jit.calls import address, dense, each
+from tensorplug_cpu.jit import sweeps
+from tensorplug_cpu.jit.calls import address, dense, each, is_worth
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.products import filter_function, most_places, sweep_function
-from tensorplug_cpu.jit.sweeps import Grid, Sweep, backward, forward
 from tensorplug_cpu.memory_pool import empty
 from tensorplug_cpu.parallel import thread_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.plugin import Shape, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Convolution", "FilterGradient", "convolution", "image_gradient"]
+    Native = Callable[..., Array]
+
+__all__ = ["forward", "gradient_of_filter", "gradient_of_image"]
 
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
 _PIECES: Final = 16
@@ -52,10 +56,10 @@ class _Pass:
     """One sweep of a convolution."""
 
     def __init__(
-        self, sweep: Sweep, batch: int, filter: Shape, result: Shape, dtype: np.dtype[Any]
+        self, sweep: sweeps.Sweep, batch: int, filter: Shape, result: Shape, dtype: np.dtype[Any]
     ) -> None:
         *sizes, channels, columns = filter
-        self._grid = grid = Grid(sweep, batch, channels, _PIECE, _PIECES)
+        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, _PIECES)
         self._order, runs = grid.taps(sizes)
         self._runs, self._blocks = _blocks(runs)
         self._length = len(self._order) * channels
@@ -136,7 +140,7 @@ class Convolution:
     """A convolution, or the gradient of one with respect to the image.
 
     Args:
-        sweeps: which together compute the result.
+        parts: sweeps, which together compute the result.
         batch: the number of images.
         filter: its sizes, the channels of the source and those of the result.
         result: shape of the result.
@@ -146,17 +150,17 @@ class Convolution:
 
     def __init__(
         self,
-        sweeps: list[Sweep],
+        parts: list[sweeps.Sweep],
         batch: int,
         filter: Shape,
         result: Shape,
         dtype: np.dtype[Any],
     ) -> None:
-        kept = [sweep for sweep in sweeps if all(axis.taps for axis in sweep)]
+        kept = [sweep for sweep in parts if all(axis.taps for axis in sweep)]
         self._passes = [_Pass(sweep, batch, filter, result, dtype) for sweep in kept]
-        self._whole = len(kept) == len(sweeps)
+        self._whole = len(kept) == len(parts)
         self._result, self._type = result, dtype
-        self._work = prod(filter) * batch * prod(axis.count for axis in sweeps[0])
+        self._work = prod(filter) * batch * prod(axis.count for axis in parts[0])
 
     def __call__(
         self,
@@ -193,29 +197,16 @@ class Convolution:
         return result
 
 
-def convolution(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Convolution:
-    """Return the convolution of images with a filter [KH,KW,C,F]."""
-    result = (batch, *(window.out for window in at), filter[-1])
-    return Convolution(forward(at), batch, filter, result, dtype)
-
-
-def image_gradient(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Convolution:
-    """Return the gradient of the images, for a filter [taps, F, C], from [KH,KW,C,F]."""
-    *sizes, channels, columns = filter
-    result = (batch, *(window.size for window in at), channels)
-    return Convolution(backward(at), batch, (*sizes, columns, channels), result, dtype)
-
-
 class FilterGradient:
     """The gradient of a filter [KH,KW,C,F] from images and dy."""
 
     def __init__(self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> None:
         *sizes, channels, columns = filter
-        (sweep,) = forward(at)
+        (sweep,) = sweeps.forward(at)
         self._length = prod(sizes) * channels
         self._columns = columns
         self._shared = self._length * columns >= _WIDE
-        self._grid = grid = Grid(sweep, batch, channels, _PIECE, _CHUNKS)
+        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, _CHUNKS)
         _, runs = grid.taps(sizes)
         size = min(length for _, length in runs)
         self._tile = _tile(dtype, columns, size)
@@ -248,7 +239,7 @@ class FilterGradient:
         ]
         each(partial(self._add, x, dy), items, self._work)
         total = totals[0] if count == 1 else totals.sum(axis=0)
-        return total.reshape(self._shape)
+        return np.reshape(total, self._shape)
 
     def _add(self, x: Array, dy: Array, total: Array, pieces: Any, first: int, last: int) -> None:
         grid = self._grid
@@ -282,3 +273,34 @@ def _cut(runs: list[tuple[int, int]], places: int) -> list[tuple[int, int, int]]
             result.append((offset, row, taken))
             offset, length, row = offset + taken, length - taken, row + taken
     return result
+
+
+def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Native | None:
+    """Return the convolution of images with a filter [KH,KW,C,F], None if it is not worthwhile."""
+    result = (batch, *(window.out for window in at), filter[-1])
+    if not is_worth(prod(result) * prod(filter[:-1])):
+        return None
+    run = Convolution(sweeps.forward(at), batch, filter, result, dtype)
+    return lambda x, taps, *ending: run(x, taps.reshape(-1, *filter[-2:]), *ending)
+
+
+def gradient_of_image(
+    at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
+) -> Native | None:
+    """Return the gradient of images, from dy and a filter [KH,KW,C,F]; None as ``forward``."""
+    *sizes, channels, columns = filter
+    result = (batch, *(window.size for window in at), channels)
+    places = prod(window.out for window in at)
+    if not (is_worth(batch * places * prod(filter)) and all(result)):
+        return None
+    run = Convolution(sweeps.backward(at), batch, (*sizes, columns, channels), result, dtype)
+    return lambda dy, taps: run(dy, taps.reshape(-1, channels, columns).swapaxes(1, 2))
+
+
+def gradient_of_filter(
+    at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
+) -> Native | None:
+    """Return the gradient of a filter [KH,KW,C,F], from images and dy; None as ``forward``."""
+    if not is_worth(batch * prod(window.out for window in at) * prod(filter)):
+        return None
+    return FilterGradient(at, batch, filter, dtype)

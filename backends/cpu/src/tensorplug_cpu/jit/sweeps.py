@@ -144,7 +144,7 @@ class Grid:
         """Return the number of rows of a piece."""
         images, rows = piece
         inner = prod(axis.count for axis in self.sweep[1:-1])
-        return (images.stop - images.start) * (rows.stop - rows.start) * inner
+        return len(range(images.start, images.stop)) * len(range(rows.start, rows.stop)) * inner
 
     def reads(self) -> Array:
         """Return where each row of a piece begins in its source."""
@@ -171,11 +171,9 @@ class Grid:
     def begin(self, piece: Slices, strides: Sequence[int]) -> int:
         """Return the place in the result where a piece begins."""
         images, rows = piece
-        starts = [axis.start for axis in self.sweep]
-        starts[0] += rows.start * self.sweep[0].step
-        return sum(
-            start * stride for start, stride in zip((images.start, *starts), strides, strict=True)
-        )
+        starts = [int(images.start), *(axis.start for axis in self.sweep)]
+        starts[1] += int(rows.start) * self.sweep[0].step
+        return sum(start * stride for start, stride in zip(starts, strides, strict=True))
 
     def taps(self, sizes: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the taps in the order of memory, and the runs that they read in the source.

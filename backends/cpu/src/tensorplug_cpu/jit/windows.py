@@ -108,12 +108,13 @@ def window_function(
             with block.blocks(0, channels) as channel:
                 for total in totals:
                     total.set(lowest)
-                with _links(f, f["row_links"], *row_links) as (element, tap):
-                    element, tap = f.add(start, element, channel), f.add(tap, channel)
-                    with _links(f, f["column_links"], *column_links) as (more, more_tap):
-                        place = f.add(element, more), f.add(tap, more_tap)
-                        for at, total in enumerate(totals):
-                            total.set(_step(block, kind, total.get(), place, at))
+                with (
+                    _links(f, f["row_links"], *row_links) as (element, tap),
+                    _links(f, f["column_links"], *column_links) as (more, more_tap),
+                ):
+                    place = f.add(start, element, channel, more), f.add(tap, channel, more_tap)
+                    for at, total in enumerate(totals):
+                        total.set(_step(block, kind, total.get(), place, at))
                 for at, total in enumerate(totals):
                     value = total.get()
                     if kind == "average":
@@ -249,21 +250,22 @@ def first_equal_function(
                 )
                 for one in found:
                     one.set(none)
-                with _links(f, f["row_links"], *row_links) as (element, _):
-                    element = f.add(start, element, channel)
-                    with _links(f, f["column_links"], *column_links) as (more, _):
-                        place = f.add(element, more)
-                        for at, one in enumerate(found):
-                            x = block.load(f["source"], place, at)
-                            equal = f.builder.or_(
-                                f.builder.fcmp_ordered("==", x, largest[at]),
-                                f.builder.fcmp_unordered("uno", x, x),
-                            )
-                            wins = f.builder.and_(equal, f.builder.not_(one.get()))
-                            one.set(f.builder.or_(equal, one.get()))
-                            value = f.builder.select(wins, upstream[at], blank)
-                            if adding:
-                                earlier = block.load(f["result"], place, at)
-                                value = f.builder.fadd(earlier, value)
-                            block.store(value, f["result"], place, at)
+                with (
+                    _links(f, f["row_links"], *row_links) as (element, _),
+                    _links(f, f["column_links"], *column_links) as (more, _),
+                ):
+                    place = f.add(start, element, channel, more)
+                    for at, one in enumerate(found):
+                        x = block.load(f["source"], place, at)
+                        equal = f.builder.or_(
+                            f.builder.fcmp_ordered("==", x, largest[at]),
+                            f.builder.fcmp_unordered("uno", x, x),
+                        )
+                        wins = f.builder.and_(equal, f.builder.not_(one.get()))
+                        one.set(f.builder.or_(equal, one.get()))
+                        value = f.builder.select(wins, upstream[at], blank)
+                        if adding:
+                            earlier = block.load(f["result"], place, at)
+                            value = f.builder.fadd(earlier, value)
+                        block.store(value, f["result"], place, at)
     return f.compiled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorplug.plugin import (
@@ -17,9 +18,12 @@ from tensorplug.plugin import (
 from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
@@ -40,7 +44,29 @@ class Products(Protocol):
         """Return the gradient of the filter."""
 
 
-def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -> None:
+class Native(Protocol):
+    """The module that computes it by native loops, prepared for windows, batch, filter, dtype.
+
+    A function is None where the loops are missing, or are not worthwhile.
+    """
+
+    def forward(self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Call | None:
+        """Return ``correlate``, which may be given bias, slope and the name of an ending."""
+
+    def gradient_of_image(
+        self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
+    ) -> Call | None:
+        """Return ``spread``."""
+
+    def gradient_of_filter(
+        self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
+    ) -> Call | None:
+        """Return ``correlate_filter``."""
+
+
+def enter(
+    kernels: KernelTable, family: ConvolutionFamily, products: Products, native: Native
+) -> None:
     """Register the three kernels of ``family``; float16 works in float32 and is rounded once."""
 
     @kernels.prepare(family.forward)
@@ -55,10 +81,12 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
         at = convolution_windows(x.shape, filter.shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, back = layout(data_format)
+        correlate = native.forward(at, x.shape[0], filter.shape, work)
+        correlate = correlate or partial(products.correlate, at=at)
 
         def run(x: Array, filter: Array) -> Array:
             images = x.transpose(last).astype(work, copy=False)
-            wide = products.correlate(images, filter.astype(work, copy=False), at)
+            wide = correlate(images, filter.astype(work, copy=False))
             return wide.transpose(back).astype(narrow, copy=False)
 
         return without_warnings(run)
@@ -76,10 +104,12 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
         at = convolution_windows(input_shape, filter.shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, back = layout(data_format)
+        spread = native.gradient_of_image(at, dy.shape[0], filter.shape, work)
+        spread = spread or partial(products.spread, at=at)
 
         def run(dy: Array, filter: Array) -> Array:
             upstream = dy.transpose(last).astype(work, copy=False)
-            wide = products.spread(upstream, filter.astype(work, copy=False), at)
+            wide = spread(upstream, filter.astype(work, copy=False))
             return wide.transpose(back).astype(narrow, copy=False)
 
         return without_warnings(run)
@@ -97,14 +127,16 @@ def enter(kernels: KernelTable, family: ConvolutionFamily, products: Products) -
         at = convolution_windows(x.shape, filter_shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, _ = layout(data_format)
+        correlate = native.gradient_of_filter(at, x.shape[0], filter_shape, work)
+        correlate = correlate or partial(products.correlate_filter, at=at)
 
         def run(x: Array, dy: Array) -> Array:
             images = x.transpose(last).astype(work, copy=False)
             upstream = dy.transpose(last).astype(work, copy=False)
-            return products.correlate_filter(images, upstream, at).astype(narrow, copy=False)
+            return correlate(images, upstream).astype(narrow, copy=False)
 
         return without_warnings(run)
 
 
 for _each in (CONVOLUTION_2D, CONVOLUTION_3D):
-    enter(kernels, _each, correlation)
+    enter(kernels, _each, correlation, native_convolution)

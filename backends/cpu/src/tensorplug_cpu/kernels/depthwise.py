@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tensorplug.plugin import CONVOLUTION_DEPTHWISE, KernelTable
 from tensorplug_cpu import depthwise
+from tensorplug_cpu.jit import depthwise as native
 from tensorplug_cpu.kernels.convolution import enter
 
 kernels = KernelTable()
-enter(kernels, CONVOLUTION_DEPTHWISE, depthwise)
+enter(kernels, CONVOLUTION_DEPTHWISE, depthwise, native)

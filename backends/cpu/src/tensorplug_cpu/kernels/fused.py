@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,17 @@ from tensorplug.plugin import (
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import convolution as native_convolution
+from tensorplug_cpu.jit import depthwise as native_depthwise
+from tensorplug_cpu.jit.calls import dense
+from tensorplug_cpu.jit.endings import ENDINGS
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_cpu.arrays import Array, Call
-    from tensorplug_cpu.kernels.convolution import Products
+    from tensorplug_cpu.kernels.convolution import Native, Products
 
 
 kernels = KernelTable()
@@ -104,7 +109,19 @@ def _ending(
     return end
 
 
-def _convolution(spec: KernelSpec, products: Products) -> None:
+def _native_ending(
+    bias: TensorType | None, weights: TensorType | None, attributes: Attributes, filters: int
+) -> str | None:
+    """Return which of the native loops' endings the activation is; None if it is none of them."""
+    if any(type_ is not None and type_.shape != (filters,) for type_ in (bias, weights)):
+        return None
+    activation = str(attributes["activation"])
+    if activation in {"prelu", "leakyrelu"}:
+        return "slope"
+    return activation if activation in ENDINGS else None
+
+
+def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
     """Register a fused convolution; float16 works in float32 and is rounded once."""
 
     @kernels.prepare(spec)
@@ -122,19 +139,40 @@ def _convolution(spec: KernelSpec, products: Products) -> None:
         end = _ending(bias, prelu_activation_weights, attributes, out)
         work = working(out.dtype)
         last, back = layout(data_format)
+        filters = out.shape[last[-1]]
+        loops = native.forward(at, x.shape[0], filter.shape, work)
+        ending = _native_ending(bias, prelu_activation_weights, attributes, filters)
+        correlate = loops or partial(products.correlate, at=at)
 
         def run(
             x: Array, filter: Array, bias: Array | None, prelu_activation_weights: Array | None
         ) -> Array:
             images = x.transpose(last).astype(work, copy=False)
-            wide = products.correlate(images, filter.astype(work, copy=False), at)
+            wide = correlate(images, filter.astype(work, copy=False))
             return end(wide.transpose(back), bias, prelu_activation_weights)
 
-        return without_warnings(run)
+        if loops is None or ending is None:
+            return without_warnings(run)
+        narrow = out.dtype.numpy
+        leak = np.full(filters, attributes["leakyrelu_alpha"], work)
+
+        def run_whole(
+            x: Array, filter: Array, bias: Array | None, prelu_activation_weights: Array | None
+        ) -> Array:
+            images = x.transpose(last).astype(work, copy=False)
+            slope = leak if prelu_activation_weights is None else prelu_activation_weights
+            numbers = [
+                None if array is None else dense(array.astype(work, copy=False))
+                for array in (bias, slope)
+            ]
+            wide: Array = loops(images, filter.astype(work, copy=False), *numbers, ending)
+            return wide.transpose(back).astype(narrow, copy=False)
+
+        return without_warnings(run_whole)
 
 
-_convolution(specs.FUSED_CONV2D, correlation)
-_convolution(specs.FUSED_DEPTHWISE_CONV2D, depthwise)
+_convolution(specs.FUSED_CONV2D, correlation, native_convolution)
+_convolution(specs.FUSED_DEPTHWISE_CONV2D, depthwise, native_depthwise)
 
 
 @kernels.prepare(specs.FUSED_MAT_MUL)
