@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, FlatCall, FlatProgram, TensorType
+from tensorplug.plugin import DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.buffers import DeviceBuffer
@@ -14,7 +14,7 @@ from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
     import pyopencl as cl
 
@@ -96,11 +96,16 @@ class OpenCLBackend:
     def stop_counting(self) -> None:
         """Do nothing: the pool counts anyway."""
 
-    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return the calls, with each chain of elementwise ones fused into one kernel."""
-        from tensorplug_opencl.kernels.fusion import fuse  # late: the module loads kernels
+    @property
+    def least_group(self) -> int:
+        """1: one launch is always better than several."""
+        return 1
 
-        return fuse(program, self.runtime)
+    def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
+        """Return a function that computes a group, by one kernel or a few; None to decline it."""
+        from tensorplug_opencl.kernels import groups  # late: the module loads kernels
+
+        return groups.compile_group(group, self.runtime)
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""

@@ -8,15 +8,18 @@ device.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_opencl.kernels import ctypes, elementary
 
 if TYPE_CHECKING:
+    from collections.abc import KeysView, Mapping, Sequence
+
     from tensorplug.plugin import DType
 
-__all__ = ["define"]
+__all__ = ["define", "define_typed", "names_for", "suffix_of"]
 
 # floor(a / b) and its remainder, through the exact fmod: a / b alone may round up to the next
 # integer.
@@ -110,8 +113,51 @@ _FUNCTIONS: Final[dict[str, dict[str, str]]] = {
 
 def define(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
-    known = {**_FUNCTIONS[dtype.kind], **elementary.FUNCTIONS.get(ctypes.computed(dtype), {})}
-    texts: dict[str, str] = {}  # each follows the functions that it calls
+    types = f"typedef {ctypes.computed(dtype)} A;\ntypedef {ctypes.ring(dtype)} R;"
+    return "\n".join([types, *_find_called(expression, dtype).values()])
+
+
+def define_typed(called: Mapping[DType, Sequence[str]]) -> str:
+    """Return the functions that texts call, by dtype, with ``suffix_of`` the dtype as suffix.
+
+    So a program may have functions for several dtypes.
+    """
+    by_type: dict[str, tuple[DType, list[str]]] = {}
+    for dtype, texts in called.items():
+        if dtype.kind == "bool":  # has no functions, and the C type of uint8
+            continue
+        by_type.setdefault(ctypes.computed(dtype), (dtype, []))[1].extend(texts)
+    result = []
+    for ctype, (dtype, texts) in by_type.items():
+        known = _find_called(" ".join(texts), dtype)
+        if known:
+            names = "|".join(["A", "R", *map(re.escape, known)])
+            text = "\n".join(
+                [f"typedef {ctype} A;\ntypedef {ctypes.ring(dtype)} R;", *known.values()]
+            )
+            result.append(re.sub(rf"\b({names})\b", rf"\1{suffix_of(dtype)}", text))
+    return "\n".join(result)
+
+
+def suffix_of(dtype: DType) -> str:
+    """Return the suffix of functions that ``define_typed`` defines for ``dtype``."""
+    return f"_of_{ctypes.computed(dtype)}"
+
+
+def names_for(dtype: DType) -> KeysView[str]:
+    """Return the names of the functions that texts for ``dtype`` may call."""
+    return _list_functions(dtype.kind, ctypes.computed(dtype)).keys()
+
+
+@functools.cache
+def _list_functions(kind: str, ctype: str) -> Mapping[str, str]:
+    return {**_FUNCTIONS[kind], **elementary.FUNCTIONS.get(ctype, {})}
+
+
+def _find_called(expression: str, dtype: DType) -> dict[str, str]:
+    """Return the functions that ``expression`` calls, each after those that it calls itself."""
+    known = dict(_list_functions(dtype.kind, ctypes.computed(dtype)))
+    texts: dict[str, str] = {}
 
     def add_called(text: str) -> None:
         for name in re.findall(r"\b\w+(?=\()", text):
@@ -121,5 +167,4 @@ def define(expression: str, dtype: DType) -> str:
                 texts[name] = own
 
     add_called(expression)
-    types = f"typedef {ctypes.computed(dtype)} A;\ntypedef {ctypes.ring(dtype)} R;"
-    return "\n".join([types, *texts.values()])
+    return texts

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tensorplug.plugin import shapes
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, functions, templates
-from tensorplug_opencl.kernels.templates import Operand
+from tensorplug_opencl.kernels.templates import Operand, Routine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.plugin import DType, TensorType
+    from tensorplug.plugin import DType, Shape, TensorType
     from tensorplug.plugin import dtypes as dt
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Runtime
+    from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = [
     "PART",
@@ -24,8 +25,11 @@ __all__ = [
     "Formula",
     "Input",
     "Part",
+    "Read",
     "SlowPath",
+    "launch_elementwise",
     "make_constant",
+    "make_routine",
     "prepare",
     "prepare_formula",
 ]
@@ -85,38 +89,89 @@ def prepare(
     """
     if not out.size:
         return calls.make_empty(runtime, out)
-    strides = [layouts.broadcast_strides(operand.type.shape, out.shape) for operand in inputs]
-    whole = layouts.row_major(out.shape)
-    layout = layouts.collapse(out.shape, [*strides, whole])
+    name = "tensorplug_result"  # an input's name may be any other
+    quick, exact = f"{name} = ({result})({expression});", None
+    if slow_path is not None:
+        exact = (
+            f"{name} = ({result})({slow_path.condition} ? {slow_path.expression} : {expression});"
+        )
+        quick += f" {templates.FAR} = {slow_path.condition};"
+    routine = make_routine(inputs, constants, [(result, name)], quick, exact)
+    reads = [
+        Read(operand, layouts.broadcast_strides(operand.type.shape, out.shape))
+        for operand in inputs
+    ]
+    launch = launch_elementwise(
+        runtime, title, out.shape, reads, [(result, "y")], routine, definitions, constants
+    )
+    return calls.make_producer(runtime, out, launch)
+
+
+def make_routine(
+    inputs: Sequence[Input],
+    constants: Sequence[Constant],
+    results: Sequence[tuple[str, str]],
+    quick: str,
+    exact: str | None = None,
+) -> Routine:
+    """Return the routine for one element whose parameters are the inputs, then the constants."""
+    parameters = [(operand.computed, operand.name) for operand in inputs]
+    parameters += [(constant.ctype, constant.name) for constant in constants]
+    return Routine("values_of", parameters, results, quick, exact)
+
+
+class Read(NamedTuple):
+    """An input, and the distance of its elements in memory along each axis of the loops."""
+
+    input: Input
+    strides: layouts.Strides
+
+
+def launch_elementwise(
+    runtime: Runtime,
+    title: str,
+    shape: Shape,
+    reads: Sequence[Read],
+    results: Sequence[tuple[str, str]],
+    routine: Routine,
+    definitions: str = "",
+    constants: Sequence[Constant] = (),
+) -> Launch:
+    """Return the launch of ``routine`` for each element of ``shape``, of which there are some.
+
+    It takes the buffers of the reads, then of the results, which are dense and of that shape; they
+    are (C type, name).
+    """
+    size = shapes.size(shape)
+    whole = layouts.row_major(shape)
+    layout = layouts.collapse(shape, [*(read.strides for read in reads), whole])
     operands, placed = [], []
-    for operand, steps in zip(inputs, layout.strides, strict=False):
+    for (operand, _), steps in zip(reads, layout.strides, strict=False):
         access = _classify_access(steps, layout.strides[-1])
         if access in ("row", "column"):
             placed.append(steps[:-1])
         operands.append(Operand(operand.name, operand.stored, operand.computed, access))
-    index = layouts.index_dtype(out.size, *(operand.type.size for operand in inputs))
+    index = layouts.index_dtype(size, *(read.input.type.size for read in reads))
     run = RUN if runtime.is_cpu else 1
     source = templates.write_elementwise(
         title,
         operands,
-        result,
-        expression,
+        results,
+        routine,
         layout.rank - 1 if placed else 0,
         index,
         definitions,
         [(constant.name, constant.ctype) for constant in constants],
         run=run,
-        slow_path=slow_path,
     )
-    arguments: list[Any] = [index.type(out.size)]
+    arguments: list[Any] = [index.type(size)]
     if placed:
         arguments.append(index.type(layout.sizes[-1]))
         outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
         arguments.append(layouts.pack([outer], index))
     arguments.extend(constant.value for constant in constants)
-    items = -(-out.size // run)
-    launch = runtime.launch(source, len(inputs) + 1, arguments, items, heavy=run > 1)
-    return calls.make_producer(runtime, out, launch)
+    items = -(-size // run)
+    return runtime.launch(source, len(reads) + len(results), arguments, items, heavy=run > 1)
 
 
 def _classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:

@@ -234,7 +234,7 @@ def write_literal(value: Any, dtype: DType) -> str:
     if dtype.kind == "float":
         return _write_float(float(rounded), computed(dtype))
     bits = int(rounded) & ((1 << 8 * dtype.itemsize) - 1)
-    return f"(({computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"  # noqa: PLR2004
+    return f"(({computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"
 
 
 def _write_float(value: float, ctype: str) -> str:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "FAR",
     "Array",
     "Index",
     "Operand",
+    "Routine",
     "declare_layout",
     "define_place",
     "write_elementwise",
@@ -33,6 +35,9 @@ _STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF"
 # Begins a function. Compilers might not inline functions that are long or called twice into a
 # loop, and then could not vectorize the loop.
 _INLINE: Final = "#define INLINE static inline __attribute__((always_inline))"
+FAR: Final = "tensorplug_far"
+"""The variable that quick statements set if they cannot compute an element."""
+
 _HALF: Final = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
 
 
@@ -83,7 +88,7 @@ def write_program(
         parameters.append(f"const long {array.name}_at")
     parameters.extend(constants)
     starts = "\n".join(f"  {array.name} += {array.name}_at;" for array in arrays)
-    half = [_HALF] if any(array.ctype == "half" for array in arrays) else []
+    half = [_HALF] if "half" in declarations or any(a.ctype == "half" for a in arrays) else []
     wide = "uint" if index.itemsize == 4 else "ulong"
     head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, f"typedef {wide} index_t;"])
     joined = ",\n  ".join(parameters)
@@ -114,27 +119,95 @@ def define_place(name: str, rank: int, sizes: str, strides: str) -> str:
     return "\n".join(lines)
 
 
+class Routine(NamedTuple):
+    """A C function that computes one element of each result.
+
+    ``parameters`` and ``results`` are (C type, name). ``statements`` assign to the results' names.
+    ``exact``: statements that replace them for elements for which ``statements`` set ``FAR``.
+    """
+
+    name: str
+    parameters: Sequence[tuple[str, str]]
+    results: Sequence[tuple[str, str]]
+    statements: str
+    exact: str | None = None
+
+    def define(self, *, single: bool) -> str:
+        """Return the function, and the exact one if there is one; ``single``: only that one."""
+        if self.exact is None:
+            return self._define(self.name, self.statements, "void", "", "")
+        exact = self._define(f"{self.name}_exact", self.exact, "void", "", "")
+        if single:
+            return exact
+        far = f"  int {FAR} = 0;\n", f"  return {FAR};\n"
+        return f"{exact}\n{self._define(self.name, self.statements, 'int', *far)}"
+
+    def _define(self, name: str, statements: str, gives: str, begin: str, end: str) -> str:
+        parameters = [f"const {ctype} {parameter}" for ctype, parameter in self.parameters]
+        parameters += [f"{ctype} *{result}_set" for ctype, result in self.results]
+        local = "".join(f"  {ctype} {result};\n" for ctype, result in self.results)
+        sets = "".join(f"  *{result}_set = {result};\n" for _, result in self.results)
+        return (
+            f"INLINE {gives} {name}({', '.join(parameters)}) {{\n{begin}{local}"
+            f"  {statements}\n{sets}{end}}}"
+        )
+
+    def call_once(self, values: Sequence[str], sets: Sequence[str], indent: str = "  ") -> str:
+        """Return the statements that compute one element, by the exact form if there is one.
+
+        ``sets``: for each result, the statement that takes ``{}``, its value.
+        """
+        return self._call(values, sets, indent, exact=self.exact is not None)
+
+    def _call(
+        self, values: Sequence[str], sets: Sequence[str], indent: str, *, exact: bool
+    ) -> str:
+        far = "far |= " if self.exact is not None and not exact else ""
+        name = f"{self.name}_exact" if exact else self.name
+        made = [f"{result}_new" for _, result in self.results]
+        local = "".join(
+            f"{ctype} {new}; " for (ctype, _), new in zip(self.results, made, strict=True)
+        )
+        arguments = ", ".join([*values, *(f"&{new}" for new in made)])
+        ends = " ".join(end.format(new) for end, new in zip(sets, made, strict=True))
+        return f"{indent}{local}{far}{name}({arguments}); {ends}"
+
+    def call_in_loop(
+        self, values: Sequence[str], sets: Sequence[str], count: str, indent: str = "  "
+    ) -> str:
+        """Return a loop over ``count`` elements, whose number in the texts is ``k``.
+
+        If one of them needs the exact form, a second loop computes all of them by it.
+        """
+        loop = f"{indent}for (index_t k = 0; k < {count}; k++) {{\n"
+        deeper = f"{indent}  "
+        quick = f"{loop}{self._call(values, sets, deeper, exact=False)}\n{indent}}}"
+        if self.exact is None:
+            return quick
+        exact = f"{loop}{self._call(values, sets, deeper, exact=True)}\n{indent}}}"
+        return f"{indent}{{ int far = 0;\n{quick}\n{indent}if (far)\n{exact} }}"
+
+
 def write_elementwise(
     title: str,
     operands: Sequence[Operand],
-    result: str,
-    expression: str,
+    results: Sequence[tuple[str, str]],
+    routine: Routine,
     rank: int,
     index: Index,
     functions: str = "",
     constants: Sequence[tuple[str, str]] = (),
     *,
     run: int = 1,
-    slow_path: tuple[str, str] | None = None,
 ) -> str:
-    """Return ``y[i] = expression`` over the operands' elements, for i < n.
+    """Return a program that computes ``routine`` for each of n elements.
 
-    The expression is the body of a separate function, so that the names of operands and constants
-    cannot clash with others.
+    The routine is a separate function, so that the names of operands and constants cannot clash
+    with others. Its parameters are the operands, then the constants; ``results`` are the C types
+    and names of the output arrays, called NAME_out, in the order of the routine's.
 
     A work-item computes one element, so that neighbours read neighbours, as suits GPUs; or else
     ``run`` of them, one after the other: CPU drivers turn such a loop into vector instructions.
-    ``slow_path``: the condition under which a slower expression replaces it.
 
     Constants: ``n``; then, if any operand is read by rows, ``length``, that of a row, and the
     layout of the ``rank`` axes before the last: sizes, then the strides of each such operand; then
@@ -146,133 +219,98 @@ def write_elementwise(
     declarations += [
         define_place(f"{name}_place", rank, "size", f"{name}_step") for name in placed
     ]
-    declarations.append(functions)
-    named = [f"const {operand.computed} {operand.name}" for operand in operands]
-    named += [f"const {ctype} {name}" for name, ctype in constants]
-    texts = [(result, "value_of", expression)]
-    if slow_path:
-        texts += [
-            ("int", "needs_slow_path", slow_path[0]),
-            (result, "slow_value_of", slow_path[1]),
-        ]
-    for ctype, name, text in texts:
-        line = f"INLINE {ctype} {name}({', '.join(named)}) {{ return ({ctype})({text}); }}"
-        declarations.append(line)
+    declarations += [functions, routine.define(single=run == 1)]
     arrays = [Array(f"{operand.name}_in", operand.stored) for operand in operands]
+    arrays += [Array(f"{name}_out", ctype, written=True) for ctype, name in results]
     parameters = [f"const {ctype} {name}_argument" for name, ctype in constants]
     sizes = declare_indices("n", "length", layout=True) if placed else declare_indices("n")
-    values = [f"{name}_argument" for name, _ in constants]
-    one_by_one = (
-        _write_element if run == 1 else _write_run_of_rows if placed else _write_run_of_elements
+    writer = _Elementwise(
+        operands, [name for _, name in results], routine, [name for name, _ in constants]
     )
     return write_program(
         title,
-        [*arrays, Array("y", result, written=True)],
+        arrays,
         [*sizes, *parameters],
-        one_by_one(operands, values, run, slow_path=slow_path is not None),
+        writer.write_body(run, by_rows=bool(placed)),
         index=index,
         declarations="\n".join(declarations),
         apart=True,
     )
 
 
+class _Elementwise:
+    """The writer of an elementwise program's body."""
+
+    def __init__(
+        self,
+        operands: Sequence[Operand],
+        results: Sequence[str],
+        routine: Routine,
+        constants: Sequence[str],
+    ) -> None:
+        self._operands = operands
+        self._results = results
+        self._routine = routine
+        self._constants = [f"{name}_argument" for name in constants]
+
+    def write_body(self, run: int, *, by_rows: bool) -> str:
+        if run == 1:
+            return self._write_element()
+        limits = [
+            f"  const index_t start = get_global_id(0) * (index_t){run};",
+            "  if (start >= n) return;",
+            f"  const index_t end = start + min(n - start, (index_t){run});",
+        ]
+        if not by_rows:
+            return "\n".join([*limits, self._write_loop("start", "end - start")])
+        return "\n".join(
+            [
+                *limits,
+                "  for (index_t at = start; at < end;) {",
+                "  const index_t row = at / length, column = at - row * length;",
+                "  const index_t count = min(length - column, end - at);",
+                self._write_loop("at", "count"),
+                "  at += count;",
+                "  }",
+            ]
+        )
+
+    def _write_element(self) -> str:
+        """Return the body that computes the element with this work-item's number."""
+        at = {"whole": "i", "single": "0"}
+        lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
+        if any(operand.access not in at for operand in self._operands):
+            lines.append("  const index_t row = i / length, column = i - row * length;")
+        values = [
+            _write_read(operand, at.get(operand.access) or _place_in_row(operand))
+            for operand in self._operands
+        ]
+        sets = [f"{name}_out[i] = {{}};" for name in self._results]
+        return "\n".join([*lines, self._routine.call_once([*values, *self._constants], sets)])
+
+    def _write_loop(self, start: str, count: str) -> str:
+        """Return a loop over ``count`` neighbouring elements."""
+        lines, values = [], []
+        for operand in self._operands:
+            name = operand.name
+            if operand.access in ("whole", "row"):
+                at = start if operand.access == "whole" else _place_in_row(operand)
+                lines.append(f"  global const {operand.stored} *{name}_run = {name}_in + {at};")
+                values.append(f"({operand.computed}){name}_run[k]")
+            else:
+                at = "0" if operand.access == "single" else _place_in_row(operand)
+                read = _write_read(operand, at)
+                lines.append(f"  const {operand.computed} {name}_value = {read};")
+                values.append(f"{name}_value")
+        sets = [f"{name}_out[{start} + k] = {{}};" for name in self._results]
+        loop = self._routine.call_in_loop([*values, *self._constants], sets, count)
+        return "\n".join([*lines, loop])
+
+
 def _write_read(operand: Operand, at: str) -> str:
     return f"({operand.computed}){operand.name}_in[{at}]"
 
 
-def _write_element(
-    operands: Sequence[Operand], constants: Sequence[str], _run: int, *, slow_path: bool
-) -> str:
-    """Return the body that computes the element with this work-item's number."""
-    at = {"whole": "i", "single": "0"}
-    lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
-    if any(operand.access not in at for operand in operands):
-        lines.append("  const index_t row = i / length, column = i - row * length;")
-    values = [
-        _write_read(operand, at.get(operand.access) or _place_in_row(operand, "row", "column"))
-        for operand in operands
-    ]
-    arguments = ", ".join([*values, *constants])
-    chosen = f"needs_slow_path({arguments}) ? slow_value_of({arguments}) : " if slow_path else ""
-    return "\n".join([*lines, f"  y[i] = {chosen}value_of({arguments});"])
-
-
-def _place_in_row(operand: Operand, row: str, column: str) -> str:
-    start = f"{operand.name}_place({row}, layout)"
-    return f"{start} + {column}" if operand.access == "row" else start
-
-
-def _write_run_of_elements(
-    operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
-) -> str:
-    """Return the body that computes a run of elements, for arrays that are walked as one row."""
-    loop = _write_loop(operands, constants, "start", "end - start", slow_path=slow_path)
-    return "\n".join([*_write_run_limits(run), loop])
-
-
-def _write_run_of_rows(
-    operands: Sequence[Operand], constants: Sequence[str], run: int, *, slow_path: bool
-) -> str:
-    """Return the body that computes a run of elements, row by row."""
-    return "\n".join(
-        [
-            *_write_run_limits(run),
-            "  for (index_t at = start; at < end;) {",
-            "  const index_t row = at / length, column = at - row * length;",
-            "  const index_t count = min(length - column, end - at);",
-            _write_loop(operands, constants, "at", "count", slow_path=slow_path),
-            "  at += count;",
-            "  }",
-        ]
-    )
-
-
-def _write_run_limits(run: int) -> list[str]:
-    return [
-        f"  const index_t start = get_global_id(0) * (index_t){run};",
-        "  if (start >= n) return;",
-        f"  const index_t end = start + min(n - start, (index_t){run});",
-    ]
-
-
-def _write_loop(
-    operands: Sequence[Operand],
-    constants: Sequence[str],
-    start: str,
-    count: str,
-    *,
-    slow_path: bool,
-) -> str:
-    """Return a loop over ``count`` neighbouring elements.
-
-    If there is a slow path, the loop checks whether any value needs it; a second loop then
-    replaces those values.
-    """
-    lines, values = [], []
-    for operand in operands:
-        name = operand.name
-        if operand.access in ("whole", "row"):
-            at = start if operand.access == "whole" else _place_in_row(operand, "row", "column")
-            lines.append(f"  global const {operand.stored} *{name}_run = {name}_in + {at};")
-            values.append(f"({operand.computed}){name}_run[k]")
-        else:
-            at = "0" if operand.access == "single" else _place_in_row(operand, "row", "column")
-            lines.append(f"  const {operand.computed} {name}_value = {_write_read(operand, at)};")
-            values.append(f"{name}_value")
-    named = ", ".join([*values, *constants])
-    for_each = f"  for (index_t k = 0; k < {count}; k++)"
-    if not slow_path:
-        return "\n".join([*lines, for_each, f"    y[{start} + k] = value_of({named});"])
-    return "\n".join(
-        [
-            *lines,
-            "  int any_slow = 0;",
-            f"{for_each} {{",
-            f"    y[{start} + k] = value_of({named});",
-            f"    any_slow |= needs_slow_path({named});",
-            "  }",
-            "  if (any_slow)",
-            for_each,
-            f"      if (needs_slow_path({named})) y[{start} + k] = slow_value_of({named});",
-        ]
-    )
+def _place_in_row(operand: Operand) -> str:
+    start = f"{operand.name}_place(row, layout)"
+    return f"{start} + column" if operand.access == "row" else start
