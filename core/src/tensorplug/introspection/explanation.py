@@ -136,16 +136,17 @@ class _Explainer:
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Explanation:
         """Return the explanation of a call."""
-        found, plan = self._resolve(spec, types, attributes)
-        if plan is None or plan.how != "decomposed":
-            return found
-        context = self._trace.context()
         try:
+            found, plan = self._resolve(spec, types, attributes)
+            if plan is None or plan.how != "decomposed":
+                return found
+            context = self._trace.context()
             with use_context(context):
                 tensors = [self._enter(operand) for operand in types]
                 return self._call(context, spec, tensors, attributes, found, plan)[0]
         finally:
             self._trace.finish()
+            del self._trace  # whose engine this is
 
     def _resolve(
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
