@@ -1,19 +1,39 @@
-"""From LLVM's intermediate representation to functions that ctypes calls."""
+"""From LLVM's intermediate representation to functions that ctypes calls.
+
+Object code is kept on disk by what it was compiled from and for, so the next process compiles
+nothing. In memory, the code of a function lives as long as the function, and that of the last
+ones used a while longer.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import threading
+import hashlib
+from collections import OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.plugin import disk_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["compile_function", "is_available"]
+__all__ = ["CACHE", "CompilationError", "compile_function", "is_available"]
 
-_lock: Final = threading.RLock()
-_compiled: Final[dict[str, tuple[Any, int]]] = {}
+CACHE: Final = "TENSORPLUG_CPU_CACHE"
+_FOLDER: Final = disk_cache.CacheFolder(
+    CACHE, "tensorplug-cpu", "compiled loops", ("tensorplug_cpu",)
+)
+_FORMAT: Final = "1"
+_MOST_KEPT: Final = 1024  # modules in memory that no function may need; 100 KiB each
+
+# No lock: two threads that need one function may both compile it, and either one is right. Calls
+# of LLVM itself have llvmlite's lock. A dictionary's steps are atomic.
+_engines: Final[OrderedDict[tuple[str, str], tuple[Any, int]]] = OrderedDict()
+
+
+class CompilationError(Exception):
+    """LLVM refuses a module."""
 
 
 @cache
@@ -31,30 +51,92 @@ def compile_function(text: str, name: str, arguments: Sequence[Any]) -> Callable
 
     ``arguments``: their ctypes, such as ``ctypes.c_void_p``. The function returns nothing, and
     runs without the interpreter's lock.
+
+    Raises:
+        CompilationError: LLVM finds the text wrong, or cannot compile it.
+
     """
-    with _lock:
-        found = _compiled.get(text)
-        if found is None:
-            found = _compiled[text] = _compile(text, name)
+    found = _engines.get((text, name))
+    if found is None:
+        engine = _load(_find_object(text))
+        found = engine, engine.get_function_address(name)
+        _engines[text, name] = found
+        while len(_engines) > _MOST_KEPT:
+            _engines.popitem(last=False)
     engine, address = found
     function = ctypes.CFUNCTYPE(None, *arguments)(address)
     function.engine = engine  # type: ignore[attr-defined]  # keeps the code alive
     return function
 
 
-def _compile(text: str, name: str) -> tuple[Any, int]:
-    import llvmlite.binding as llvm  # an extra
+class _Compiler:
+    """LLVM for this processor, and its object code on disk."""
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(text)
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    def __init__(self) -> None:
+        import llvmlite
+        import llvmlite.binding as llvm  # an extra
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.llvm = llvm
+        name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self._cpu = {"cpu": name, "features": features, "opt": 3}
+        self._target = llvm.Target.from_default_triple()
+        version = ".".join(map(str, llvm.llvm_version_info))
+        parts = (_FORMAT, llvmlite.__version__, version, llvm.get_default_triple(), name, features)
+        self._digest = hashlib.sha256("\0".join(parts).encode())
+
+    def machine(self) -> Any:
+        """Return a new target machine; each belongs to one engine."""
+        return self._target.create_target_machine(**self._cpu)
+
+    def key(self, text: str) -> str:
+        """Return the key of a module, as compiled here."""
+        key = self._digest.copy()
+        key.update(text.encode())
+        return key.hexdigest()
+
+    def compile(self, text: str) -> bytes:
+        """Return the object code of a module.
+
+        Raises: as ``compile_function``.
+        """
+        llvm = self.llvm
+        machine = self.machine()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.slp_vectorization = True
+        passes = llvm.create_pass_builder(machine, options)
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()  # what is wrong may crash the passes
+            passes.getModulePassManager().run(module, passes)
+            return bytes(machine.emit_object(module))
+        except RuntimeError as error:
+            raise CompilationError(f"LLVM: {error}") from error
+
+
+_compiler: Final = cache(_Compiler)
+_files: Final = cache(disk_cache.SealedFiles)  # by folder
+
+
+def _find_object(text: str) -> bytes:
+    """Return the object code of a module, from disk or from LLVM."""
+    compiler = _compiler()
+    files = _files(_FOLDER.find())
+    key = compiler.key(text)
+    found = files.find(key)
+    if found is None:
+        found = compiler.compile(text)
+        files.keep(key, found)
+    return found
+
+
+def _load(code: bytes) -> Any:
+    """Return an engine with the functions of object code."""
+    compiler = _compiler()
+    engine = compiler.llvm.create_mcjit_compiler(
+        compiler.llvm.parse_assembly(""), compiler.machine()
     )
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.add_object_file(compiler.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, engine.get_function_address(name)
+    return engine

@@ -18,6 +18,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import columns, rows, settings
 from tensorplug_cpu.jit.accumulators import accumulated
+from tensorplug_cpu.jit.compiler import CompilationError
 from tensorplug_cpu.jit.evaluation import cost, number_of, order
 from tensorplug_cpu.jit.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.lowering import lower
@@ -47,14 +48,18 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """Return a function that computes a group through LLVM; None to decline it.
 
     It takes arrays positionally and returns arrays in row-major order. Groups with complex
-    numbers, without elements, and smaller than ``settings.least_elements`` are declined.
+    numbers, without elements, and smaller than ``settings.least_elements`` are declined, and
+    those that LLVM refuses.
     """
     if not settings.is_worthwhile(prod(group.shape)) or not all(group.shape):
         return None
     roots = group.expressions()
     if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
         return None
-    return _Plan(group, lower(roots)).run
+    try:
+        return _Plan(group, lower(roots)).run
+    except CompilationError:  # by LLVM, which names no reason that a user could act on
+        return None
 
 
 class _Value(NamedTuple):
