@@ -14,8 +14,10 @@ EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject
 DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
 
-# On a machine without an OpenCL driver the extra brings the runtime of a CPU.
-editable = $(foreach path,$(1),-e "./$(path)$(if $(filter backends/gpu_opencl,$(path)),[cpu])")
+# The CPU's loops are compiled by LLVM. On a machine without an OpenCL driver the other extra brings
+# the runtime of a CPU.
+extra = $(if $(filter backends/cpu,$(1)),[jit])$(if $(filter backends/gpu_opencl,$(1)),[cpu])
+editable = $(foreach path,$(1),-e "./$(path)$(call extra,$(path))")
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # Stamps: what is installed is installed again only when a pyproject.toml has changed.
