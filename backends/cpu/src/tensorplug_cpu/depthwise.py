@@ -15,6 +15,7 @@ import numpy as np
 
 from tensorplug_cpu.correlation import mirrored
 from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.multipliers import merged, repeated
 from tensorplug_cpu.parallel import share_out
 from tensorplug_cpu.sliding_windows import extent, padded, taps, unpadded
 from tensorplug_cpu.summation import summer
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["correlate", "correlate_filter", "merged", "repeated", "spread"]
+__all__ = ["correlate", "correlate_filter", "spread"]
 
-_FEW = 16  # channels that are added one by one
 _SHARED = 1 << 22  # products from which the work is shared out among threads
 _ROWS = 64  # rows added one after the other before their sums are added in pairs
 
@@ -129,20 +129,3 @@ def _rows(x: Array, at: Windows) -> Array:
         over_taps,
     )
     return np.ndarray(shape, x.dtype, wide, 0, strides)
-
-
-def repeated(x: Array, multiplier: int) -> Array:
-    """Return ``x`` with every channel repeated once per filter."""
-    return x if multiplier == 1 else np.repeat(x, multiplier, axis=3)
-
-
-def merged(x: Array, channels: int, multiplier: int) -> Array:
-    """Return [..., C*M] summed to [..., C]."""
-    if multiplier == 1:
-        return x
-    if multiplier > _FEW:
-        return np.asarray(x.reshape(*x.shape[:3], channels, multiplier).sum(axis=4))
-    total = np.zeros((*x.shape[:3], channels), x.dtype)
-    for first in range(multiplier):  # starting a sum of NumPy takes longer than a few terms
-        total += x[..., first::multiplier]
-    return total

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.depthwise import merged, repeated
 from tensorplug_cpu.jit.calls import address, dense, each, is_worth
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.windows import depthwise_filter_function, window_function
 from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.multipliers import merged, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit.pooling import first_equal, window_values
 from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.sliding_windows import room
 from tensorplug_cpu.tiles import Tiles, covered, tiled
@@ -80,6 +81,27 @@ class _Pooling:
                 number = number * window.filter
         return number.astype(dtype)
 
+    def values(self, kind: str, dtype: np.dtype[Any], *, back: bool = False) -> Call | None:
+        """Return native loops over windows, None where there are none for these."""
+        if self.axis != self.out.rank - 1:
+            return None
+        return window_values(
+            self.windows, self.out.shape[0], self.channels, dtype, kind, back=back
+        )
+
+    def first_equal(self) -> Call | None:
+        """Return native loops that give dy to the largest, None where there are none."""
+        if self.axis != self.out.rank - 1:
+            return None
+        return first_equal(
+            self.windows,
+            self.out.shape[0],
+            self.channels,
+            self.out.dtype.numpy,
+            adding=any(map(overlap, self.windows)),
+            covered=covered(self.windows),
+        )
+
     def winners(self) -> WindowArgmax:
         return WindowArgmax(self.batch, self.windows, self.inner)
 
@@ -96,6 +118,9 @@ def _largest(pooling: _Pooling) -> Call:
     """Take the maximum along one axis after the other."""
     if not pooling.out.size:
         return _nothing(pooling.out)
+    native = pooling.values("largest", pooling.out.dtype.numpy)
+    if native is not None:
+        return without_warnings(native)
     lowest = _lowest(pooling.out.dtype)
 
     def run(x: Array) -> Array:
@@ -111,6 +136,11 @@ def _average(pooling: _Pooling) -> Call:
         return _nothing(pooling.out)
     narrow = pooling.out.dtype.numpy
     work = working(pooling.out.dtype)
+    native = pooling.values("average", work)
+    if native is not None:
+        return without_warnings(
+            lambda x: native(x.astype(work, copy=False)).astype(narrow, copy=False)
+        )
     number = pooling.counts(work)
 
     def run(x: Array) -> Array:
@@ -129,6 +159,14 @@ def _shared(pooling: _Pooling) -> Call:
         return _nothing(pooling.out)
     work = working(pooling.out.dtype)
     number = pooling.counts(work)
+    native = pooling.values("sum", work, back=True)
+    if native is not None:
+
+        def run_native(dy: Array, _input: Array) -> Array:
+            wide: Array = native(np.divide(dy, number, dtype=work))
+            return wide.astype(narrow, copy=False)
+
+        return without_warnings(run_native)
     if tiled(pooling.windows):
         tiles = pooling.tiles()
 
@@ -152,6 +190,9 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
     """
     if not pooling.out.size or not all(window.out for window in pooling.windows):
         return _nothing(pooling.out)
+    native = pooling.first_equal()
+    if native is not None:
+        return without_warnings(native)
     if rows:
         tiles = pooling.tiles()
 
