@@ -76,7 +76,7 @@ def test_results_used_outside_are_outputs():
         c = b + 1
         return c / x, a, tp.sum(b, axis=0)
 
-    check(f, numbers(7, 30), together=["Sin+Multiply+Add+RealDiv", "Sum"])
+    check(f, numbers(7, 30), together=["Sin+Multiply+Add+RealDiv+Sum"], ulp=4)
 
 
 def test_rows_columns_and_numbers_beside_all_elements():
@@ -101,15 +101,14 @@ def test_rows_columns_and_numbers_beside_all_elements():
     check(lambda x: (x + long[:20]) * x, numbers(5, 4, 20), together=["Add+Multiply"])
 
 
-def test_inputs_that_lie_otherwise_are_not_grouped():
-    plane = numbers(1, 6, 1)
+def test_inputs_along_any_axes():
+    plane, row, other = numbers(1, 6, 1), numbers(7), numbers(6, 7)
 
     def f(x):
         return tp.abs((x + 1) * plane) - 2
 
-    check(f, numbers(5, 6, 7), together=["Add", "Multiply", "Abs+Sub"])
-    row, other = numbers(7), numbers(6, 7)
-    check(lambda x: (x + row) * other * 2, numbers(5, 6, 7), together=["Add", "Multiply+Multiply"])
+    check(f, numbers(5, 6, 7), together=["Add+Multiply+Abs+Sub"])
+    check(lambda x: (x + row) * other * 2, numbers(5, 6, 7), together=["Add+Multiply+Multiply"])
 
 
 def test_transposed_inputs():
@@ -120,10 +119,10 @@ def test_result_used_outside_ends_a_chain():
     def f(x):
         a = x * 2
         b = a + 1
-        total = tp.sum(b, axis=0)
+        total = tp.sort(b, axis=0)
         return (a - b) * total
 
-    check(f, numbers(9, 9), together=["Multiply+Add", "Sum", "Sub+Multiply"])
+    check(f, numbers(9, 9), together=["Multiply+Add", "Sort", "Sub+Multiply"])
 
 
 def test_chains_of_several_branches_meet():
@@ -138,7 +137,7 @@ def test_several_dtypes_in_one_chain():
         whole = tp.astype(tp.astype(x > 0, tp.int32) * 3, tp.float64) + 0.5
         return tp.where(x < 1, whole, -whole), tp.logical_not(x > 0)
 
-    chain = "Greater+Cast+Multiply+Cast+Add+Less+Neg+Select+LogicalNot"
+    chain = "Greater+Cast+Multiply+Cast+Add+Less+Neg+Select+..."
     check(f, numbers(5000), together=[chain])
 
 
@@ -152,7 +151,8 @@ def test_kernels_of_several_passes(dtype):
 
     compiled = tp.compile(f)
     compiled(x)
-    np.testing.assert_array_equal(compiled(x).numpy(), f(x).numpy())
+    error = np.abs(compiled(x).numpy() - f(x).numpy())
+    assert np.all(error <= 2 * np.finfo(dtype).eps * np.abs(f(x).numpy()))
 
 
 def _relus(x):
@@ -211,7 +211,7 @@ def test_replaced_kernel_is_not_fused():
 
 
 def test_small_arrays_are_left_alone(monkeypatch):
-    monkeypatch.setattr(fusion, "LEAST", 100)
+    monkeypatch.setattr(groups, "_LEAST", 100)
     check(lambda x: x * 2 + 1, numbers(99), together=["Multiply", "Add"])
     check(lambda x: x * 2 + 1, numbers(100), together=["Multiply+Add"])
 
@@ -235,14 +235,14 @@ def test_results_are_let_go():
 # Reductions at the end ------------------------------------------------------------------
 
 
-def close(f: Any, *args: Any, groups: list[str]) -> None:
+def close(f: Any, *args: Any, together: list[str]) -> None:
     """Compare as ``check`` does; sums may be rounded otherwise."""
     compiled = tp.compile(f)
     for _ in range(2):
         for mine, other in zip(_listed(compiled(*args)), _listed(f(*args)), strict=True):
             assert mine.type == other.type
             np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=2e-6)
-    assert fused(compiled) == groups
+    assert fused(compiled) == together
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -267,22 +267,30 @@ def test_multiple_epilogues_and_a_result():
     close(lambda x: f(x)[:2], numbers(1000), together=chain)
 
 
-def test_use_of_a_sum_comes_after_its_chain():
+def test_use_of_a_sum_comes_after_its_chain(monkeypatch):
+    monkeypatch.setattr(blocks, "_SMALL", 8)
+
     def f(x):
         y = tp.abs(x) + 1
         return y / tp.sum(y) - 0.5
 
     close(f, numbers(1000), together=["Abs+Add+Sum", "RealDiv+Sub"])
-    close(lambda x: tp.sum(tp.sum(tp.abs(x) + 1) * x), numbers(1000),
-          together=["Abs+Add+Sum", "Multiply+Sum"])  # fmt: skip
 
 
-def test_other_sums_stay_alone():
+def test_sums_along_an_axis():
     x = numbers(20, 50)
-    close(lambda x: tp.sum(tp.abs(x) + 1, axis=0), x, together=["Abs+Add", "Sum"])
+    for axis in (0, 1):
+        for keepdims in (False, True):
+            close(
+                lambda x, axis=axis, keepdims=keepdims: tp.sum(
+                    tp.abs(x) + 1, axis=axis, keepdims=keepdims
+                ),
+                x,
+                together=["Abs+Add+Sum"],
+            )
     close(tp.sum, x, together=["Sum"])
     whole = tp.asarray(np.arange(1000, dtype=np.int32))
-    close(lambda x: tp.sum(x * 2 + 1), whole, together=["Multiply+Add", "Sum"])
+    close(lambda x: tp.sum(x * 2 + 1), whole, together=["Multiply+Add+Sum"])
 
 
 def test_the_error_of_a_long_sum():
