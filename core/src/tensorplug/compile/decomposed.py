@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.decompositions import TracedDecomposition, trace_decomposition
+from tensorplug.compile.fusion import fuse
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
-from tensorplug.compile.values import Constant
+from tensorplug.compile.tracing import Call
+from tensorplug.compile.values import Constant, Value
 from tensorplug.contract.spec import TensorType
 
 if TYPE_CHECKING:
@@ -26,10 +28,13 @@ _LARGEST: Final = 4096
 def make_program(engine: Engine, plan: Plan, fuses: bool) -> Callable[..., Any] | None:  # noqa: FBT001  # the engine's interface
     """Return a function that runs the kernels of a decomposition, for the buffers of one call.
 
-    ``fuses``: whether the backend may fuse kernels. It returns a buffer, or a list of them if the spec has multiple outputs. Return None if the
+    It returns a buffer, or a list of them if the spec has multiple outputs. Return None if the
     decomposition is no program (see ``trace_decomposition``), or uses data of its own that are
-    too large to be kept.
+    too large to be kept. ``fuses``: whether the backend may fuse kernels. A native plan only gets
+    a function if the backend fuses all steps of its decomposition.
     """
+    if plan.how == "native":
+        return _fuse_native(engine, plan)
     traced = trace_decomposition(engine, plan)
     if traced is None or _held_bytes(traced) > _LARGEST:
         return None
@@ -40,6 +45,35 @@ def make_program(engine: Engine, plan: Plan, fuses: bool) -> Callable[..., Any] 
     if plan.spec.multiple_outputs:
         return (lambda *buffers: run(buffers)) if flat else (lambda *given: run(_flatten(given)))
     return (lambda *buffers: run(buffers)[0]) if flat else (lambda *given: run(_flatten(given))[0])
+
+
+def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
+    """Return a function that computes a native call as one group; None if there is none."""
+    groups = plan.device.capabilities.groups
+    if groups is None or not plan.static_shapes:
+        return None
+
+    def enter(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [enter(member) for member in operand]
+        return operand and Value(plan.device.placement(operand))
+
+    inputs = [enter(operand) for operand in plan.inputs]
+    call = Call(plan, inputs, [Value(placement) for placement in plan.outputs])
+    found = fuse(engine, groups, [call], call.outputs)
+    if not found:
+        return None
+    run = found[0].run
+    operands = call.operands()
+    places = [operands.index(source) for source in found[0].inputs]
+    multiple = plan.spec.multiple_outputs
+
+    def compute(*given: Any) -> Any:
+        buffers = _flatten(given)
+        outputs = run(*[buffers[at] for at in places])
+        return outputs if multiple else outputs[0]
+
+    return compute
 
 
 def _held_bytes(traced: TracedDecomposition) -> int:

@@ -209,7 +209,7 @@ class _Grouping:
     @staticmethod
     def _merge(used: Sequence[_Members]) -> _Members | None:
         """Return a new group of all members of several; None if they do not fit together."""
-        if len(used) < 2:  # noqa: PLR2004  # several
+        if len(used) < 2:
             return None
         loops: Loops | None = used[0].loops
         for members in used[1:]:

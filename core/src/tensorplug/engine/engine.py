@@ -42,9 +42,9 @@ class Engine:
         prefer: backend names to try first, in order, if none was set.
         fallback: the policy if the active backend cannot run a kernel.
         observers: wrap every kernel that this engine runs.
-        make_program: given the engine, the plan of a decomposition, and whether the backend may
-            fuse its kernels, returns a function of buffers that does the same without Python code
-            between the kernels; or None.
+        make_program: given the engine, a plan, and whether the backend may fuse kernels, returns a
+            function of buffers that does the same, or None: for a decomposition, without Python
+            code between the kernels; for a native plan, in one pass over the elements.
         run_backward: runs a backward pass as a program if it can (``compile.backward``).
 
     """
@@ -200,9 +200,8 @@ class Engine:
                 return self.run(context, spec, plan.apply(self, context, tensors), attributes)
             run = partial(self._run_promoted, context, plan, tensors, attributes)
             return promote(observers, plan, tensors, run)
-        if plan.how == "decomposed" and key is not None:
-            seen = bool(observers) or not (plan.taped or context.recording is None)
-            plan = plan.source or plan if seen else self._as_program(plan)
+        seen = bool(observers or (context.recording is not None and not plan.taped))
+        plan = plan if key is None else self._compiled(plan, seen=seen)
         outputs: list[Tensor]
         if observers:
             outputs = execute(observers, plan, tensors, partial(_run_verified, plan, tensors))
@@ -218,6 +217,14 @@ class Engine:
                 notify(observers, "recorded", plan, outputs)
         return outputs if spec.multiple_outputs else outputs[0]
 
+    def _compiled(self, plan: plans.Plan, *, seen: bool) -> plans.Plan:
+        """Return the plan to run; ``seen``: whether a tape or an observer must see its kernels."""
+        if plan.how == "decomposed":
+            return plan.source or plan if seen else self._as_program(plan)
+        if plan.how == "native" and not plan.published:
+            self._fuse(plan)
+        return plan
+
     def _as_program(self, plan: plans.Plan) -> plans.Plan:
         """Return the plan of a decomposition's program; ``plan`` itself if there is none.
 
@@ -232,6 +239,17 @@ class Engine:
         run = self._make_program(self, plan, fuses)
         plan.traceable = False
         return plan if run is None else plan.with_program(run)
+
+    def _fuse(self, plan: plans.Plan) -> None:
+        """Let the backend compute a large call in one pass, if it has several steps."""
+        device = plan.device
+        if (
+            self._make_program is not None
+            and device.trace is None
+            and plan.owner == device.owner  # not a kernel that replaces the backend's
+            and plan.may_fuse()
+        ):
+            plan.call = self._make_program(self, plan, True) or plan.call  # noqa: FBT003  # fuses
 
     def _run_promoted(
         self,
