@@ -40,7 +40,7 @@ def test_a_chain_is_one_kernel():
         z = tp.maximum(tp.sqrt(tp.abs(x * 2 + y)), 0.5)
         return z * z / (y * y + 1)
 
-    chain = "Multiply+Add+Abs+Sqrt+Maximum+Multiply+Multiply+Add+RealDiv"
+    chain = "Multiply+Add+Abs+Sqrt+Maximum+Multiply+Multiply+Add+..."
     check(f, numbers(70, 9), numbers(70, 9), groups=[chain])
 
 
@@ -58,15 +58,15 @@ def test_a_value_with_other_users_is_written():
         y = x * 2 + 1
         return tp.abs(y) - 3, tp.sum(y, axis=0), y
 
-    check(f, numbers(20, 9), groups=["Multiply+Add", "Abs+Sub", "Sum"])
-    check(lambda x: f(x)[:2], numbers(20, 9), groups=["Multiply+Add", "Abs+Sub", "Sum"])
+    check(f, numbers(20, 9), groups=["Multiply+Add+Abs+Sub", "Sum"])
+    check(lambda x: f(x)[:2], numbers(20, 9), groups=["Multiply+Add+Abs+Sub", "Sum"])
 
 
-def test_other_dtypes_stay_apart():
+def test_other_dtypes_join():
     def f(x):
         return tp.astype(x * 2 + 1 > 0, tp.float32) * x + 1
 
-    check(f, numbers(50), groups=["Multiply+Add", "Greater", "Cast", "Multiply+Add"])
+    check(f, numbers(50), groups=["Multiply+Add+Greater+Cast+Multiply+Add"])
 
 
 def test_integers():
@@ -84,7 +84,7 @@ def test_a_kernel_that_replaces_ours_is_left_alone():
 
 
 def test_many_operands_make_multiple_kernels():
-    operands = [numbers(30) for _ in range(20)]
+    operands = [numbers(30) for _ in range(80)]
 
     def f(*xs):
         total = xs[0]
@@ -92,4 +92,5 @@ def test_many_operands_make_multiple_kernels():
             total = total + x
         return total
 
-    check(f, *operands, groups=["+".join(["Add"] * 11), "+".join(["Add"] * 8)])
+    half = "+".join(["Add"] * 8) + "+..."
+    check(f, *operands, groups=[half, half])

@@ -98,11 +98,11 @@ class OpenCLBackend:
 
     @property
     def least_group(self) -> int:
-        """1: one launch is always better than several."""
+        """The size of the smallest group: even one element saves the launches of single calls."""
         return 1
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
-        """Return a function that computes a group, by one kernel or a few; None to decline it."""
+        """Return a function that computes a group, in one kernel; None if it has reductions."""
         from tensorplug_opencl.kernels import groups  # late: the module loads kernels
 
         return groups.compile_group(group, self.runtime)

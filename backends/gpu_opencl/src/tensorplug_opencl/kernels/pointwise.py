@@ -20,22 +20,18 @@ if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = [
-    "PART",
     "Constant",
     "Formula",
     "Input",
-    "Part",
     "Read",
     "SlowPath",
+    "classify_access",
     "launch_elementwise",
     "make_constant",
     "make_routine",
     "prepare",
     "prepare_formula",
 ]
-
-PART: Final = "__tensorplug_part__"
-"""The attribute of a prepared kernel that holds its ``Part``."""
 
 # Elements that a work-item computes on a CPU: few enough that the groups of a large array keep all
 # cores busy, and enough that the start of a loop costs little.
@@ -60,14 +56,6 @@ class Constant(NamedTuple):
     name: str
     ctype: str
     value: np.generic
-
-
-class Part(NamedTuple):
-    """The computation of an elementwise kernel, to become a part of another (``fusion``)."""
-
-    names: tuple[str, ...]
-    expression: str
-    constants: tuple[Constant, ...]
 
 
 def prepare(
@@ -147,7 +135,7 @@ def launch_elementwise(
     layout = layouts.collapse(shape, [*(read.strides for read in reads), whole])
     operands, placed = [], []
     for (operand, _), steps in zip(reads, layout.strides, strict=False):
-        access = _classify_access(steps, layout.strides[-1])
+        access = classify_access(steps, layout.strides[-1])
         if access in ("row", "column"):
             placed.append(steps[:-1])
         operands.append(Operand(operand.name, operand.stored, operand.computed, access))
@@ -174,7 +162,8 @@ def launch_elementwise(
     return runtime.launch(source, len(reads) + len(results), arguments, items, heavy=run > 1)
 
 
-def _classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
+def classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
+    """Return how a program reads an array with these strides, from those of the result."""
     if steps == whole:
         return "whole"
     if not any(steps):
@@ -230,7 +219,7 @@ def prepare_formula(
     inputs = [Input(name, type_, ctypes.stored(dtype), computed) for name, type_ in types.items()]
     slow_path = formula.slow_path if dtype.kind == "float" else None
     called = "".join([declarations, expression, *(slow_path or ())])
-    run = prepare(
+    return prepare(
         runtime,
         title,
         inputs,
@@ -241,10 +230,6 @@ def prepare_formula(
         constants,
         slow_path,
     )
-    # Computed in the dtype itself, without a second formula or separate C.
-    if computed == ctypes.stored(dtype) and out.dtype is dtype and not (slow_path or declarations):
-        setattr(run, PART, Part(tuple(types), expression, tuple(constants)))
-    return run
 
 
 def make_constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:

@@ -1,228 +1,374 @@
 """Scalar expressions as statements in C: one variable for each distinct operation.
 
+The statements compute ``width`` neighbouring elements at once, in vectors, or one. CPU drivers are
+fastest with vectors: they turn few loops over single elements into vector instructions. Elementary
+functions are written by their expressions (``elementary.expand``) and call nothing of a driver's.
+
 Elements of float16 are computed with in float, and rounded where they are stored, and where an
-expression casts to float16: results are at least as accurate as those of one kernel after the
-other. Integers wrap: sums and products are taken in unsigned types (``ctypes.ring``).
+expression casts to float16. Integers wrap, so their sums are taken in unsigned types. A boolean is
+0 or 1 if ``width`` is 1; a vector of booleans is a vector of signed integers that are 0 or -1, and
+as long as the numbers that were compared.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import KernelRefusedError, expressions
+from tensorplug.plugin import Expression, KernelRefusedError, elementary, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, functions
-from tensorplug_opencl.kernels.templates import FAR
+from tensorplug_opencl.kernels import ctypes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug.plugin import DType, Expression
+    from tensorplug.plugin import DType
 
-__all__ = ["Statements", "write", "write_literal"]
+__all__ = ["Value", "Writer", "expand", "write_literal"]
 
-# By operation, then by kind of dtype, or for any. {t} is the C type computed with, {r} the ring
-# type; names in braces beside them are operands. Functions get a suffix for their type later.
-_SAME: Final = "{t}"
-_TEMPLATES: Final[dict[str, dict[str, str]]] = {
-    "add": {"float": "{a} + {b}", "": "(({r}){a} + ({r}){b})"},
-    "subtract": {"float": "{a} - {b}", "": "(({r}){a} - ({r}){b})"},
-    "multiply": {"float": "{a} * {b}", "": "(({r}){a} * ({r}){b})"},
-    "divide": {"": "{a} / {b}"},
-    "floor_divide": {"float": "a_quotient({a}, {b}, a_near_mod({a}, {b}))"},
-    "remainder": {"float": "a_rest({b}, a_near_mod({a}, {b}))"},
-    "negative": {"float": "-{a}", "": "(0 - ({r}){a})"},
-    "abs": {"float": "a_fabs({a})", "signed": "({a} < 0 ? 0 - ({r}){a} : ({r}){a})", "": "{a}"},
-    "maximum": {"float": "{a} >= {b} || {a} != {a} ? {a} : {b}", "": "{a} >= {b} ? {a} : {b}"},
-    "minimum": {"float": "{a} <= {b} || {a} != {a} ? {a} : {b}", "": "{a} <= {b} ? {a} : {b}"},
-    "fma": {"": "a_fma({a}, {b}, {c})"},
-    "floor": {"": "a_floor({a})"},
-    "ceil": {"": "a_ceil({a})"},
-    "trunc": {"": "a_trunc({a})"},
-    "round": {"": "a_rint({a})"},
-    "sqrt": {"": "a_sqrt({a})"},
-    "copysign": {"": "a_copysign({a}, {b})"},
-    "equal": {"": "{a} == {b}"},
-    "less": {"": "{a} < {b}"},
-    "less_equal": {"": "{a} <= {b}"},
-    "logical_and": {"": "{a} & {b}"},
-    "logical_or": {"": "{a} | {b}"},
-    "logical_not": {"": "!{a}"},
-    "bitwise_and": {"": "({a} & {b})"},
-    "bitwise_or": {"": "({a} | {b})"},
-    "bitwise_xor": {"": "({a} ^ {b})"},
-    "bitwise_not": {"bool": "!{a}", "": "(~{a})"},
-    "bitwise_left_shift": {"": "(({r}){b} < 8 * sizeof({r}) ? ({r}){a} << {b} : 0)"},
-    "bitwise_right_shift": {
-        "signed": "(({r}){b} < 8 * sizeof({t}) ? {a} >> {b} : {a} < 0 ? -1 : 0)",
-        "": "({b} < 8 * sizeof({t}) ? {a} >> {b} : 0)",
-    },
-    "where": {"": "{a} ? {b} : {c}"},
-    "floor_divide of integers": {"": "floor_div({a}, {b})"},
-    "remainder of integers": {"": "floor_mod({a}, {b})"},
-    **{
-        name: {"": f"a_{name}({{a}})"}
-        for name, count in expressions.FUNCTIONS.items()
-        if count == 1
-    },
-    "erfc": {"": "erfc({a})"},
-    "pow": {"": "a_power({a}, {b})"},
-    "atan2": {"": "a_atan2({a}, {b})"},
+_SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
+_CALLS: Final = {
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "rint",
+    "sqrt": "sqrt",
+    "copysign": "copysign",
+    "fma": "fma",
 }
-# Where the quick form fails: the condition, and the form for every number.
-_EXACT: Final = {
-    "floor_divide": ("a_far_apart({a}, {b})", "floor_div({a}, {b})"),
-    "remainder": ("a_far_apart({a}, {b})", "floor_mod({a}, {b})"),
-    **{name: ("a_is_far({a})", f"{name}({{a}})") for name in ("sin", "cos", "tan")},
+_RING: Final = {"add": "+", "subtract": "-", "multiply": "*"}
+_BITS: Final = {
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "logical_and": "&",
+    "logical_or": "|",
 }
-_OPERANDS: Final = "abc"
+_COMPARED: Final = {"equal": "==", "less": "<", "less_equal": "<="}
+_COMPARED_BOOLS: Final = {"equal": "{0} == {1}", "less": "!{0} & {1}", "less_equal": "!{0} | {1}"}
 
 
-class Statements(NamedTuple):
-    """Statements that assign to the results' names, and the functions that they call.
+class Value(NamedTuple):
+    """A variable: its name, its dtype, and of vectors of booleans the bytes of an element."""
 
-    ``called``: texts with the calls, by dtype. The quick statements assign to ``FAR`` too, if
-    ``exact`` is not None: these are the statements that are right for every element.
-    """
-
-    quick: str
-    exact: str | None
-    called: Mapping[DType, Sequence[str]]
-
-    @property
-    def definitions(self) -> str:
-        """The functions that the statements call."""
-        return functions.define_typed(self.called)
+    name: str
+    dtype: DType
+    nbytes: int = 0
 
 
-def write(
-    roots: Sequence[Expression], results: Sequence[str], parameters: Mapping[int, str]
-) -> Statements:
-    """Return the statements that compute ``roots``.
-
-    ``parameters``: the C name by the number of a parameter.
-
-    Raises:
-        KernelRefusedError: an expression has complex numbers.
-
-    """
+def expand(roots: Sequence[Expression]) -> list[Expression]:
+    """Return the expressions with arithmetic in the place of elementary functions."""
     unified = expressions.unify(roots)
-    operations = expressions.linearize(unified)
-    for operation in operations:
-        if operation.dtype in dt.COMPLEX:
-            raise KernelRefusedError(f"it computes with real numbers, not with {operation.dtype}")
-    has_far = any(_find_exact(operation) for operation in operations)
-    writer = _Writer(operations, parameters)
-    quick = writer.write(unified, results, exact=False)
-    exact = writer.write(unified, results, exact=True) if has_far else None
-    return Statements(quick, exact, writer.called)
+    new: dict[int, Expression] = {}
+    for each in expressions.linearize(unified):
+        operands = tuple(new[id(operand)] for operand in each.operands)
+        made = Expression(each.op, each.dtype, operands, each.value) if operands else each
+        new[id(each)] = elementary.expand(made) if each.op in expressions.FUNCTIONS else made
+    return expressions.unify([new[id(root)] for root in unified])
 
 
-def computed(dtype: DType) -> str:
-    """Return the C type of a variable."""
-    return "bool" if dtype is dt.bool_ else ctypes.computed(dtype)
+class Writer:
+    """The writer of statements that compute ``width`` elements at once."""
 
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._count = 0
 
-def _find_exact(operation: Expression) -> tuple[str, str] | None:
-    known = _EXACT.get(operation.op)
-    return known if known and operation.dtype.kind == "float" else None
+    # Types -----------------------------------------------------------------------------------
 
+    def wide(self, ctype: str) -> str:
+        """Return the type of ``width`` numbers."""
+        return ctype if self.width == 1 else f"{ctype}{self.width}"
 
-class _Writer:
-    """The writer of the statements of some operations.
+    def type_of(self, value: Value) -> str:
+        """Return the C type of a variable."""
+        if value.dtype is not dt.bool_:
+            return self.wide(ctypes.computed(value.dtype))
+        return "int" if self.width == 1 else self.wide(_SIGNED[value.nbytes])
 
-    ``called``: the text of calls by dtype, without suffixes.
-    """
+    # Memory ----------------------------------------------------------------------------------
 
-    def __init__(self, operations: Sequence[Expression], parameters: Mapping[int, str]) -> None:
-        self._operations = operations
-        self._parameters = parameters
-        self.called: dict[DType, list[str]] = {}
+    def read(self, name: str, dtype: DType, stored: str) -> tuple[Value, str]:
+        """Return the variable for a stored element ``stored``, and its declaration."""
+        value = Value(name, dtype, 1 if dtype is dt.bool_ else 0)
+        text = stored
+        if dtype is dt.bool_:
+            text = (
+                f"({stored}) != 0"
+                if self.width == 1
+                else f"({stored}) != {self._splat('uchar', '0')}"
+            )
+        elif dtype is dt.float16:
+            text = f"convert_{self.wide('float')}({stored})"
+        return value, f"const {self.type_of(value)} {name} = {text};"
 
-    def write(self, roots: Sequence[Expression], results: Sequence[str], *, exact: bool) -> str:
-        names: dict[int, str] = {}
-        lines = []
-        for at, operation in enumerate(self._operations):
-            if operation.op == "parameter":
-                names[id(operation)] = self._parameters[int(_value_of(operation))]
+    def stored(self, value: Value) -> str:
+        """Return a variable as it is stored."""
+        if value.dtype is dt.bool_:
+            sign = "" if self.width == 1 else "-"
+            return f"convert_{self.wide('uchar')}({sign}{value.name})"
+        if value.dtype is dt.float16:
+            return f"convert_{self.wide('half')}({value.name})"
+        return value.name
+
+    # Statements ------------------------------------------------------------------------------
+
+    def write(
+        self, roots: Sequence[Expression], parameters: Mapping[int, Value]
+    ) -> tuple[list[str], list[Value]]:
+        """Return the statements that compute ``roots``, and the variables that have them.
+
+        ``parameters``: by number.
+
+        Raises:
+            KernelRefusedError: an expression has complex numbers.
+
+        """
+        unified = expand(roots)
+        values: dict[int, Value] = {}
+        lines: list[str] = []
+        for each in expressions.linearize(unified):
+            if each.dtype in dt.COMPLEX:
+                raise KernelRefusedError(f"it computes with real numbers, not with {each.dtype}")
+            if each.op == "parameter":
+                values[id(each)] = parameters[_number(each)]
                 continue
-            if operation.op == "constant":
-                names[id(operation)] = write_literal(operation.value, operation.dtype)
-                continue
-            operands = [names[id(operand)] for operand in operation.operands]
-            names[id(operation)] = f"e{at}"
-            ctype = computed(operation.dtype)
-            text, condition = self._write_operation(operation, operands, exact=exact)
-            lines.append(f"const {ctype} e{at} = {text};")
-            if condition:
-                lines.append(f"{FAR} |= {condition};")
-        pairs = zip(results, roots, strict=True)
-        lines += [f"{result} = {names[id(root)]};" for result, root in pairs]
-        return "\n  ".join(lines)
+            operands = [values[id(operand)] for operand in each.operands]
+            operands = self._align(operands)
+            value = Value(f"e{self._count}", each.dtype, self._size(each, operands))
+            self._count += 1
+            text = self._write_operation(each, operands)
+            lines.append(f"const {self.type_of(value)} {value.name} = {text};")
+            values[id(each)] = value
+        return lines, [values[id(root)] for root in unified]
 
-    def _write_operation(
-        self, operation: Expression, operands: Sequence[str], *, exact: bool
-    ) -> tuple[str, str]:
-        """Return the operation, and in the quick form the condition under which it fails."""
-        if operation.op in ("cast", "bitcast"):
-            convert = self._cast if operation.op == "cast" else _bitcast
-            return convert(operation.operands[0].dtype, operation.dtype, operands[0]), ""
-        dtype = operation.operands[-1].dtype
-        template = _find_template(operation.op, dtype)
-        known = _find_exact(operation)
-        if known is None:
-            return self._fill(template, operands, dtype, cast=operation.dtype), ""
-        condition, slow = (self._fill(text, operands, dtype) for text in known)
-        quick = self._fill(template, operands, dtype)
-        return (f"{condition} ? {slow} : {quick}", "") if exact else (quick, condition)
+    def _size(self, each: Expression, operands: Sequence[Value]) -> int:
+        """Return the bytes of the elements of a vector of booleans; 0 for other results."""
+        if each.dtype is not dt.bool_:
+            return 0
+        if not operands:
+            return 1
+        last = operands[-1]
+        return last.nbytes if last.dtype is dt.bool_ else _width_of(last.dtype)
 
-    def _fill(
-        self, template: str, operands: Sequence[str], dtype: DType, *, cast: DType | None = None
-    ) -> str:
-        ctype = computed(dtype)
-        named = dict(zip(_OPERANDS, operands, strict=False))
-        text = template.format(t=ctype, r=ctypes.ring(dtype), **named)
-        if dtype.kind in ("signed", "unsigned") and cast is dtype:
-            text = f"({ctype}){text}" if text.startswith("(") else f"({ctype})({text})"
-        return self._call(text, dtype)
+    def _align(self, operands: Sequence[Value]) -> list[Value]:
+        """Return the operands with booleans as long as the numbers beside them."""
+        if self.width == 1 or len(operands) < 2:  # nothing beside it
+            return [*operands]
+        sizes = [o.nbytes if o.dtype is dt.bool_ else _width_of(o.dtype) for o in operands]
+        size = sizes[-1]
+        return [
+            Value(f"convert_{self.wide(_SIGNED[size])}({o.name})", o.dtype, size)
+            if o.dtype is dt.bool_ and own != size
+            else o
+            for o, own in zip(operands, sizes, strict=True)
+        ]
 
-    def _call(self, text: str, dtype: DType) -> str:
-        """Return ``text`` with calls of the functions for ``dtype``."""
-        known = functions.names_for(dtype)
-        suffix = functions.suffix_of(dtype)
-        self.called.setdefault(dtype, []).append(text)
-        return re.sub(r"\b\w+(?=\()", lambda at: at[0] + suffix if at[0] in known else at[0], text)
+    def _splat(self, ctype: str, literal: str) -> str:
+        return literal if self.width == 1 else f"({self.wide(ctype)})({literal})"
 
-    def _cast(self, source: DType, target: DType, operand: str) -> str:
-        ctype = computed(target)
+    def _write_operation(self, each: Expression, operands: Sequence[Value]) -> str:
+        op, names = each.op, [operand.name for operand in operands]
+        if op == "constant":
+            return self._write_constant(each)
+        if op == "cast":
+            return self._cast(operands[0], each.dtype)
+        if op == "bitcast":
+            return self._bitcast(operands[0], each.dtype)
+        if op == "where":
+            return f"{names[0]} ? {names[1]} : {names[2]}"
+        dtype = operands[-1].dtype
+        if op in _COMPARED:
+            if dtype is dt.bool_:
+                return _COMPARED_BOOLS[op].format(*names)
+            return f"{names[0]} {_COMPARED[op]} {names[1]}"
+        if op == "logical_not" or (op == "bitwise_not" and dtype is dt.bool_):
+            return f"!{names[0]}"
+        if op in _CALLS:
+            return f"{_CALLS[op]}({', '.join(names)})"
+        if dtype.kind == "bool":
+            return f"{names[0]} {_BITS[op]} {names[1]}"
+        return (
+            self._write_real(op, dtype, names)
+            if dtype.kind == "float"
+            else (self._write_integer(op, dtype, names))
+        )
+
+    def _write_real(self, op: str, dtype: DType, names: Sequence[str]) -> str:
+        a, b = names[0], names[-1]
+        if op in _RING or op == "divide":
+            return f"{a} {_RING.get(op, '/')} {b}"
+        if op in ("negative", "abs"):
+            return f"-{a}" if op == "negative" else f"fabs({a})"
+        if op in ("maximum", "minimum"):
+            sign = ">" if op == "maximum" else "<"
+            return f"(({a} {sign}= {b}) | ({a} != {a})) ? {a} : {b}"
+        zero, one = (self._splat(ctypes.computed(dtype), text) for text in ("0", "1"))
+        rest = f"fmod({a}, {b})"
+        turned = f"(({rest} != 0) & (({b} < 0) != ({rest} < 0)))"
+        if op == "remainder":
+            rested = f"({turned} ? {rest} + {b} : {rest})"
+            return f"{rest} == 0 ? copysign({zero}, {b}) : {rested}"
+        above = f"(({a} - {rest}) / {b})"
+        quotient = f"({turned} ? {above} - {one} : {above})"
+        # The quotient is near an integer; fabs(a / 0) is infinite, and so is infinity / b.
+        near = f"rint({quotient})"
+        plain = f"({a} / {b})"
+        special = (
+            f"(({b} == 0) | (fabs({a}) == {self._splat(ctypes.computed(dtype), 'INFINITY')}))"
+        )
+        whole = f"({quotient} == 0 ? copysign({zero}, {plain}) : {near})"
+        return f"{special} ? {plain} : {whole}"
+
+    def _write_integer(self, op: str, dtype: DType, names: Sequence[str]) -> str:
+        a, b = names[0], names[-1]
+        wide = self.wide(ctypes.computed(dtype))
+        if op in _RING:
+            return self._wrap(dtype, a, _RING[op], b)
+        if op == "negative":
+            return self._wrap(dtype, f"({wide})(0)", "-", a)
+        if op == "abs":
+            return f"as_{wide}(abs({a}))"
+        if op in ("maximum", "minimum"):
+            return f"{op[:3]}({a}, {b})"
+        if op in _BITS:
+            return f"({wide})({a} {_BITS[op]} {b})"
+        if op == "bitwise_not":
+            return f"({wide})(~{a})"
+        if op.endswith("_shift"):
+            return self._write_shift(op, dtype, a, b)
+        return self._write_quotient(op, dtype, a, b)
+
+    def _wrap(self, dtype: DType, a: str, sign: str, b: str) -> str:
+        """Return a sum, difference or product, which wraps."""
+        ctype = ctypes.computed(dtype)
+        if self.width == 1:
+            ring = ctypes.ring(dtype)
+            return f"({ctype})(({ring}){a} {sign} ({ring}){b})"
+        unsigned = self.wide(f"u{_SIGNED[dtype.itemsize]}")
+        return f"as_{self.wide(ctype)}(as_{unsigned}({a}) {sign} as_{unsigned}({b}))"
+
+    def _write_quotient(self, op: str, dtype: DType, a: str, b: str) -> str:
+        """Return a quotient of integers or its remainder, by a divisor that no division traps."""
+        ctype = ctypes.computed(dtype)
+        wide, zero, one = self.wide(ctype), self._splat(ctype, "0"), self._splat(ctype, "1")
+        none = f"({b} == {zero})"
+        if dtype.kind == "unsigned":
+            safe = f"({none} ? {one} : {b})"
+            part = f"{a} {'/' if op == 'floor_divide' else '%'} {safe}"
+            return f"{none} ? {zero} : ({wide})({part})"
+        # The most negative number divided by -1 would overflow.
+        turned = f"({b} == {self._splat(ctype, '-1')})"
+        safe = f"(({none} | {turned}) ? {one} : {b})"
+        rest = f"(({wide})({a} % {safe}))"
+        across = f"(({rest} != {zero}) & (({rest} < {zero}) != ({safe} < {zero})))"
+        if op == "remainder":
+            return f"({wide})({across} ? ({wide})({rest} + {safe}) : {rest})"
+        plain = f"(({wide})({a} / {safe}))"
+        down = f"({across} ? ({wide})({plain} - {one}) : {plain})"
+        back = self._wrap(dtype, f"({wide})(0)", "-", a)
+        return f"({wide})({none} ? {zero} : ({turned} ? {back} : {down}))"
+
+    def _write_shift(self, op: str, dtype: DType, a: str, b: str) -> str:
+        ctype, bits = ctypes.computed(dtype), 8 * dtype.itemsize
+        wide, u = self.wide(ctype), self.wide(f"u{_SIGNED[dtype.itemsize]}")
+        inside = f"(as_{u}({b}) < {self._splat(f'u{_SIGNED[dtype.itemsize]}', str(bits))})"
+        zero = self._splat(ctype, "0")
+        if op == "bitwise_left_shift":
+            return f"({wide})({inside} ? as_{wide}(({u})(as_{u}({a}) << as_{u}({b}))) : {zero})"
+        end = zero
+        if dtype.kind == "signed":
+            end = f"({a} < {zero} ? {self._splat(ctype, '-1')} : {zero})"
+        return f"({wide})({inside} ? ({wide})({a} >> {b}) : {end})"
+
+    def _write_constant(self, each: Expression) -> str:
+        literal = write_literal(each.value, each.dtype)
+        if each.dtype is dt.bool_:
+            sign = "" if self.width == 1 else "-"
+            return self._splat("char", f"{sign}{literal}")
+        return self._splat(ctypes.computed(each.dtype), literal)
+
+    # Conversions -----------------------------------------------------------------------------
+
+    def _cast(self, operand: Value, target: DType) -> str:
+        name, source = operand.name, operand.dtype
+        ctype = ctypes.computed(target)
         if target is dt.bool_:
-            return f"{operand} != 0"
-        if target is dt.float16:
-            return f"(float)(half){operand}"
-        if source.kind == "float" and target in dt.INTEGER:
-            return f"({ctype})" + self._call(f"wrapped({operand})", source)
-        return f"({ctype}){operand}"
+            return f"{name} != {self._splat(ctypes.computed(source), '0')}"
+        if source is dt.bool_:
+            return f"convert_{self.wide(ctype)}({'' if self.width == 1 else '-'}{name})"
+        if source.kind == "float" and target.kind != "float":
+            return self._truncate(name, source, target)
+        if target.kind == "float":
+            if target is dt.float16:
+                name = f"convert_{self.wide('half')}({name})"
+            return f"convert_{self.wide(ctype)}({name})"
+        return self._change_size(name, source, target)
+
+    def _change_size(self, name: str, source: DType, target: DType) -> str:
+        """Convert between integers: drop upper bits, or repeat the sign."""
+        ctype, size = ctypes.computed(target), target.itemsize
+        if self.width == 1:
+            return f"({ctype}){name}"
+        if size > source.itemsize:
+            like = f"{'u' if source.kind == 'unsigned' else ''}{_SIGNED[size]}"
+            return f"as_{self.wide(ctype)}(convert_{self.wide(like)}({name}))"
+        bits = f"as_{self.wide(f'u{_SIGNED[source.itemsize]}')}({name})"
+        if size < source.itemsize:
+            literal = write_literal((1 << 8 * size) - 1, _UNSIGNED[source.itemsize])
+            bits = f"convert_{self.wide(f'u{_SIGNED[size]}')}({bits} & {literal})"
+        return f"as_{self.wide(ctype)}({bits})"
+
+    def _truncate(self, name: str, source: DType, target: DType) -> str:
+        """Convert floats to integers, which wrap: NaN and infinities to 0.
+
+        The size of a number is cut into parts of 32 bits, without rounding.
+        """
+        real, size = ctypes.computed(source), target.itemsize
+        half = "(0x1p-32f)" if real == "float" else "(0x1p-32)"
+        up = half.replace("-32", "+32")
+        zero = self._splat(real, "0")
+        whole = f"({name} - {name} == 0 ? trunc(fabs({name})) : {zero})"
+        high = f"floor({whole} * {half})"
+        low = f"convert_{self.wide('uint')}({whole} - {high} * {up})"
+        if size == 8:  # two parts
+            rest = f"({high} - floor({high} * {half}) * {up})"
+            bits = (
+                f"((convert_{self.wide('ulong')}(convert_{self.wide('uint')}({rest})) << "
+                f"{self._splat('ulong', '32')}) | convert_{self.wide('ulong')}({low}))"
+            )
+            unsigned = dt.uint64
+        else:
+            bits, unsigned = low, dt.uint32
+        zero_bits = self._splat(ctypes.computed(unsigned), "0")
+        negative = f"{name} < 0"
+        if self.width > 1:
+            like = _SIGNED[unsigned.itemsize]
+            negative = f"convert_{self.wide(like)}({negative})"
+        turned = f"({negative} ? {zero_bits} - {bits} : {bits})"
+        return self._change_size(turned, unsigned, target)
+
+    def _bitcast(self, operand: Value, target: DType) -> str:
+        name = operand.name
+        if operand.dtype is dt.float16:
+            name = f"convert_{self.wide('half')}({name})"
+        result = f"as_{self.wide(ctypes.stored(target))}({name})"
+        return f"convert_{self.wide('float')}({result})" if target is dt.float16 else result
 
 
-def _find_template(op: str, dtype: DType) -> str:
-    templates = _TEMPLATES[op]
-    if dtype.kind in ("signed", "unsigned") and op in ("floor_divide", "remainder"):
-        templates = _TEMPLATES[f"{op} of integers"]
-    return templates.get(dtype.kind) or templates[""]
+_UNSIGNED: Final = {dtype.itemsize: dtype for dtype in dt.INTEGER if dtype.kind == "unsigned"}
 
 
-def _bitcast(source: DType, target: DType, operand: str) -> str:
-    text = f"(half){operand}" if source is dt.float16 else operand
-    result = f"as_{ctypes.stored(target)}({text})"
-    return f"(float){result}" if target is dt.float16 else result
+def _width_of(dtype: DType) -> int:
+    """Return the bytes of a number as it is computed with."""
+    return 4 if dtype is dt.float16 else dtype.itemsize
 
 
-def _value_of(operation: Expression) -> Any:
-    return operation.value
+def _number(parameter: Expression) -> int:
+    number: Any = parameter.value
+    return int(number)
 
 
 def write_literal(value: Any, dtype: DType) -> str:
@@ -232,9 +378,9 @@ def write_literal(value: Any, dtype: DType) -> str:
     if dtype is dt.bool_:
         return "1" if rounded else "0"
     if dtype.kind == "float":
-        return _write_float(float(rounded), computed(dtype))
+        return _write_float(float(rounded), ctypes.computed(dtype))
     bits = int(rounded) & ((1 << 8 * dtype.itemsize) - 1)
-    return f"(({computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"
+    return f"(({ctypes.computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"  # long
 
 
 def _write_float(value: float, ctype: str) -> str:
