@@ -103,7 +103,7 @@ def atan2(y: Expression, x: Expression) -> Expression:
     rest, quarters = _reduce(
         where(endless, 1.0, height * factor), where(endless, 1.0, width * factor)
     )
-    rest = where(equal(longest, 0.0), 0.0, rest)
+    rest = where(equal(height + width, 0.0), 0.0, rest)
     behind = is_signed(x)
     quarters = where(behind, 2.0 - quarters, quarters)
     high, low = half_pi(x)
