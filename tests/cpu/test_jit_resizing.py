@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -70,9 +72,12 @@ def test_same_bits_as_numpy(call, monkeypatch, shape, size, dtype):
         below, above = x.take(lower, axis=axis), x.take(upper, axis=axis)
         with np.errstate(all="ignore"):
             expected = (above - below) * fraction.reshape(along) + below
+        after = math.prod(shape[axis + 1 :])
         for limit in (0, 1 << 60):
             monkeypatch.setattr(resizing, "_SHARED", {True: limit, False: limit})
-            found = resizing.blender(taps, axis, x.dtype, 1 << 20)(x)
+            found = resizing.blender(taps, axis, math.prod(x.shape[axis + 1 :]), x.dtype, 1 << 20)(
+                x
+            )
             assert (found.dtype, found.shape) == (x.dtype, expected.shape)
             np.testing.assert_array_equal(found, expected)
             numbers = ~np.isnan(expected)
@@ -92,12 +97,12 @@ def test_threads_share_rows(monkeypatch):
     taps = bilinear_taps(300, 600, align_corners=False, half_pixel_centers=True)
     x = np.ones((2, 300, 1500, 3), np.float32)
     for axis in (1, 2):
-        resizing.blender(taps, axis, x.dtype, 1 << 20)(x)
+        resizing.blender(taps, axis, math.prod(x.shape[axis + 1 :]), x.dtype, 1 << 20)(x)
     assert seen == [(2 * 600, True), (2 * 300, True)]
 
 
 def test_where_there_is_no_loop(monkeypatch):
     taps = bilinear_taps(30, 60, align_corners=False, half_pixel_centers=True)
-    assert resizing.blender(taps, 1, np.dtype(np.float16), 1 << 20) is None
+    assert resizing.blender(taps, 1, 90, np.dtype(np.float16), 1 << 20) is None
     monkeypatch.setenv(JIT, "0")
-    assert resizing.blender(taps, 1, np.dtype(np.float32), 1 << 20) is None
+    assert resizing.blender(taps, 1, 90, np.dtype(np.float32), 1 << 20) is None

@@ -32,39 +32,24 @@ _LONG: Final = 16  # elements behind the axis from which they fill vectors by th
 
 
 def blender(
-    taps: Taps, axis: int, dtype: np.dtype[Any], size: int
+    taps: Taps, axis: int, after: int, dtype: np.dtype[Any], size: int
 ) -> Callable[[Array], Array] | None:
     """Return what blends the two neighbours along ``axis`` of arrays of ``dtype``.
 
-    ``size``: the elements of the result. None where there is no such loop, as for dtypes other
-    than float32 and float64, or nothing worth it.
+    ``after``: the elements of an array behind a place of the axis. ``size``: the elements of the
+    result. None where there is no such loop, as for dtypes other than float32 and float64, or
+    nothing worth it.
     """
     if dtype not in (np.float32, np.float64) or not is_worthwhile(size):
         return None
-    count = len(taps.lower)
-    lower, upper = taps.lower.astype(np.int64), taps.upper.astype(np.int64)
-    fraction = taps.fraction.astype(dtype)
-    spread: dict[int, tuple[Array, Array, Array]] = {}
-
-    def find(after: int) -> tuple[Array, Array, Array]:
-        """Return for each element of a row of few channels its neighbours and its fraction."""
-        found = spread.get(after)
-        if found is None:
-            channels = np.arange(after)
-            below, above = (
-                np.ascontiguousarray((place[:, None] * after + channels).reshape(-1), np.int32)
-                for place in (lower, upper)
-            )
-            found = spread[after] = below, above, np.repeat(fraction, after)
-        return found
+    count, long = len(taps.lower), after >= _LONG
+    tables = _long_tables(taps, dtype) if long else _short_tables(taps, after, dtype)
 
     def run(x: Array) -> Array:
         source = np.ascontiguousarray(x)
-        before, length, after = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        before, length = prod(x.shape[:axis]), x.shape[axis]
         result = empty((*x.shape[:axis], count, *x.shape[axis + 1 :]), dtype)
-        long = after >= _LONG
         function = (_rows if long else _elements)(dtype.name)
-        tables = (lower, upper, fraction) if long else find(after)
         arrays = (source, *tables, result)
         places = [array.__array_interface__["data"][0] for array in arrays]
         sizes = (length, after, count)
@@ -76,6 +61,23 @@ def blender(
         return result
 
     return run
+
+
+def _long_tables(taps: Taps, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Return the neighbours of each new place, and its fraction."""
+    lower, upper = taps.lower.astype(np.int64), taps.upper.astype(np.int64)
+    return lower, upper, taps.fraction.astype(dtype)
+
+
+def _short_tables(taps: Taps, after: int, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """Return the same for each element at each new place."""
+    lower, upper, fraction = _long_tables(taps, dtype)
+    elements = np.arange(after)
+    below, above = (
+        np.ascontiguousarray((place[:, None] * after + elements).reshape(-1), np.int32)
+        for place in (lower, upper)
+    )
+    return below, above, np.repeat(fraction, after)
 
 
 def _blend(f: Function, below: Value, above: Value, fraction: Value) -> Value:

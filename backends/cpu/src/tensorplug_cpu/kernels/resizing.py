@@ -32,19 +32,26 @@ def resize_bilinear(
     images: TensorType, *, size: tuple[int, int], attributes: dict[str, Any], out: TensorType
 ) -> Call:
     """Take the two neighbours along an axis and blend them."""
-    work = working(out.dtype)
+    work, growing = working(out.dtype), images.shape[1] <= size[0]
     taps = [bilinear_taps(images.shape[at], out.shape[at], **_grid(attributes)) for at in (1, 2)]
+    channels = images.shape[3]
+    width = size[1] if growing else images.shape[2]  # when the height is changed
     steps = [
-        _blend(tap, axis, work, out.size) for axis, tap in enumerate(taps, 1) if tap is not None
+        _blend(tap, axis, after, work, out.size)
+        for axis, after, tap in ((1, width * channels, taps[0]), (2, channels, taps[1]))
+        if tap is not None
     ]
-    return _sequence(steps, images.shape[1] <= size[0], out, work)
+    return _sequence(steps, growing, out, work)
 
 
-def _blend(taps: Taps, axis: int, work: np.dtype[Any], size: int) -> Step:
-    """Return the step along one axis; ``size``: the elements of the result of all steps."""
+def _blend(taps: Taps, axis: int, after: int, work: np.dtype[Any], size: int) -> Step:
+    """Return the step along one axis.
+
+    ``after``: the elements behind a place of it. ``size``: those of the result of all steps.
+    """
     lower, upper = taps.lower.astype(np.intp), taps.upper.astype(np.intp)
     fraction = _along(taps.fraction.astype(work), axis)
-    native = blender(taps, axis, work, size)
+    native = blender(taps, axis, after, work, size)
     if native is not None:
         return native
 
