@@ -1,4 +1,4 @@
-"""Comparison and logic: the C operator per kernel; a boolean is a byte that is 0 or 1."""
+"""Comparison and logic: the specs' expressions, and formulas in C."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from tensorplug_opencl.kernels.pointwise import Formula
 
 kernels = KernelTable()
 
-EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    specs.EQUAL: Formula("a == b"),
+EXPRESSIONS: Final = (
+    specs.EQUAL,
+    specs.LESS,
+    specs.LESS_EQUAL,
+    specs.GREATER,
+    specs.GREATER_EQUAL,
+    specs.LOGICAL_AND,
+    specs.LOGICAL_OR,
+    specs.LOGICAL_NOT,
+)
+formula_tables.register_expressions(kernels, EXPRESSIONS)
+
+FORMULAS: Final[dict[KernelSpec, Formula]] = {
     specs.NOT_EQUAL: Formula("a != b"),
-    specs.LESS: Formula("a < b"),
-    specs.LESS_EQUAL: Formula("a <= b"),
-    specs.GREATER: Formula("a > b"),
-    specs.GREATER_EQUAL: Formula("a >= b"),
-    specs.LOGICAL_AND: Formula("a & b"),
-    specs.LOGICAL_OR: Formula("a | b"),
     specs.LOGICAL_XOR: Formula("a ^ b"),
-    specs.LOGICAL_NOT: Formula("!x"),
     # The difference is NaN for infinities and NaN, and 0 for all else.
     specs.IS_FINITE: Formula("x - x == 0"),
     specs.IS_INF: Formula("x == x && x - x != 0"),
     specs.IS_NAN: Formula("x != x"),
 }
-formula_tables.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, FORMULAS)

@@ -1,13 +1,12 @@
-"""Elementwise arithmetic: a C expression per kernel."""
+"""Elementwise arithmetic: the specs' expressions, and a C expression for other kernels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, expressions, specs
 from tensorplug_opencl.kernels import ctypes, formula_tables, pointwise
-from tensorplug_opencl.kernels.pointwise import Formula, Input, SlowPath
+from tensorplug_opencl.kernels.pointwise import Formula, Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,64 +15,59 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# In the ring type integers wrap; comparisons and divisions need the type itself.
-EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    specs.NEG: Formula("-x", ring=True),
-    specs.ABS: Formula("a_fabs(x)", signed="x < 0 ? 0 - (R)x : (R)x", unsigned="x"),
-    specs.FLOOR: Formula("a_floor(x)", signed="x", unsigned="x"),
-    specs.EXP: Formula("a_exp(x)"),
-    specs.LOG: Formula("a_log(x)"),
-    specs.SQRT: Formula("a_sqrt(x)"),
-    specs.SIN: Formula("a_sin(x)", slow_path=SlowPath("a_is_far(x)", "sin(x)")),
-    specs.COS: Formula("a_cos(x)", slow_path=SlowPath("a_is_far(x)", "cos(x)")),
-    specs.ATAN: Formula("a_atan(x)"),
-    specs.ERF: Formula("a_erf(x)"),
-    specs.TANH: Formula("a_tanh(x)"),
+EXPRESSIONS: Final = (
+    specs.NEG,
+    specs.ABS,
+    specs.FLOOR,
+    specs.EXP,
+    specs.LOG,
+    specs.SQRT,
+    specs.SIN,
+    specs.COS,
+    specs.ATAN,
+    specs.ERF,
+    specs.TANH,
+    specs.ADD,
+    specs.SUB,
+    specs.MULTIPLY,
+    specs.REAL_DIV,
+    specs.FLOOR_DIV,
+    specs.MOD,
+    specs.MAXIMUM,
+    specs.MINIMUM,
+)
+formula_tables.register_expressions(kernels, EXPRESSIONS)
+
+FORMULAS: Final[dict[KernelSpec, Formula]] = {
     specs.SQUARE: Formula("x * x", ring=True),
-    specs.ADD: Formula("a + b", ring=True),
-    specs.SUB: Formula("a - b", ring=True),
-    specs.MULTIPLY: Formula("a * b", ring=True),
-    specs.REAL_DIV: Formula("a / b"),
     specs.DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
-    specs.FLOOR_DIV: Formula(
-        "a_quotient(a, b, a_near_mod(a, b))",
-        signed="floor_div(a, b)",
-        unsigned="floor_div(a, b)",
-        slow_path=SlowPath("a_far_apart(a, b)", "floor_div(a, b)"),
-    ),
-    specs.MOD: Formula(
-        "a_rest(b, a_near_mod(a, b))",
-        signed="floor_mod(a, b)",
-        unsigned="floor_mod(a, b)",
-        slow_path=SlowPath("a_far_apart(a, b)", "floor_mod(a, b)"),
-    ),
-    specs.POW: Formula("power(a, b)"),
-    # A NaN in a is seen by a != a; one in b makes the comparison false.
-    specs.MAXIMUM: Formula("a >= b || a != a ? a : b"),
-    specs.MINIMUM: Formula("a <= b || a != a ? a : b"),
     specs.SQUARED_DIFFERENCE: Formula("(a - b) * (a - b)", ring=True),
 }
-formula_tables.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, FORMULAS)
 
 
 @kernels.prepare(specs.CAST)
 def cast(
     x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Convert between any two dtypes; see the expression for each pair of kinds."""
+    """Convert between any two dtypes."""
     if x.dtype is dtype:
         return lambda buffer: buffer
-    formula = Formula(_convert(x.dtype, dtype))
-    title = f"Cast {x.dtype} to {dtype}"
-    return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out)
+    converted = expressions.cast(expressions.parameter(0, x.dtype), dtype)
+    title = f"Cast to {dtype} of"
+    return formula_tables.prepare_expression(backend.runtime, title, converted, [x], out)
 
 
-def _convert(source: DType, target: DType) -> str:
-    if target is dt.bool_:
-        return "x != 0"
-    if source.kind == "float" and target in dt.INTEGER:
-        return "wrapped(x)"
-    return "x"
+@kernels.prepare(specs.POW)
+def power(
+    a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
+) -> Callable[..., Any]:
+    """Multiply integers by squaring; floats have an expression."""
+    runtime, types = backend.runtime, [a, b]
+    if a.dtype.kind == "float":
+        return formula_tables.prepare_rule(runtime, specs.POW, types, out)
+    title, formula = f"Pow {a.dtype}", Formula("power(a, b)")
+    return pointwise.prepare_formula(runtime, title, formula, {"a": a, "b": b}, out)
 
 
 @kernels.prepare(specs.SELECT)

@@ -54,7 +54,6 @@ INLINE int a_far_apart(A a, A b) {
   const A size = a_fabs(b);
   return !(a_fabs(a) < size * (A)1048576.0 && size < INFINITY);
 }""",
-    "power": "INLINE A power(A a, A b) { return a_power(a, b); }",
     # Float to integer, wrapped to 64 bits: C defines the conversion only for what fits, and
     # the bits above the 64th are dropped exactly by fmod.
     "wrapped": """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Run = Callable[..., list[DeviceBuffer]]
     Span = tuple[bool, ...]
 
-__all__ = ["compile_group"]
+__all__ = ["compile_group", "prepare"]
 
 TITLE: Final = 60  # characters, at most, of the calls' names in a program's title
 ARGUMENTS: Final = 1024  # bytes that every device allows
@@ -43,7 +43,7 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     if group.reductions or not all(all(output.spans) for output in group.outputs):
         return None
     try:
-        launch = _prepare(group, runtime)
+        launch = prepare(group, runtime)
     except KernelRefusedError:  # complex numbers, or too many arguments
         return None
 
@@ -64,7 +64,15 @@ class _Array(NamedTuple):
     access: templates.Access
 
 
-def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
+def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
+    """Return the launch of a group without reductions, all of whose outputs span all axes.
+
+    It takes the buffers of the inputs, then of the outputs, which have elements.
+
+    Raises:
+        KernelRefusedError: the group has complex numbers, or too many arrays for one kernel.
+
+    """
     size = shapes.size(group.shape)
     steps = [_strides(group, operand.spans) for operand in group.inputs]
     layout = layouts.collapse(group.shape, [*steps, layouts.row_major(group.shape)])

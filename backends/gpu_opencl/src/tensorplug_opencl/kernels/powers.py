@@ -10,14 +10,18 @@ from tensorplug_opencl.kernels.pointwise import Formula
 
 kernels = KernelTable()
 
-EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    specs.EXPM1: Formula("a_expm1(x)"),
-    specs.LOG1P: Formula("a_log1p(x)"),
-    specs.LOG2: Formula("a_log2(x)"),
-    specs.LOG10: Formula("a_log10(x)"),
+EXPRESSIONS: Final = (
+    specs.EXPM1,
+    specs.LOG1P,
+    specs.LOG2,
+    specs.LOG10,
+)
+formula_tables.register_expressions(kernels, EXPRESSIONS)
+
+FORMULAS: Final[dict[KernelSpec, Formula]] = {
     specs.RECIPROCAL: Formula("1 / x"),
     specs.RSQRT: Formula("a_rsqrt(x)"),
     specs.HYPOT: Formula("a_hypot(a, b)"),
     specs.LOG_ADD_EXP: Formula("a_log_add_exp(a, b)"),
 }
-formula_tables.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, FORMULAS)

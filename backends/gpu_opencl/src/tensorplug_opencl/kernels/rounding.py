@@ -1,4 +1,4 @@
-"""Rounding, signs, bounds and neighbours: a C expression per kernel."""
+"""Rounding, signs, bounds and neighbours: the specs' expressions, and formulas in C."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    specs.CEIL: Formula("a_ceil(x)", signed="x", unsigned="x"),
-    specs.ROUND: Formula("a_rint(x)", signed="x", unsigned="x"),
-    specs.TRUNC: Formula("a_trunc(x)", signed="x", unsigned="x"),
+EXPRESSIONS: Final = (
+    specs.CEIL,
+    specs.ROUND,
+    specs.TRUNC,
+    specs.COPY_SIGN,
+)
+formula_tables.register_expressions(kernels, EXPRESSIONS)
+
+FORMULAS: Final[dict[KernelSpec, Formula]] = {
     specs.SIGN: Formula("x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x"),
     specs.SIGN_BIT: Formula("a_bits(x) < 0", signed="x < 0", unsigned="0"),
-    specs.COPY_SIGN: Formula("a_copysign(a, b)"),
 }
-formula_tables.register(kernels, EXPRESSIONS)
+formula_tables.register(kernels, FORMULAS)
 
 
 @kernels.prepare(specs.CLIP_BY_VALUE)

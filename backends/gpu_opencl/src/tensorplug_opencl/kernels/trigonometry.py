@@ -1,24 +1,23 @@
-"""Trigonometric and hyperbolic functions: a C expression per kernel."""
+"""Trigonometric and hyperbolic functions: the specs' expressions."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tensorplug.plugin import KernelSpec, KernelTable, specs
+from tensorplug.plugin import KernelTable, specs
 from tensorplug_opencl.kernels import formula_tables
-from tensorplug_opencl.kernels.pointwise import Formula, SlowPath
 
 kernels = KernelTable()
 
-EXPRESSIONS: Final[dict[KernelSpec, Formula]] = {
-    specs.ACOS: Formula("a_acos(x)"),
-    specs.ACOSH: Formula("a_acosh(x)"),
-    specs.ASIN: Formula("a_asin(x)"),
-    specs.ASINH: Formula("a_asinh(x)"),
-    specs.ATANH: Formula("a_atanh(x)"),
-    specs.COSH: Formula("a_cosh(x)"),
-    specs.SINH: Formula("a_sinh(x)"),
-    specs.TAN: Formula("a_tan(x)", slow_path=SlowPath("a_is_far(x)", "tan(x)")),
-    specs.ATAN2: Formula("a_atan2(a, b)"),
-}
-formula_tables.register(kernels, EXPRESSIONS)
+EXPRESSIONS: Final = (
+    specs.ACOS,
+    specs.ACOSH,
+    specs.ASIN,
+    specs.ASINH,
+    specs.ATANH,
+    specs.COSH,
+    specs.SINH,
+    specs.TAN,
+    specs.ATAN2,
+)
+formula_tables.register_expressions(kernels, EXPRESSIONS)
