@@ -37,6 +37,7 @@ __all__ = [
     "of_floats",
     "parameter",
     "substitute",
+    "unify",
     "where",
 ]
 

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.selftest.programs.engines import compiling
+from tensorplug.plugin import specs
+from tensorplug_conformance.selftest.programs.engines import compiling, with_results
+from tensorplug_conformance.selftest.programs.groups import interpreter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug.engine.engine import Engine
-    from tensorplug.plugin import FlatCall, FlatProgram
+    from tensorplug.plugin import Expression, Group, KernelSpec
     from tensorplug_conformance.case import Array
 
 __all__ = [
     "clean",
     "computes_in_half",
+    "concatenates_once",
+    "draws_once",
     "fails_where_empty",
     "keeps_what_it_made",
     "loses_the_last_block",
@@ -32,35 +35,41 @@ __all__ = [
 ]
 
 
-def _running(call: FlatCall, change: Callable[[Any, tuple[Any, ...]], Any]) -> FlatCall:
-    """Return a call of one output, which ``change`` computes from its result and inputs."""
+def _changing(change: Callable[[Any, tuple[Any, ...]], Any], names: Sequence[str] = ()) -> Engine:
+    """Return an engine that changes the results of groups, given these and the inputs.
 
-    def run(*buffers: Any) -> Any:
-        found = call.run(*buffers)
-        if not call.multiple_outputs:
-            return change(found, buffers)
-        (one,) = found
-        return [change(one, buffers)]
+    ``names``: of kernels, one of which must be in the group.
+    """
 
-    return call if len(call.outputs) != 1 else dataclasses.replace(call, run=run)
+    def rewrite(group: Group) -> Any:
+        clean = interpreter(group)
+        if names and not set(names) & set(group.name.split("+")):
+            return clean
+        return lambda *buffers: [change(found, buffers) for found in clean(*buffers)]
 
-
-def _floating(program: FlatProgram, call: FlatCall) -> bool:
-    return program.types[call.outputs[0]].dtype is dt.float32
+    return compiling(rewrite)
 
 
 def clean() -> Engine:
-    """Return an engine whose programs are rewritten to themselves: nothing is wrong with it."""
-    return compiling(lambda call, _program: call)
+    """Return an engine whose groups are computed by an interpreter: nothing is wrong with it."""
+    return compiling(interpreter)
 
 
 def swaps_operands() -> Engine:
     """Return an engine that swaps the operands of a fused subtraction."""
 
-    def rewrite(call: FlatCall, _program: FlatProgram) -> FlatCall:
-        if call.name != "Sub":
-            return call
-        return dataclasses.replace(call, inputs=tuple(reversed(call.inputs)))
+    def swapped(root: Expression) -> Expression:
+        operands = [swapped(operand) for operand in root.operands]
+        if root.op == "subtract":
+            operands.reverse()
+        return dataclasses.replace(root, operands=tuple(operands))
+
+    def rewrite(group: Group) -> Any:
+        outputs = [
+            dataclasses.replace(output, expression=swapped(output.expression))
+            for output in group.outputs
+        ]
+        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
 
     return compiling(rewrite)
 
@@ -68,44 +77,56 @@ def swaps_operands() -> Engine:
 def computes_in_half() -> Engine:
     """Return an engine that keeps intermediate results of fused kernels in float16."""
 
-    def rewrite(call: FlatCall, program: FlatProgram) -> FlatCall:
-        if not _floating(program, call) or call.outputs[0] in program.outputs:
-            return call
-        return _running(call, lambda found, _inputs: found.astype(np.float16).astype(np.float32))
+    def halved(found: Array) -> Array:
+        return found.astype(np.float16).astype(np.float32) if found.dtype == np.float32 else found
 
-    return compiling(rewrite)
+    return compiling(lambda group: interpreter(group, halved))
 
 
 def remembers_results() -> Engine:
-    """Return an engine whose calls return earlier results for the same shapes."""
+    """Return an engine whose groups return earlier results for the same shapes."""
 
-    def rewrite(call: FlatCall, _program: FlatProgram) -> FlatCall:
+    def rewrite(group: Group) -> Any:
+        compute = interpreter(group)
         seen: dict[Any, Any] = {}
-        return _running(
-            call,
-            lambda found, inputs: seen.setdefault(
-                tuple(np.shape(operand) for operand in inputs), found
-            ),
+        return lambda *buffers: seen.setdefault(
+            tuple(np.shape(operand) for operand in buffers), compute(*buffers)
         )
 
     return compiling(rewrite)
 
 
+def _returning_once(spec: KernelSpec) -> Engine:
+    first: dict[Any, Any] = {}
+    return with_results(spec, lambda found: first.setdefault(np.shape(found), found))
+
+
+def draws_once() -> Engine:
+    """Return an engine whose random numbers are the same in every run."""
+    return _returning_once(specs.RANDOM_INTEGERS)
+
+
+def concatenates_once() -> Engine:
+    """Return an engine that keeps the first result of concatenations."""
+    return _returning_once(specs.CONCAT)
+
+
 def owns_results() -> Engine:
-    """Return an engine with one result buffer per program."""
+    """Return an engine with one set of result buffers per group."""
 
-    def rewrite(call: FlatCall, program: FlatProgram) -> FlatCall:
-        if call.outputs[0] not in program.outputs:
-            return call
-        place: list[Array] = []
+    def rewrite(group: Group) -> Any:
+        compute = interpreter(group)
+        places: list[Array] = []
 
-        def kept(found: Array, _inputs: Any) -> Array:
-            if not place:
-                place.append(np.array(found))
-            np.copyto(place[0], found)
-            return place[0]
+        def run(*buffers: Any) -> Any:
+            found = compute(*buffers)
+            if not places:
+                places.extend(found)
+            for place, result in zip(places, found, strict=True):
+                np.copyto(place, result)
+            return list(places)
 
-        return _running(call, kept)
+        return run
 
     return compiling(rewrite)
 
@@ -114,16 +135,13 @@ def writes_into_arguments() -> Engine:
     """Return an engine that uses the memory of its first operand as scratch."""
 
     def scratched(found: Array, inputs: Any) -> Array:
-        first = inputs[0]
-        if isinstance(first, np.ndarray) and first.shape == found.shape and first.size:
-            result = np.array(found)
-            first.flat[-1] = 0
-            return result
+        for first in inputs:
+            if isinstance(first, np.ndarray) and first.shape == found.shape and first.size:
+                first.flat[-1] = 0
+                break
         return found
 
-    return compiling(
-        lambda call, _program: _running(call, scratched) if call.name == "Multiply" else call
-    )
+    return _changing(scratched, ["Multiply"])
 
 
 def loses_the_last_block() -> Engine:
@@ -137,7 +155,7 @@ def loses_the_last_block() -> Engine:
         result.reshape(-1)[found.size // block * block :] = 0
         return result
 
-    return compiling(lambda call, _program: _running(call, cut))
+    return _changing(cut)
 
 
 def fails_where_empty() -> Engine:
@@ -147,36 +165,28 @@ def fails_where_empty() -> Engine:
         assert 1024 // found.size >= 0
         return found
 
-    return compiling(
-        lambda call, program: _running(call, divided) if _floating(program, call) else call
-    )
+    return _changing(divided)
 
 
 def keeps_what_it_made() -> Engine:
-    """Return an engine that keeps the intermediate results of a program."""
+    """Return an engine that keeps the results of its groups."""
     kept: list[Any] = []
 
     def hold(found: Any, _inputs: Any) -> Any:
         kept.append(found)
         return found
 
-    return compiling(
-        lambda call, _program: _running(call, hold) if call.name in ("Exp", "Tanh") else call
-    )
+    return _changing(hold, ["Exp", "Tanh"])
 
 
 def shares_scratch() -> Engine:
     """Return an engine with one scratch block for all threads that run a program."""
+    scratch: dict[Any, Array] = {}
 
-    def rewrite(call: FlatCall, _program: FlatProgram) -> FlatCall:
-        scratch: dict[Any, Array] = {}
+    def through(found: Array, _inputs: Any) -> Array:
+        place = scratch.setdefault((found.shape, found.dtype), np.empty_like(found))
+        np.copyto(place, found)
+        time.sleep(0.001)  # another thread may come in between, as it may on real hardware
+        return np.array(place)
 
-        def through(found: Array, _inputs: Any) -> Array:
-            place = scratch.setdefault(found.shape, np.empty_like(found))
-            np.copyto(place, found)
-            time.sleep(0.001)  # another thread may come in between, as it may on real hardware
-            return np.array(place)
-
-        return _running(call, through)
-
-    return compiling(rewrite)
+    return _changing(through)

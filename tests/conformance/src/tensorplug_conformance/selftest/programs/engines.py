@@ -15,22 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.engine.engine import Engine
-    from tensorplug.plugin import Backend, FlatCall, FlatProgram, KernelSpec
+    from tensorplug.plugin import Backend, Buffer, Group, KernelSpec
 
 __all__ = ["REFERENCE", "compiling", "delegating", "with_kernel", "with_results"]
 
 REFERENCE: Final = "cpu"
 
 
-class _Rewrites(Delegate):
-    """Changes each call of compiled programs."""
+class _Compiles(Delegate):
+    """Compiles every group, by way of ``rewrite``."""
+
+    least_group = 0
 
     def __init__(self, clean: Backend, rewrite: Any) -> None:
         super().__init__(clean)
         self.rewrite = rewrite
 
-    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        return [self.rewrite(call, program) for call in program.calls]
+    def compile_group(self, group: Group) -> Callable[..., Sequence[Buffer]]:
+        run: Callable[..., Sequence[Buffer]] = self.rewrite(group)
+        return run
 
 
 def delegating(make: Callable[[Any], Any]) -> Engine:
@@ -38,9 +41,9 @@ def delegating(make: Callable[[Any], Any]) -> Engine:
     return engine_with(WrongBackend("delegates", make, 4, ""))
 
 
-def compiling(rewrite: Callable[[FlatCall, FlatProgram], FlatCall]) -> Engine:
-    """Return an engine that replaces the calls of each compiled program."""
-    return delegating(partial(_Rewrites, rewrite=rewrite))
+def compiling(rewrite: Callable[[Group], Callable[..., Any]]) -> Engine:
+    """Return an engine whose groups are computed by the functions that ``rewrite`` returns."""
+    return delegating(partial(_Compiles, rewrite=rewrite))
 
 
 def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -> Engine:
