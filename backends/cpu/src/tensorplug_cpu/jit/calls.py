@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["address", "dense", "each", "is_worth"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
-_PER_ELEMENT: Final = 32  # multiplications that are as much work as one element of a long loop
+_PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
 
 
 def is_worth(products: int) -> bool:
