@@ -126,7 +126,7 @@ def test_a_folder_that_others_may_write_is_not_used(folder, compiled):
     "text", ["define void @run(", ADD.format(1).replace("ret void", "ret i64 1"), "no module"]
 )
 def test_a_refusal(folder, text):
-    with pytest.raises(compiler.CompilationError, match="^LLVM: "):
+    with pytest.raises(compiler.CompilationError, match=r"^LLVM: "):
         compiler.compile_function(text, "run", [ctypes.c_void_p])
     assert not folder.exists()
 

@@ -215,7 +215,7 @@ def test_constants(dtype):
             expressions.parameter(0, dtype),
         )
         with np.errstate(all="ignore"):
-            expected = np.where(array == array, dtype.numpy.type(value), array)
+            expected = np.where(np.equal(array, array), dtype.numpy.type(value), array)
         compare(evaluate(root, [array]), expected.astype(dtype.numpy))
 
 

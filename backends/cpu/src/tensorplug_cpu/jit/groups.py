@@ -295,33 +295,36 @@ class _Plan:
         An item is a segment of the last axis in some adjacent rows.
         """
         lengths, kept = layout.lengths, layout.marks(self._kept)
-        across = max(axis for axis, spanned in enumerate(kept) if not spanned)
+        across = max((axis for axis, spanned in enumerate(kept) if not spanned), default=-1)
+        deep = lengths[across] if across >= 0 else 1  # all reduced axes have length 1
         outer = [axis for axis in range(len(kept) - 1) if axis != across]
         marks = [layout.marks(self._arrays[number].spans) for number in reads]
         form = columns.Columns(
             len(outer),
             tuple(
-                columns.ColumnOperand(self._arrays[number].dtype, mark[across], mark[-1])
+                columns.ColumnOperand(
+                    self._arrays[number].dtype, across >= 0 and mark[across], mark[-1]
+                )
                 for number, mark in zip(reads, marks, strict=True)
             ),
             tuple(reductions),
         )
         text, slots = columns.write_columns(form)
         depth = columns.DEPTH * form.together
-        shape = (*(lengths[axis] for axis in outer), -(-lengths[across] // depth), lengths[-1])
+        shape = (*(lengths[axis] for axis in outer), -(-deep // depth), lengths[-1])
         operands: list[Strided] = []
         steps: dict[Hashable, int] = {}
         for k, number in enumerate(reads):
             value = self._arrays[number]
             strides = layout.strides(value.dtype.itemsize, value.spans)
-            steps["row", k] = strides[across]
-            operands.append(Strided((*(strides[axis] for axis in outer), depth * strides[across])))
+            step = steps["row", k] = strides[across] if across >= 0 else 0
+            operands.append(Strided((*(strides[axis] for axis in outer), depth * step)))
         operands += [Strided(dense_strides(shape, dtype.itemsize)[:-1]) for dtype in form.targets]
         segment = min(lengths[-1], _COLUMNS)
         values = {
             **arguments(shape[:-1], lengths[-1], segment, operands),
             **steps,
-            "rows": lengths[across],
+            "rows": deep,
             "depth": depth,
         }
         work = depth * segment * (cost(root for _, root in reductions) + 2 * len(reads))

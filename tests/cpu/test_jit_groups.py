@@ -1,0 +1,356 @@
+"""Groups that LLVM compiles: every form of loops, against formulas in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_cpu import parallel
+from tensorplug_cpu.jit import compiler, groups, settings, threads
+
+pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
+
+FUNCTIONS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+SHAPES = [
+    (1,),
+    (5,),
+    (1000,),
+    (40000,),
+    (100003,),
+    (3, 7),
+    (1, 16),
+    (300, 1),
+    (2, 70001),
+    (513, 129),
+    (5000, 3),
+    (17, 4, 33),
+    (3, 40, 5, 7),
+]
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    monkeypatch.setenv(settings.JIT, "always")
+
+
+def shrink(shape, spans):
+    return tuple(length for length, spanned in zip(shape, spans, strict=True) if spanned)
+
+
+def widen(array, shape, spans):
+    """Repeat the elements of an array along the axes of ``shape`` that it does not span."""
+    full = [length if spanned else 1 for length, spanned in zip(shape, spans, strict=True)]
+    return np.broadcast_to(array.reshape(full), shape)
+
+
+def make(shape, inputs, reductions, outputs):
+    """Return a group of ``(dtype, spans)``, ``(op, expression, axes)``, ``(expression, spans)``."""
+    return Group(
+        "test",
+        shape,
+        tuple(
+            GroupInput(TensorType(dtype, shrink(shape, spans)), spans) for dtype, spans in inputs
+        ),
+        tuple(Reduction(*reduction) for reduction in reductions),
+        tuple(
+            GroupOutput(root, TensorType(root.dtype, shrink(shape, spans)), spans)
+            for root, spans in outputs
+        ),
+    )
+
+
+def run(group, arrays):
+    before = [array.copy() for array in arrays]
+    results = groups.compile_group(group)(*arrays)
+    for array, copy in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    for result, output in zip(results, group.outputs, strict=True):
+        assert result.flags.c_contiguous
+        assert (result.dtype, result.shape) == (output.type.dtype.numpy, output.type.shape)
+    return results
+
+
+def draw(dtype, shape, seed=0):
+    generator = np.random.default_rng(seed)
+    if dtype is dt.bool_:
+        return generator.random(shape) < 0.5
+    if dtype in dt.INTEGER:
+        return generator.integers(0, 9, shape).astype(dtype.numpy)
+    return generator.uniform(-2, 2, shape).astype(dtype.numpy)
+
+
+def every_span(rank):
+    return [tuple(bool(bits >> axis & 1) for axis in range(rank)) for bits in range(1 << rank)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_elementwise_of_all_spans(shape):
+    """The sum of inputs that span each set of axes, in integers, and a comparison."""
+    rank = len(shape)
+    spans = every_span(rank)
+    whole = (True,) * rank
+    total = ex.parameter(0, dt.int32)
+    for number in range(1, len(spans)):
+        total = total * 3 + ex.parameter(number, dt.int32)
+    arrays = [draw(dt.int32, shrink(shape, span), seed) for seed, span in enumerate(spans)]
+    expected = widen(arrays[0], shape, spans[0]).astype(np.int64)
+    for array, span in zip(arrays[1:], spans[1:], strict=True):
+        expected = expected * 3 + widen(array, shape, span)
+    group = make(
+        shape,
+        [(dt.int32, span) for span in spans],
+        [],
+        [
+            (total, whole),
+            (ex.cast(total < 500, dt.float16), whole),
+            (total < 500, whole),
+        ],
+    )
+    wrapped = expected.astype(np.int32)
+    results = run(group, arrays)
+    for result, wanted in zip(results, [wrapped, wrapped < 500, wrapped < 500], strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+REDUCTIONS = [
+    (op, dtype)
+    for op in FUNCTIONS
+    for dtype in (dt.float16, dt.float32, dt.float64, dt.int8, dt.uint8, dt.int64, dt.uint32)
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("op", "dtype"), REDUCTIONS, ids=str)
+def test_a_reduction_along_all_sets_of_axes(shape, op, dtype):
+    array = draw(dtype, shape)
+    if op == "prod" and dtype in dt.FLOATING:  # in the range of float16
+        array = np.where(np.arange(array.size).reshape(shape) % 997 == 0, array, 1).astype(
+            dtype.numpy
+        )
+    whole = (True,) * len(shape)
+    for axes in every_span(len(shape))[1:]:
+        kept = tuple(not axis for axis in axes)
+        group = make(
+            shape,
+            [(dtype, whole)],
+            [(op, ex.parameter(0, dtype), axes)],
+            [(ex.parameter(1, dtype), kept)],
+        )
+        (result,) = run(group, [array])
+        along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
+        if dtype not in dt.FLOATING:
+            wide = np.uint64 if dtype in dt.UNSIGNED else np.int64
+            expected = FUNCTIONS[op](array.astype(wide), axis=along)
+            np.testing.assert_array_equal(result, expected.astype(dtype.numpy))
+            continue
+        exact = FUNCTIONS[op](array.astype(np.float64), axis=along)
+        if op in {"max", "min"}:
+            np.testing.assert_array_equal(result, exact)
+            continue
+        size = np.sum(np.abs(array.astype(np.float64)), axis=along) if op == "sum" else abs(exact)
+        count = array.size // max(1, result.size)
+        rounded = np.finfo(dtype.numpy).eps * (1 if op == "sum" else 2 + count / 997)
+        working = np.finfo(np.float32 if dtype is dt.float16 else dtype.numpy).eps
+        bound = rounded * np.abs(exact) + working * 4 * np.log2(count + 1) * size + 1e-7
+        assert (np.abs(result - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (3, 50000), (40000, 3)], ids=str)
+@pytest.mark.parametrize("axes", [(False, True), (True, False), (True, True)], ids=str)
+def test_any_and_all(shape, axes):
+    array = draw(dt.float32, shape) > -1.999
+    x = ex.parameter(0, dt.bool_)
+    kept = tuple(not axis for axis in axes)
+    group = make(
+        shape,
+        [(dt.bool_, (True, True))],
+        [("max", x, axes), ("min", x, axes)],
+        [(ex.parameter(1, dt.bool_), kept), (ex.parameter(2, dt.bool_), kept)],
+    )
+    along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
+    some, every = run(group, [array])
+    np.testing.assert_array_equal(some, array.any(along))
+    np.testing.assert_array_equal(every, array.all(along))
+
+
+@pytest.mark.parametrize("axes", [(False, True), (True, False), (True, True)], ids=str)
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite(axes, special):
+    shape = (33, 2050)
+    array = draw(dt.float32, shape)
+    array[5, 2049] = array[32, 0] = special
+    kept = tuple(not axis for axis in axes)
+    x = ex.parameter(0, dt.float32)
+    group = make(
+        shape,
+        [(dt.float32, (True, True))],
+        [(op, x, axes) for op in ("sum", "max", "min")],
+        [(ex.parameter(1 + at, dt.float32), kept) for at in range(3)],
+    )
+    along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
+    total, largest, least = run(group, [array])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(
+            total, array.astype(np.float64).sum(along), rtol=1e-5, atol=1e-4
+        )
+    np.testing.assert_array_equal(largest, array.max(along))
+    np.testing.assert_array_equal(least, array.min(along))
+
+
+def test_a_sum_does_not_lose_small_terms():
+    """One after the other, 2**22 times 0.1 in float32 is off by one per cent and more."""
+    array = np.full((1 << 22,), 0.1, np.float32)
+    x = ex.parameter(0, dt.float32)
+    whole = make((1 << 22,), [(dt.float32, (True,))], [("sum", x, (True,))], [])
+    for shape, axes in [
+        ((1 << 22,), (True,)),
+        ((1 << 20, 4), (True, False)),
+        ((64, 1 << 16), (False, True)),
+    ]:
+        kept = tuple(not axis for axis in axes)
+        group = make(
+            shape,
+            [(dt.float32, (True,) * len(shape))],
+            [("sum", x, axes)],
+            [(ex.parameter(1, dt.float32), kept)],
+        )
+        (total,) = run(group, [array.reshape(shape)])
+        exact = float(array[0]) * (array.size // max(total.size, 1))
+        np.testing.assert_allclose(total, exact, rtol=1e-6)
+    assert not whole.outputs
+
+
+def softmax(shape, axes):
+    x, largest, total = (ex.parameter(k, dt.float32) for k in range(3))
+    power = ex.function("exp", x - largest)
+    whole, kept = (True,) * len(shape), tuple(not axis for axis in axes)
+    group = make(
+        shape,
+        [(dt.float32, whole)],
+        [("max", x, axes), ("sum", power, axes)],
+        [(power / total, whole), (ex.function("log", total) + largest, kept)],
+    )
+
+    def formula(x):
+        along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
+        power = np.exp(x - x.max(along, keepdims=True))
+        total = power.sum(along, keepdims=True)
+        both = np.log(total) + x.max(along, keepdims=True)
+        return power / total, both.reshape(shrink(shape, kept))
+
+    return group, formula
+
+
+def layer_norm(shape, axes):
+    whole, kept = (True,) * len(shape), tuple(not axis for axis in axes)
+    count = int(np.prod(shrink(shape, axes)))
+    x, scale, offset, total, squares = (ex.parameter(k, dt.float32) for k in range(5))
+    centred = x - total / count
+    deviation = ex.apply("sqrt", squares / count + 1e-5)
+    group = make(
+        shape,
+        [(dt.float32, whole), (dt.float32, axes), (dt.float32, axes)],
+        [("sum", x, axes), ("sum", centred * centred, axes)],
+        [(centred / deviation * scale + offset, whole), (deviation, kept)],
+    )
+
+    def formula(x, scale, offset):
+        along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
+        centred = x - x.mean(along, keepdims=True)
+        deviation = np.sqrt((centred**2).mean(along, keepdims=True) + 1e-5)
+        normal = centred / deviation
+        result = normal * widen(scale, shape, axes) + widen(offset, shape, axes)
+        return result, deviation.reshape(shrink(shape, kept))
+
+    return group, formula
+
+
+FORMS = [
+    ((6, 10), (False, True)),
+    ((100, 1000), (False, True)),
+    ((3, 70000), (False, True)),
+    ((1, 5), (True, True)),
+    ((200, 300), (True, True)),
+    ((500, 37), (True, False)),
+    ((4, 30, 17), (False, True, False)),
+    ((4, 30, 17), (True, False, True)),
+    ((2, 3, 400), (False, True, True)),
+    ((2, 3, 4, 50), (True, False, True, False)),
+]
+
+
+@pytest.mark.parametrize(("shape", "axes"), FORMS, ids=str)
+@pytest.mark.parametrize("make_group", [softmax, layer_norm])
+def test_reductions_that_need_one_another(shape, axes, make_group):
+    group, formula = make_group(shape, axes)
+    arrays = [
+        draw(operand.type.dtype, operand.type.shape, seed)
+        for seed, operand in enumerate(group.inputs)
+    ]
+    wanted = formula(*(array.astype(np.float64) for array in arrays))
+    for result, expected in zip(run(group, arrays), wanted, strict=True):
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_inputs_of_any_layout():
+    shape = (60, 50)
+    x, y = draw(dt.float32, (50, 60)).T, draw(dt.float32, (120, 100))[::-2, 1::2]
+    whole = (True, True)
+    group = make(
+        shape,
+        [(dt.float32, whole)] * 2,
+        [],
+        [(ex.parameter(0, dt.float32) - ex.parameter(1, dt.float32), whole)],
+    )
+    np.testing.assert_array_equal(run(group, [x, y])[0], x - y)
+    odd = np.frombuffer(bytearray(4 * 3000 + 1), np.uint8)[1:].view(np.float32).reshape(shape)
+    assert not odd.flags.aligned
+    odd[...] = x
+    np.testing.assert_array_equal(run(group, [odd, y])[0], x - y)
+
+
+@pytest.mark.parametrize("make_group", [softmax, layer_norm])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((900, 800), (False, True)), ((900, 800), (True, False)), ((9, 80000), (True, True))],
+)
+def test_the_same_bits_in_any_number_of_threads(monkeypatch, make_group, shape, axes):
+    group, _ = make_group(shape, axes)
+    arrays = [draw(dt.float32, each.type.shape, at) for at, each in enumerate(group.inputs)]
+    found = []
+    for count in (0, 1, 3):
+        workers = parallel._Workers()
+        workers._count = count
+        monkeypatch.setattr(parallel, "_workers", workers)
+        monkeypatch.setattr(threads, "SHARED_WORK", 1)
+        found.append([result.tobytes() for result in run(group, arrays)])
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_is_declined(monkeypatch):
+    def added(dtype, shape):
+        x = ex.parameter(0, dtype)
+        spans = (True,) * len(shape)
+        return make(shape, [(dtype, spans)], [], [(x + x, spans)])
+
+    assert groups.compile_group(added(dt.complex64, (9,))) is None
+    assert groups.compile_group(added(dt.float32, (0, 3))) is None
+    assert groups.compile_group(added(dt.float32, (9,)))
+    monkeypatch.setenv(settings.JIT, "1")
+    assert groups.compile_group(added(dt.float32, ((1 << 15) - 1,))) is None
+    assert groups.compile_group(added(dt.float32, (1 << 15,)))
+    monkeypatch.setenv(settings.JIT, "0")
+    assert groups.compile_group(added(dt.float32, (1 << 20,))) is None
+
+
+def test_a_refusal_declines(monkeypatch):
+    def refuse(*_arguments):
+        raise compiler.CompilationError("LLVM: no")
+
+    monkeypatch.setattr(threads, "compile_function", refuse)
+    group, _ = softmax((6, 10), (False, True))
+    assert groups.compile_group(group) is None
