@@ -39,9 +39,8 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
-        native = _native("sum", _add, x, axis, out)
         plain = partial(_add.reduce, axis=axis, keepdims=keep_dims, dtype=narrow)
-        return native or kernel(plain, out)
+        return _native_or(plain, "sum", _add, x, axis, out)
     work = working(out.dtype)
     if work is narrow:
         add = summer(x.shape, axis, work, keep_dims=keep_dims)
@@ -83,17 +82,26 @@ def _fold(function: np.ufunc) -> Callable[[Array], Array]:
     return lambda x: np.asarray(function.reduce(x, axis=1, dtype=x.dtype))
 
 
-def _native(
-    kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType
-) -> Call | None:
-    """Return a loop for a reduction, None without one."""
+def _native_or(
+    plain: Call, kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType
+) -> Call:
+    """Return a loop for a reduction, and ``plain`` where there is none or the array has gaps.
+
+    A copy without them would take longer than the reduction.
+    """
     shape = out.shape
     native = reductions.folder(
         kind, groups(x.shape, axis), x.dtype.numpy, out.dtype.numpy, _fold(function)
     )
     if native is None:
-        return None
-    return without_warnings(lambda x: native(x).reshape(shape))
+        return kernel(plain, out)
+
+    def run(x: Array) -> Array:
+        if not x.flags.c_contiguous:
+            return np.asarray(plain(x))
+        return native(x).reshape(shape)
+
+    return without_warnings(run)
 
 
 @kernels.prepare(specs.PROD)
@@ -101,31 +109,25 @@ def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
     work = _WIDER.get(out.dtype, narrow)
-    native = _native("prod", _multiply, x, axis, out)
-    if native is not None:
-        return native
-    multiply = factors.multiplier(groups(x.shape, axis), narrow)
-    if multiply is not None:
-        shape = out.shape
-        return without_warnings(lambda x: multiply(x).astype(narrow, copy=False).reshape(shape))
+    multiply, shape = factors.multiplier(groups(x.shape, axis), narrow), out.shape
 
     def run(x: Array) -> Any:
+        if multiply is not None:
+            return multiply(x).astype(narrow, copy=False).reshape(shape)
         wide = _multiply.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
         return wide.astype(narrow, copy=False)
 
-    return kernel(run, out)
+    return _native_or(run, "prod", _multiply, x, axis, out)
 
 
 def _extreme(
     kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType, *, keep_dims: bool
 ) -> Call:
-    native = _native(kind, function, x, axis, out)
-    if native is not None:
-        return native
     if not out.size:  # NumPy refuses an empty axis even if the result is empty
         shape, dtype = out.shape, out.dtype.numpy
         return lambda _x: np.empty(shape, dtype)
-    return kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
+    plain = partial(function.reduce, axis=axis, keepdims=keep_dims)
+    return _native_or(plain, kind, function, x, axis, out)
 
 
 @kernels.prepare(specs.MAX)
@@ -143,9 +145,10 @@ def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
 def _register_logical(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-        # NumPy stops at the first element that decides, which pays if there is one result.
-        native = _native(kind, function, x, axis, out) if out.size > 1 else None
-        return native or kernel(lambda x: function.reduce(x, axis=axis, keepdims=keep_dims), out)
+        plain = partial(function.reduce, axis=axis, keepdims=keep_dims)
+        if out.size == 1:  # NumPy stops at the first element that decides
+            return kernel(plain, out)
+        return _native_or(plain, kind, function, x, axis, out)
 
 
 _register_logical(specs.ANY, "max", np.logical_or)
@@ -160,10 +163,14 @@ def _register_index(spec: KernelSpec, find: Callable[..., Any], *, least: bool) 
             return lambda _x: np.empty(shape, np.int32)
         groups = prod_of(x.shape[:axis]), x.shape[axis], prod_of(x.shape[axis + 1 :])
         native = positions.column_finder(groups, x.dtype.numpy, least=least)
-        if native is not None:
-            shape = out.shape
-            return without_warnings(lambda x: native(x).reshape(shape))
-        return kernel(lambda x: find(x, axis=axis).astype(np.int32), out)
+        shape = out.shape
+
+        def run(x: Array) -> Array:
+            if native is not None and x.flags.c_contiguous:
+                return native(x).reshape(shape)
+            return np.asarray(find(x, axis=axis).astype(np.int32))
+
+        return without_warnings(run)
 
 
 _register_index(
