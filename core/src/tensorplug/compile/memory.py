@@ -1,0 +1,70 @@
+"""How much memory a program takes, by the lifetimes of its values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tensorplug.contract.spec import TensorType
+
+__all__ = ["ProgramMemory", "plan_memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMemory:
+    """The bytes of a program's values, by their types.
+
+    What a kernel needs inside does not count. A result that is a view, such as that of a reshape,
+    counts like a copy, so the peak is an upper bound then.
+
+    Attributes:
+        peak: of all values alive at one time; arguments and constants are alive all the time.
+        arguments: of the inputs, including contents of variables.
+        constants: of tensors that the function captured or computed while it was traced.
+        results: of the values that the program returns, other than inputs and constants.
+        temporaries: of all other values. Those fused into a group take no memory.
+        reused: how much less the peak is than the sum of the four.
+
+    """
+
+    peak: int
+    arguments: int
+    constants: int
+    results: int
+    temporaries: int
+    reused: int
+
+
+def plan_memory(
+    types: Sequence[TensorType],
+    inputs: int,
+    constants: Collection[int],
+    outputs: Collection[int],
+    steps: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> ProgramMemory:
+    """Return the memory of a program whose slots have ``types``.
+
+    Args:
+        types: of the slots; the first are inputs.
+        inputs: their number.
+        constants: the slots that hold constants.
+        outputs: the slots that the program returns.
+        steps: for each call the slots that it writes, and those that are free after it.
+
+    """
+    sizes = [type_.nbytes for type_ in types]
+    given = sum(sizes[:inputs])
+    fixed = sum(sizes[at] for at in constants)
+    written = {at for targets, _ in steps for at in targets}
+    results = sum(sizes[at] for at in written.intersection(outputs))
+    temporaries = sum(sizes[at] for at in written) - results
+    live = peak = given + fixed
+    for targets, free in steps:
+        live += sum(sizes[at] for at in targets)
+        peak = max(peak, live)
+        live -= sum(sizes[at] for at in free if at in written)
+    total = given + fixed + results + temporaries
+    return ProgramMemory(peak, given, fixed, results, temporaries, total - peak)

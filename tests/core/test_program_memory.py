@@ -1,0 +1,127 @@
+"""What a program states about its memory, and what a run takes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+
+SIZE = 1 << 18
+BYTES = 4 * SIZE
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu() -> Any:
+    with tp.use_backend("cpu"):
+        yield
+
+
+def peak_of(f: Any) -> int:
+    """Return the largest number of bytes that are allocated while ``f`` runs a second time."""
+    f()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        f()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def sorts(x):
+    """Return a chain of kernels none of which can be fused."""
+    for _ in range(5):
+        x = tp.sort(x)
+    return x
+
+
+def sigmoid_layers(x, weights):
+    for weight in weights:
+        x = tp.nn.sigmoid(tp.matmul(x, weight))
+    return x
+
+
+def test_values_of_a_chain_make_room_for_later_ones():
+    memory = tp.compile(sorts).program(tp.zeros((SIZE,))).memory()
+    assert memory.arguments == memory.results == BYTES
+    assert memory.temporaries == 4 * BYTES
+    assert memory.peak == 3 * BYTES  # the argument, one that is read, one that is written
+    assert memory.reused == 3 * BYTES
+    assert memory.constants == 0
+
+
+def test_constants_and_several_results():
+    held = tp.asarray(np.ones(SIZE, np.float32))
+
+    def f(x):
+        first = tp.sort(x + held)
+        return first, tp.sort(first), x
+
+    memory = tp.compile(f).program(tp.zeros((SIZE,))).memory()
+    assert (memory.arguments, memory.constants) == (BYTES, BYTES)
+    assert memory.results == 2 * BYTES  # the argument is returned as it is
+    assert memory.temporaries == BYTES
+    assert memory.peak == 4 * BYTES
+    assert memory.reused == BYTES
+
+
+def test_calls_that_run_together_have_no_values_between_them():
+    memory = tp.compile(lambda x: tp.tanh(x * 2 + 1) * x).program(tp.zeros((SIZE,))).memory()
+    assert memory.temporaries == 0
+    assert memory.peak == 2 * BYTES + memory.constants
+    assert memory.constants == 8  # two numbers
+
+
+def test_a_program_without_calls():
+    memory = tp.compile(lambda x: x).program(tp.zeros((8,))).memory()
+    assert (memory.peak, memory.arguments, memory.results, memory.reused) == (32, 32, 0, 0)
+
+
+def _chain() -> tuple[Any, tuple[Any, ...]]:
+    def products(x):
+        for _ in range(5):
+            x = tp.matmul(x, x)
+        return x
+
+    return products, (tp.asarray(np.zeros((1024, 1024), np.float32)),)
+
+
+def _layers() -> tuple[Any, tuple[Any, ...]]:
+    rng = np.random.default_rng(0)
+    weights = [tp.asarray(rng.standard_normal((512, 512)).astype(np.float32)) for _ in range(4)]
+    return sigmoid_layers, (tp.asarray(np.ones((4096, 512), np.float32)), weights)
+
+
+def _step() -> tuple[Any, tuple[Any, ...]]:
+    f, (x, weights) = _layers()
+
+    def loss(weights, x):
+        return tp.mean(tp.square(f(x, weights)))
+
+    def step(weights, x):
+        gradients = tp.grad(loss)(weights, x)
+        return [w - 0.1 * g for w, g in zip(weights, gradients, strict=True)]
+
+    return step, (weights, x)
+
+
+@pytest.mark.parametrize("make", [_chain, _layers, _step])
+def test_the_stated_peak_is_that_of_a_run(make: Any):
+    f, arguments = make()
+    compiled = tp.compile(f)
+    memory = compiled.program(*arguments).memory()
+    results: list[Any] = []
+
+    def run() -> None:
+        results.clear()
+        results.append(compiled(*arguments))
+
+    run()
+    measured = peak_of(run)
+    stated = memory.peak - memory.arguments - memory.constants
+    assert abs(measured - stated) <= 0.03 * stated
