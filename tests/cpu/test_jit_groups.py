@@ -47,7 +47,7 @@ def widen(array, shape, spans):
 
 
 def make(shape, inputs, reductions, outputs):
-    """Return a group of ``(dtype, spans)``, ``(op, expression, axes)``, ``(expression, spans)``."""
+    """Return a group of (dtype, spans), (op, expression, axes) and (expression, spans)."""
     return Group(
         "test",
         shape,
