@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Launch"]
 
 SHARED_WORK: Final = 1 << 20  # instructions from which other threads help
-_GRAIN_WORK: Final = 1 << 17  # of the items that a thread takes at once
+_GRAIN_WORK: Final = 1 << 19  # of the items that a thread takes at once
 
 
 class Launch:
@@ -41,7 +41,7 @@ class Launch:
         self._function: Callable[..., None] = compile_function(text, "run", [ctypes.c_void_p])
         total = values["total"]
         self._shared = total > 1 and total * work >= SHARED_WORK
-        grain = max(1, min(_GRAIN_WORK // max(work, 1), -(-total // 4)))
+        grain = max(1, min(_GRAIN_WORK // max(work, 1), -(-total // 16)))
         known = {"counter": 0, "grain": grain, **values}
         self._values = [known.get(slot, 0) for slot in slots]
         self._block = ctypes.c_int64 * len(slots)
