@@ -66,7 +66,10 @@ DTYPES = ["float32", "float64"]
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch):
+    """Native loops even where they do not pay, in as many pieces as there may be."""
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "always")
+    monkeypatch.setattr(convolution, "_FEW", 1)
+    monkeypatch.setattr(convolution, "_PRODUCTS", 1)
 
 
 def windows(names):

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["forward", "gradient_of_filter", "gradient_of_image"]
 
+_FEW: Final = 3  # channels of an image, fewer of which leave the vectors of its gradient idle
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
-_PIECES: Final = 16
+_PIECES: Final = 16  # at most, that threads share
+_PRODUCTS: Final = 1 << 19  # multiplications of a piece, fewer of which are not worth a call
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
 _GROUP: Final = 128  # likewise, places whose products make up a filter's gradient
 _CHUNKS: Final = 8  # parts of a batch whose filter gradients are computed apart
@@ -42,6 +44,11 @@ _WIDE: Final = 1 << 16  # elements of a filter from which it is shared out inste
 def _even(length: int, most: int) -> int:
     """Return the size of equal tiles, of which the last may overlap the one before."""
     return -(-length // -(-length // most))
+
+
+def _count(products: int, most: int) -> int:
+    """Return into how many pieces so many multiplications are cut, if the batch allows."""
+    return max(1, min(most, products // _PRODUCTS))
 
 
 def _tile(dtype: np.dtype[Any], columns: int, length: int) -> tuple[int, int, int]:
@@ -59,7 +66,9 @@ class _Pass:
         self, sweep: sweeps.Sweep, batch: int, filter: Shape, result: Shape, dtype: np.dtype[Any]
     ) -> None:
         *sizes, channels, columns = filter
-        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, _PIECES)
+        work = batch * prod(axis.count for axis in sweep) * prod(filter)
+        least = _count(work, _PIECES)
+        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, least)
         self._order, runs = grid.taps(sizes)
         self._runs, self._blocks = _blocks(runs)
         self._length = len(self._order) * channels
@@ -206,7 +215,9 @@ class FilterGradient:
         self._length = prod(sizes) * channels
         self._columns = columns
         self._shared = self._length * columns >= _WIDE
-        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, _CHUNKS)
+        self._work = prod(filter) * batch * prod(window.out for window in at)
+        least = _count(self._work, _CHUNKS)
+        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, least)
         _, runs = grid.taps(sizes)
         size = min(length for _, length in runs)
         self._tile = _tile(dtype, columns, size)
@@ -220,7 +231,6 @@ class FilterGradient:
         group = _GROUP * (4 if self._shared else 1)
         self._group = max(1, group // grid.width)
         self._shape, self._type = filter, dtype
-        self._work = prod(filter) * batch * prod(window.out for window in at)
 
     def __call__(self, x: Array, dy: Array) -> Array:
         """Return the gradient from ``x`` and ``dy``, both NHWC."""
@@ -291,7 +301,7 @@ def gradient_of_image(
     *sizes, channels, columns = filter
     result = (batch, *(window.size for window in at), channels)
     places = prod(window.out for window in at)
-    if not (is_worth(batch * places * prod(filter)) and all(result)):
+    if channels < _FEW or not (is_worth(batch * places * prod(filter)) and all(result)):
         return None
     run = Convolution(sweeps.backward(at), batch, (*sizes, columns, channels), result, dtype)
     return lambda dy, taps: run(dy, taps.reshape(-1, channels, columns).swapaxes(1, 2))
