@@ -6,18 +6,51 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.values import Constant, Value
-from tensorplug.contract.backend import FlatCall, FlatProgram
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import CompileError
 from tensorplug.observers.observation import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.compile.memory import ProgramMemory
     from tensorplug.compile.tracing import Call
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Program"]
+__all__ = ["FlatCall", "FlatProgram", "Program"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatCall:
+    """One call of a flat program. Buffers are identified by the numbers of their slots.
+
+    ``inputs`` has one entry per declared input: a slot, a tuple of slots, or None for an absent
+    one. ``run`` takes the buffers in this form, with lists for tuples; it returns one buffer, or
+    with ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
+    """
+
+    name: str
+    spec: KernelSpec | None
+    inputs: tuple[int | tuple[int, ...] | None, ...]
+    outputs: tuple[int, ...]
+    multiple_outputs: bool
+    run: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatProgram:
+    """Calls in an order in which they can run; each slot is written once.
+
+    ``slots``: their number. ``constants``: slots with the same buffer in every run. ``outputs``:
+    slots that the program returns; other slots are freed after their last use.
+    """
+
+    calls: Sequence[FlatCall]
+    slots: int
+    constants: Mapping[int, Any]
+    outputs: frozenset[int]
 
 
 @dataclass(eq=False)
@@ -25,7 +58,7 @@ class Program:
     """A flat program of kernel calls on one device.
 
     ``inputs`` are passed to each run, ``wanted`` are returned. ``slots`` numbers all values, the
-    inputs first.
+    inputs first. ``planned``: the memory of its calls as they run, fused ones together.
     """
 
     device: Device
@@ -33,6 +66,7 @@ class Program:
     calls: Sequence[Call]
     wanted: Sequence[Value | Constant]
     slots: dict[Value | Constant, int] = field(init=False)
+    planned: ProgramMemory | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.slots = {operand: at for at, operand in enumerate(self.inputs)}
@@ -43,11 +77,11 @@ class Program:
             self.slots.setdefault(value, len(self.slots))
 
     def flat(self) -> FlatProgram:
-        """Return the program in the form that backends compile."""
-        types = [slot.placement.type for slot in self.slots]
+        """Return the program with numbers for its values."""
         constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
         wanted = frozenset(self.slots[value] for value in self.wanted)
-        return FlatProgram([self._flat(call) for call in self.calls], types, constants, wanted)
+        calls = [self._flat(call) for call in self.calls]
+        return FlatProgram(calls, len(self.slots), constants, wanted)
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
@@ -55,7 +89,6 @@ class Program:
         return FlatCall(
             plan.spec.name,
             plan.spec if native else None,
-            plan.attributes,
             tuple(
                 tuple(slots[value] for value in operand)
                 if isinstance(operand, list)
@@ -68,6 +101,21 @@ class Program:
             plan.spec.multiple_outputs,
             plan.call if native else _on_buffers(plan, call),
         )
+
+    def memory(self) -> ProgramMemory:
+        """Return the bytes that a run takes at most, and what they hold.
+
+        Example:
+            >>> import tensorplug as tp
+            >>> f = tp.compile(lambda x: tp.sort(tp.sort(x)))
+            >>> memory = f.program(tp.zeros((1000,))).memory()
+            >>> memory.arguments, memory.temporaries, memory.results, memory.peak
+            (4000, 4000, 4000, 12000)
+
+        """
+        if self.planned is None:
+            raise CompileError("memory: the program is not complete")
+        return self.planned
 
     def __repr__(self) -> str:
         lines = [f"<Program on {self.device.name}: {len(self.calls)} calls>"]

@@ -7,8 +7,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.fusion import fuse
+from tensorplug.compile.memory import plan_memory
+from tensorplug.compile.programs import FlatCall
 from tensorplug.compile.values import Constant
-from tensorplug.contract.backend import FlatCall
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import BackendMemoryError
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from tensorplug.compile.fusion import FusedCall
-    from tensorplug.compile.programs import Program
+    from tensorplug.compile.programs import FlatProgram, Program
     from tensorplug.compile.tracing import Call
-    from tensorplug.contract.backend import Buffer, FlatProgram
+    from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.engine import Engine
 
@@ -57,19 +58,28 @@ class Executable:
                 calls = _with_groups(program, calls, found)
         self._fused = calls is not flat.calls
         inputs = len(program.inputs)
-        self._blank = [flat.constants.get(at) for at in range(inputs, len(flat.types))]
+        self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
         self._outputs = [program.slots[value] for value in program.wanted]
         self._steps = _make_steps(calls, flat)
+        program.planned = plan_memory(
+            [value.placement.type for value in program.slots],
+            inputs,
+            flat.constants,
+            flat.outputs,
+            [(step.call.outputs, step.done) for step in self._steps],
+        )
         # The first run of a kernel is checked against its spec.
         self._unverified = any(not call.plan.published for call in program.calls)
 
-    def run(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        """Return the wanted buffers."""
+    def run(self, buffers: list[Buffer], *, consumes: bool = False) -> list[Buffer]:
+        """Return the wanted buffers; if it ``consumes`` the given ones, empty their list."""
         if self._unverified:
             found = self._verify(buffers)
             if not self._fused:
                 return found
         values = [*buffers, *self._blank]
+        if consumes:
+            buffers.clear()
         step = None
         try:
             for step in self._steps:  # also used in the error
@@ -80,6 +90,7 @@ class Executable:
                 else:
                     for at, buffer in zip(target, result, strict=True):
                         values[at] = buffer
+                    buffer = None  # which would keep the last of them alive
                 for at in done:
                     values[at] = None
         except BaseException as error:
@@ -155,7 +166,7 @@ def _with_groups(
             outputs = tuple(slots[output] for output in fused.outputs)
             name = fused.group.name
             result.append(
-                FlatCall(name, None, {}, inputs, outputs, multiple_outputs=True, run=fused.run)
+                FlatCall(name, None, inputs, outputs, multiple_outputs=True, run=fused.run)
             )
         elif at not in inside:
             result.append(call)

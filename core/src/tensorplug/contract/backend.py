@@ -16,19 +16,16 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.groups import Group
-    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import TensorType
 
 __all__ = [
     "Backend",
     "Buffer",
-    "Compiles",
     "CompilesGroups",
     "CountsBuffers",
     "DeviceInfo",
     "ExchangesDeviceMemory",
     "ExclusiveBuffer",
-    "FlatCall",
-    "FlatProgram",
     "Measures",
     "OverwritesBuffers",
     "SharesHostMemory",
@@ -245,52 +242,6 @@ class ExclusiveBuffer(Protocol):
         """Write ``value``, which broadcasts, at ``key``, by NumPy's rules; return True.
 
         Return False, and write nothing, if a loan other than the newest one lasts.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class FlatCall:
-    """One call of a flat program. Buffers are identified by the numbers of their slots.
-
-    ``inputs`` has one entry per declared input: a slot, a tuple of slots, or None for an absent
-    one. ``run`` takes the buffers in this form, with lists for tuples; it returns one buffer, or
-    with ``multiple_outputs`` a sequence. ``spec`` and ``attributes`` define the computation;
-    ``spec`` is None if only ``run`` does. ``name`` is for messages.
-    """
-
-    name: str
-    spec: KernelSpec | None
-    attributes: Mapping[str, Any]
-    inputs: tuple[int | tuple[int, ...] | None, ...]
-    outputs: tuple[int, ...]
-    multiple_outputs: bool
-    run: Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class FlatProgram:
-    """Calls in an order in which they can run; each slot is written once.
-
-    ``types``: of the slots. ``constants``: slots with the same buffer in every run. ``outputs``:
-    slots that the program returns; other slots are freed after their last use.
-    """
-
-    calls: Sequence[FlatCall]
-    types: Sequence[TensorType]
-    constants: Mapping[int, Buffer]
-    outputs: frozenset[int]
-
-
-@runtime_checkable
-class Compiles(Protocol):
-    """A backend that can optimize compiled programs, for example by fusing kernels."""
-
-    def compile_program(self, program: FlatProgram) -> Sequence[FlatCall]:
-        """Return equivalent calls, in an order in which they can run.
-
-        They write the slots in ``program.outputs``, and the slots that they read; results are the
-        same within the accuracy of the replaced kernels. Several threads may run a program at the
-        same time. Calls must not write to their inputs, including constants.
         """
 
 

@@ -12,7 +12,6 @@ field                methods of the backend                   without them
 ``exchanges``        ``dlpack_device``, ``to_dlpack``,         other libraries get copies in host
                      ``from_dlpack``                          memory
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
-``compile_program``  ``compile_program``                      programs run kernel by kernel
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
 ===================  =======================================  =================================
 """
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.backend import (
-    Compiles,
     CompilesGroups,
     CountsBuffers,
     ExchangesDeviceMemory,
@@ -35,9 +33,9 @@ from tensorplug.contract.backend import (
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer, FlatCall, FlatProgram
+    from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer
 
 __all__ = ["Capabilities", "of"]
 
@@ -53,7 +51,6 @@ class Capabilities:
     shares_memory: SharesHostMemory | None = None
     exchanges: ExchangesDeviceMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
-    compile_program: Callable[[FlatProgram], Sequence[FlatCall]] | None = None
     groups: CompilesGroups | None = None
 
 
@@ -67,7 +64,6 @@ def of(backend: Backend) -> Capabilities:
     measures = _find(backend, Measures)
     trims = _find(backend, Trims)
     overwrites = _find(backend, OverwritesBuffers)
-    compiles = _find(backend, Compiles)
     return Capabilities(
         survives_fork=bool(getattr(backend, "survives_fork", False)),
         counts_buffers=_find(backend, CountsBuffers),
@@ -76,7 +72,6 @@ def of(backend: Backend) -> Capabilities:
         shares_memory=_find(backend, SharesHostMemory),
         exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
-        compile_program=compiles and compiles.compile_program,
         groups=_find(backend, CompilesGroups),
     )
 
