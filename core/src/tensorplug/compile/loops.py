@@ -131,6 +131,12 @@ class Loops:
         if self.steps + count > MOST_STEPS:
             return False
         trial = _Trial(self)
+        try:
+            return self._adopt(trial, call, step, count)
+        finally:
+            trial.close()
+
+    def _adopt(self, trial: _Trial, call: Call, step: Step, count: int) -> bool:
         if not trial.add(call, step):
             return False
         found: dict[Value, Element] = {}
@@ -156,6 +162,10 @@ class _Trial:
         self.inputs = set(loops.inputs)
         older: Any = loops.elements  # only read
         self.found: ChainMap[Source, Element | _Floating] = ChainMap({}, older)
+
+    def close(self) -> None:
+        """Forget what was found: values of unknown place refer to this object."""
+        self.found.maps[0].clear()
 
     def add(self, call: Call, step: Step) -> bool:
         """Compute ``call``; return whether that is possible."""
@@ -214,18 +224,10 @@ class _Trial:
     def _compute(
         self, call: Call, step: Elementwise, operands: Sequence[Any], out: TensorType
     ) -> Element | _Floating | None:
-        def read(operand: Any, axes: Axes) -> Any:
-            if isinstance(operand, list):
-                return [read(member, axes) for member in operand]
-            if isinstance(operand, _Floating):
-                own = axes[len(axes) - len(operand.shape) :]
-                return operand.place(_mask(own, operand.shape))
-            return operand and operand.expression
-
         @cache  # one object for one result
         def place(axes: Axes) -> Any:
             return step.rule(
-                [read(operand, axes) for operand in operands], call.plan.attributes, out
+                [_read(operand, axes) for operand in operands], call.plan.attributes, out
             )
 
         flat = [
@@ -284,6 +286,16 @@ class _Trial:
 def _mask(axes: Iterable[int], shape: Shape) -> Axes:
     """Return the axes with -1 for those of length 1."""
     return tuple(axis if size != 1 else -1 for axis, size in zip(axes, shape, strict=True))
+
+
+def _read(operand: Any, axes: Axes) -> Any:
+    """Return the expression of an operand at these axes of a result; a list of a list."""
+    if isinstance(operand, list):
+        return [_read(member, axes) for member in operand]
+    if isinstance(operand, _Floating):
+        own = axes[len(axes) - len(operand.shape) :]
+        return operand.place(_mask(own, operand.shape))
+    return operand and operand.expression
 
 
 def _reshape(operand: Element | _Floating, old: Shape, new: Shape) -> Element | _Floating:
