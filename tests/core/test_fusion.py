@@ -15,7 +15,7 @@ from tensorplug_conformance.selftest.programs.engines import delegating
 from tensorplug_conformance.selftest.programs.groups import interpreter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tensorplug.contract.groups import Group
 
@@ -44,9 +44,10 @@ class Compiled:
     def __init__(self) -> None:
         self.asked: list[Group] = []
         self.takes: Callable[[Group], bool] = lambda _: True
-        self.engine = delegating(
-            partial(Compiler, takes=lambda group: self.takes(group), asked=self.asked)
-        )
+        self.engine = delegating(partial(Compiler, takes=self._decide, asked=self.asked))
+
+    def _decide(self, group: Group) -> bool:
+        return self.takes(group)
 
     def run(self, f: Callable[..., Any], *arrays: Any) -> tuple[list[Any], list[Any], list[Group]]:
         """Return the results of a compiled function and of the function, and the groups taken."""
@@ -67,8 +68,8 @@ def _listed(result: Any) -> list[Any]:
 
 
 @pytest.fixture
-def compiled() -> Iterator[Compiled]:
-    yield Compiled()
+def compiled() -> Compiled:
+    return Compiled()
 
 
 X = RNG.standard_normal((ROWS, COLUMNS)).astype(np.float32)
@@ -77,6 +78,13 @@ ROW = RNG.standard_normal(COLUMNS).astype(np.float32)
 COLUMN = RNG.standard_normal((ROWS, 1)).astype(np.float32)
 CUBE = RNG.standard_normal((2, ROWS, COLUMNS)).astype(np.float32)
 COUNTS = RNG.integers(-9, 9, (ROWS, COLUMNS)).astype(np.int32)
+
+
+def normalize(x: Any) -> Any:
+    """Return x less its mean, by its deviation, row by row."""
+    centred = x - tp.mean(x, axis=1, keepdims=True)
+    return centred / tp.sqrt(tp.mean(tp.square(centred), axis=1, keepdims=True))
+
 
 # The function, its arguments, and for each group: the names of its calls, its shape, the number of
 # inputs, the spans of the reductions, and the spans of the outputs.
@@ -112,7 +120,7 @@ FORMS: list[Any] = [
         [("Exp+Add+Multiply", (30,), 1, [], [(True,), (True,)])],
     ),
     (
-        lambda x: tp.nn.softmax(x),
+        tp.nn.softmax,
         (X,),
         [("Softmax", (6, 5), 1, [(False, True)] * 2, [(True, True)])],
     ),
