@@ -125,3 +125,66 @@ def test_the_stated_peak_is_that_of_a_run(make: Any):
     measured = peak_of(run)
     stated = memory.peak - memory.arguments - memory.constants
     assert abs(measured - stated) <= 0.03 * stated
+
+
+# Donated arguments ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("donate", [0, "x", (0,), ["x"]])
+def test_donated_arguments_are_disposed_of(donate: Any):
+    f = tp.compile(lambda x, y: {"sum": x["a"] + y}, donate=donate)
+    for call in (f, lambda x, y: f(x=x, y=y)):
+        x, y = {"a": tp.asarray([1.0, 2.0])}, tp.asarray([3.0, 4.0])
+        assert call(x, y)["sum"].tolist() == [4.0, 6.0]
+        assert x["a"].is_disposed
+        assert y.tolist() == [3.0, 4.0]
+
+
+def test_tensors_that_share_the_memory_keep_it():
+    f = tp.compile(lambda x: tp.tanh(x * 2) + 1, donate=0)
+    for _ in range(3):
+        x = tp.asarray(np.arange(float(SIZE), dtype=np.float32))
+        view, array = tp.reshape(x, (2, -1)), x.numpy()
+        f(x)
+        assert x.is_disposed
+        np.testing.assert_array_equal(view.numpy().reshape(-1), np.arange(SIZE))
+        np.testing.assert_array_equal(array, np.arange(SIZE))
+
+
+def test_a_donated_argument_may_be_a_result_or_assigned_to():
+    x = tp.asarray([1.0, 2.0])
+    assert tp.compile(lambda x: x, donate=0)(x).tolist() == [1.0, 2.0]
+    assert x.is_disposed
+
+    def assign(x):
+        x[0] = 5.0
+        return x * 2
+
+    y = tp.asarray([1.0, 2.0])
+    assert tp.compile(assign, donate=0)(y).tolist() == [10.0, 4.0]
+    assert y.tolist() == [5.0, 2.0]
+
+
+def test_gradients_through_donated_arguments():
+    f = tp.compile(lambda x: tp.sum(x * x * x), donate=0)
+    x = tp.asarray([1.0, 2.0])
+    assert tp.grad(lambda x: f(x * 1.0))(x).tolist() == [3.0, 12.0]
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_the_memory_of_a_donated_argument_is_free_after_its_last_use():
+    def f(x):
+        for _ in range(4):
+            x = tp.matmul(x, x)
+        return x
+
+    array = np.zeros((1024, 1024), np.float32)
+    kept, given = tp.compile(f), tp.compile(f, donate="x")
+    peaks = [peak_of(lambda call=call: call(tp.asarray(array))) for call in (kept, given)]
+    assert abs(peaks[0] - peaks[1] - array.nbytes) < array.nbytes / 20
+
+
+@pytest.mark.parametrize("donate", [2, -1, "z", True, (0, "z"), (1.5,)])
+def test_what_cannot_be_donated(donate: Any):
+    with pytest.raises(tp.errors.ArgumentError, match="donate"):
+        tp.compile(lambda x, y: x + y, donate=donate)

@@ -13,6 +13,7 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
+    TypeAlias,
     TypeVar,
     cast,
     overload,
@@ -20,6 +21,7 @@ from typing import (
 
 from tensorplug.compile import recompiles
 from tensorplug.compile.derivatives import run_recorded
+from tensorplug.compile.donation import Donation
 from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.signatures import append_signature
 from tensorplug.compile.specialized import Body, Specialized
@@ -42,6 +44,7 @@ LIMIT: Final = 64
 """The number of programs that one function keeps; the oldest is dropped first."""
 
 
+Donated: TypeAlias = "int | str | Sequence[int | str]"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,10 +59,12 @@ _ABSENT: Final = object()
 
 
 @overload
-def compile(f: Callable[P, R], *, static_floats: bool = False) -> Compiled[P, R]: ...
+def compile(
+    f: Callable[P, R], *, static_floats: bool = False, donate: Donated = ()
+) -> Compiled[P, R]: ...
 @overload
-def compile(*, static_floats: bool = False) -> _Decorator: ...
-def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
+def compile(*, static_floats: bool = False, donate: Donated = ()) -> _Decorator: ...
+def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = ()) -> Any:
     """Compile ``f`` to a program of kernels that runs without Python code between them.
 
     The first call with arguments of a signature traces ``f``: it calls it once with tensors that
@@ -90,6 +95,9 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
         f: a function of tensors, or of trees with tensors in them; it returns such a tree.
             Without it, ``compile`` returns a decorator.
         static_floats: whether each value of a Python float gets a program of its own.
+        donate: positions or names of arguments that every call gives up: their tensors are
+            disposed of, and their memory is free for other values after its last use in the
+            program. Other tensors that share the memory keep it.
 
     Returns:
         A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
@@ -97,7 +105,7 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
 
     Raises:
         ArgumentError: ``f`` is not a function, or is a coroutine or generator function;
-            ``static_floats`` is not a bool.
+            ``static_floats`` is not a bool; ``f`` has no parameter that ``donate`` names.
         CompileError: in a call: ``f`` does something a program cannot, at the line in the
             message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
@@ -111,7 +119,7 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
     """
     flag(static_floats, "compile: static_floats")
     if f is _ABSENT:
-        return functools.partial(compile, static_floats=static_floats)
+        return functools.partial(compile, static_floats=static_floats, donate=donate)
     if not callable(f):
         raise ArgumentError(f"compile: f must be a function, got {type(f).__name__}")
     started = (
@@ -124,15 +132,18 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False) -> Any:
             f"compile: {getattr(f, '__name__', f)!r} is a coroutine or generator function, whose "
             "body does not run when it is called; compile a function that returns tensors"
         )
-    return Compiled(f, static_floats=static_floats)
+    return Compiled(f, static_floats=static_floats, donate=donate)
 
 
 class Compiled(Generic[P, R]):
     """A compiled function; see ``compile``."""
 
-    def __init__(self, f: Callable[P, R], *, static_floats: bool = False) -> None:
+    def __init__(
+        self, f: Callable[P, R], *, static_floats: bool = False, donate: Donated = ()
+    ) -> None:
         functools.update_wrapper(self, f)
         self._f = f
+        self._donation = None if donate == () else Donation.of(f, donate)
         self._static_floats = static_floats
         self._known: dict[Hashable, Specialized] = {}
         self._lock = Lock()
@@ -158,11 +169,23 @@ class Compiled(Generic[P, R]):
         floats: list[float] = []
         special = self._specialized(engine, device, (args, kwargs), tensors, floats)
         inputs = special.enter(context, tensors) if special.prepares else tensors
+        donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
             result = run_recorded(special, context, inputs, floats)
+            for tensor in donated:
+                tensor.dispose()
         else:
-            result = special.run(context, inputs, floats)
+            result = special.run(context, inputs, floats, donated)
         return special.assign_arguments(result, tensors) if special.changed else result  # type: ignore[no-any-return]  # what f returned
+
+    def _donated(
+        self, special: Specialized, tensors: Sequence[Tensor], args: Any, kwargs: Any
+    ) -> list[Tensor]:
+        """Return the tensors to dispose of: not those to which the function assigns."""
+        assert self._donation is not None
+        assigned = {id(tensors[at]) for at in special.changed}
+        found = self._donation.tensors(args, kwargs)
+        return [tensor for tensor in found if id(tensor) not in assigned]
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the program that a call with these arguments runs; print it to see its calls.

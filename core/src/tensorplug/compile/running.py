@@ -71,15 +71,17 @@ class Executable:
         # The first run of a kernel is checked against its spec.
         self._unverified = any(not call.plan.published for call in program.calls)
 
-    def run(self, buffers: list[Buffer], *, consumes: bool = False) -> list[Buffer]:
-        """Return the wanted buffers; if it ``consumes`` the given ones, empty their list."""
+    def run(
+        self, buffers: Sequence[Buffer], *, consumed: list[Buffer] | None = None
+    ) -> list[Buffer]:
+        """Return the wanted buffers; empty ``consumed``, the caller's list of the given ones."""
         if self._unverified:
             found = self._verify(buffers)
             if not self._fused:
                 return found
         values = [*buffers, *self._blank]
-        if consumes:
-            buffers.clear()
+        if consumed is not None:
+            consumed.clear()
         step = None
         try:
             for step in self._steps:  # also used in the error

@@ -226,14 +226,23 @@ class Specialized:
                 tensors[at] = self.engine.convert(there, tensor, None, "compile: an argument")
         return tensors
 
-    def run(self, context: Context, tensors: Sequence[Tensor], floats: Sequence[float]) -> Any:
-        """Run the program; return the function's result."""
+    def run(
+        self,
+        context: Context,
+        tensors: Sequence[Tensor],
+        floats: Sequence[float],
+        donated: Sequence[Tensor] = (),
+    ) -> Any:
+        """Run the program, which disposes of ``donated``; return the function's result."""
         buffers = [tensor._buffer for tensor in tensors]
+        for tensor in donated:
+            tensor.dispose()
         numbers: Sequence[float] = ()
         if self.numeric:
             numbers = self.floats.evaluate(floats)
             buffers += upload(self.device, self.floats, numbers)
-        return self.leave(context, run(self.executable, context, buffers), numbers)
+        results = run(self.executable, context, buffers, consumes=bool(donated))
+        return self.leave(context, results, numbers)
 
     def call_function(self, arguments: Sequence[Tensor], floats: Sequence[float]) -> list[Tensor]:
         """Call the function without its program; return the tensors of its result."""
@@ -286,9 +295,14 @@ def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buf
     return [device.backend.from_host(array) for array in floats.arrays(numbers)]
 
 
-def run(executable: Executable, context: Context, buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Run a program, kernel by kernel if there are observers."""
+def run(
+    executable: Executable, context: Context, buffers: list[Buffer], *, consumes: bool = False
+) -> list[Buffer]:
+    """Run a program, kernel by kernel if there are observers.
+
+    ``consumes``: ``buffers`` is emptied, so that a buffer may be freed after its last use.
+    """
     engine: Any = context.engine
     if context.observers or engine.observers:
         return executable.run_observed((*context.observers, *engine.observers), buffers)
-    return executable.run(buffers)
+    return executable.run(buffers, consumed=buffers if consumes else None)
