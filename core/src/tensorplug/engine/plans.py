@@ -127,10 +127,7 @@ class Plan:
     def execute(self, tensors: Sequence[Any]) -> list[Tensor]:
         """Run on live tensors of this plan's types and device; return the outputs."""
         try:
-            if self.takes_buffers:
-                result = self.call(*buffers_of(tensors))
-            else:
-                result = self.call(*tensors)
+            result = self.call(*(buffers_of(tensors) if self.takes_buffers else tensors))
         except BaseException as error:
             if self.takes_buffers:
                 self.annotate(error)
