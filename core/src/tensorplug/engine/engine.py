@@ -313,14 +313,15 @@ class Engine:
             return
         # `dispatch` runs the fast plans without checks of their outputs, and without a tape that
         # must see the kernels of a program.
-        fast = type(plan) is plans.Plan and plan.takes_buffers and plan.static_shapes
-        fast = fast and (plan.source is None or plan.taped) and not self.observers
+        source = plan.source if isinstance(plan, plans.Plan) else None
+        fast = isinstance(plan, plans.Plan) and plan.takes_buffers and plan.static_shapes
+        fast = fast and not self.observers and (source is None or source.taped)
         cache = device.plans if fast else device.slow_plans
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
-                if fast and plan.source is not None:
-                    device.remember(device.slow_plans, key, plan.source)
+                if fast and source is not None:
+                    device.remember(device.slow_plans, key, source)
 
 
 def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
