@@ -28,6 +28,7 @@ AXES = {
     "one": (1, 1, 1, 1, 0, 0),
     "narrow": (3, 3, 1, 1, 0, 0),
     "long": (40, 5, 1, 1, 2, 2),
+    "odd": (29, 3, 1, 1, 1, 1),  # tiles overlap
 }
 GEOMETRIES = [
     ("same", "same"),
@@ -43,6 +44,7 @@ GEOMETRIES = [
     ("same", "beyond"),
     ("long", "narrow"),
     ("one", "one"),
+    ("same", "odd"),
     ("same", "rest", "stride"),
     ("one", "same", "long"),
 ]
