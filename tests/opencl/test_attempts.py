@@ -181,14 +181,20 @@ def ran(step, lethal="SquaredDifference", **environment):
     )
 
 
-@pytest.mark.parametrize("step", ["build", "run"])
-def test_a_kernel_that_kills_the_process_does_it_once(folder, step):
-    assert ran(step).returncode == -signal.SIGKILL
-    after = ran(step)
+@pytest.mark.parametrize(
+    ("step", "lethal", "how"),
+    [
+        ("build", "SquaredDifference float32", "decomposed"),
+        ("run", "SquaredDifference by", "native"),  # the group, beside which there is a kernel
+    ],
+)
+def test_a_kernel_that_kills_the_process_does_it_once(folder, step, lethal, how):
+    assert ran(step, lethal).returncode == -signal.SIGKILL
+    after = ran(step, lethal)
     assert after.returncode == 0, after.stderr
     told = json.loads(after.stdout)
     assert told["result"] == [[1.0, 9.0], [1.0, 4.0, 49.0]]
-    assert told["how"] == ["decomposed"]
+    assert told["how"] == [how]
     assert len(told["said"]) == 1, told["said"]
     assert "'SquaredDifference" in told["said"][0]
     assert f"{TRIAL}=again" in told["said"][0]
