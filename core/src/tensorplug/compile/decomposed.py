@@ -53,12 +53,7 @@ def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
     if groups is None or not plan.static_shapes:
         return None
 
-    def enter(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [enter(member) for member in operand]
-        return operand and Value(plan.device.placement(operand))
-
-    inputs = [enter(operand) for operand in plan.inputs]
+    inputs = [_enter(plan.device, operand) for operand in plan.inputs]
     call = Call(plan, inputs, [Value(placement) for placement in plan.outputs])
     found = fuse(engine, groups, [call], call.outputs)
     if not found:
@@ -74,6 +69,13 @@ def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
         return outputs if multiple else outputs[0]
 
     return compute
+
+
+def _enter(device: Any, operand: Any) -> Any:
+    """Return a value for an input's type, or a list of them; None for an absent input."""
+    if isinstance(operand, list):
+        return [_enter(device, member) for member in operand]
+    return operand and Value(device.placement(operand))
 
 
 def _held_bytes(traced: TracedDecomposition) -> int:
