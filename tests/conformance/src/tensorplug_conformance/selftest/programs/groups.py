@@ -31,6 +31,13 @@ def _on_float64(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return lambda x: np.asarray(vectorized(x.astype(np.float64))).astype(x.dtype)
 
 
+def _floor_divide(a: Array, b: Array) -> Array:
+    whole = np.floor_divide(a, b)
+    if a.dtype.kind != "f":
+        return whole
+    return np.where(np.isinf(a) & np.isfinite(b), a / b, whole)  # NumPy: NaN
+
+
 _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": _wide_sum,
     "prod": lambda x, **axes: np.prod(x, dtype=x.dtype, **axes),
@@ -41,6 +48,7 @@ _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     **{name: getattr(np, name) for name in expressions.OPERATIONS if hasattr(np, name)},
     **{name: getattr(np, name) for name in expressions.FUNCTIONS if hasattr(np, name)},
+    "floor_divide": _floor_divide,
     "round": np.rint,
     "fma": lambda a, b, c: a * b + c,
     "asin": np.arcsin,
