@@ -120,7 +120,7 @@ class Steps:
         return Composite(traced.inputs, found, traced.outputs)
 
 
-def reduces(step: Step) -> bool:
+def reduces(step: Step | None) -> bool:
     """Return whether a step is, or has, a reduction."""
     if isinstance(step, Composite):
         return any(isinstance(inner, Reduce) for _, inner in step.calls)

@@ -23,7 +23,8 @@ _INT64_END: Final = 2.0**63
 
 def _wide_sum(x: Array, **axes: Any) -> Array:
     wide = np.float64 if x.dtype in (np.float16, np.float32) else x.dtype
-    return np.sum(x, dtype=wide, **axes).astype(x.dtype)
+    total: Array = np.sum(x, dtype=wide, **axes).astype(x.dtype)
+    return total
 
 
 def _on_float64(function: Callable[[float], float]) -> Callable[[Array], Array]:
