@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_opencl.kernels import ctypes, elementary
 
 if TYPE_CHECKING:
-    from collections.abc import KeysView, Mapping, Sequence
+    from collections.abc import Mapping
 
     from tensorplug.plugin import DType
 
-__all__ = ["define", "define_typed", "names_for", "suffix_of"]
+__all__ = ["define"]
 
 # floor(a / b) and its remainder, through the exact fmod: a / b alone may round up to the next
 # integer.
@@ -114,38 +114,6 @@ def define(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
     types = f"typedef {ctypes.computed(dtype)} A;\ntypedef {ctypes.ring(dtype)} R;"
     return "\n".join([types, *_find_called(expression, dtype).values()])
-
-
-def define_typed(called: Mapping[DType, Sequence[str]]) -> str:
-    """Return the functions that texts call, by dtype, with ``suffix_of`` the dtype as suffix.
-
-    So a program may have functions for several dtypes.
-    """
-    by_type: dict[str, tuple[DType, list[str]]] = {}
-    for dtype, texts in called.items():
-        if dtype.kind == "bool":  # has no functions, and the C type of uint8
-            continue
-        by_type.setdefault(ctypes.computed(dtype), (dtype, []))[1].extend(texts)
-    result = []
-    for ctype, (dtype, texts) in by_type.items():
-        known = _find_called(" ".join(texts), dtype)
-        if known:
-            names = "|".join(["A", "R", *map(re.escape, known)])
-            text = "\n".join(
-                [f"typedef {ctype} A;\ntypedef {ctypes.ring(dtype)} R;", *known.values()]
-            )
-            result.append(re.sub(rf"\b({names})\b", rf"\1{suffix_of(dtype)}", text))
-    return "\n".join(result)
-
-
-def suffix_of(dtype: DType) -> str:
-    """Return the suffix of functions that ``define_typed`` defines for ``dtype``."""
-    return f"_of_{ctypes.computed(dtype)}"
-
-
-def names_for(dtype: DType) -> KeysView[str]:
-    """Return the names of the functions that texts for ``dtype`` may call."""
-    return _list_functions(dtype.kind, ctypes.computed(dtype)).keys()
 
 
 @functools.cache
