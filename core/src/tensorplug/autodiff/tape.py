@@ -88,6 +88,7 @@ class Recorded(Protocol):
     inputs: list[Any]
     outputs: tuple[Placement, ...]
     static_shapes: bool
+    variant: bool
     recipes: dict[tuple[bool, ...], Recipe | None]
 
 

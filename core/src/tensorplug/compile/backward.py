@@ -196,7 +196,10 @@ def _without_node(saved: Any) -> Any:
 
 
 def _describe(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> _Tape | None:
-    """Return what a tape looks like; None if it holds the call of a Python function."""
+    """Return what a tape looks like; None if it cannot occur again.
+
+    That is because of the call of a Python function, or of a plan that serves one call.
+    """
     nodes = _find_nodes(starts, leaves)
     number: dict[Node | None, int] = {}
     for node in nodes:
@@ -209,9 +212,9 @@ def _describe(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> 
         if node in targets:
             parts.append(None)
         elif isinstance(node, CallNode):
-            # A plan whose output shapes depend on data is another one for each call.
-            own = None if node.plan.static_shapes else node.plan
-            parts.append((node.recipe, own, *[find(parent) for parent in node.parents]))
+            if node.plan.variant or not node.plan.static_shapes:
+                return None  # its plan is another one for each call
+            parts.append((node.recipe, *[find(parent) for parent in node.parents]))
             saved += node.saved_inputs
             saved += node.saved_outputs
         elif isinstance(node, OutputNode):

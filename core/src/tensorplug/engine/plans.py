@@ -69,6 +69,7 @@ class Plan:
         "taped",
         "tensor",
         "traceable",
+        "variant",
         "varied",
     )
 
@@ -93,6 +94,7 @@ class Plan:
         self.recipes: dict[tuple[bool, ...], Any] = {}
         self.published = False  # True after the first run, which verifies and caches it
         self.varied = 0  # how often ``vary`` was called
+        self.variant = False  # whether ``vary`` made it, for one call
         self.taped = True  # whether the tape records one node for the whole call
         self.takes_buffers = False
         self.source: Plan | None = None
@@ -183,6 +185,7 @@ class Plan:
             setattr(other, name, getattr(self, name))
         other.attributes = {**self.attributes, **attributes}
         other.recipes, other.published, other.varied, other.source = {}, True, 0, None
+        other.variant = True
         return other if _resolve_native(other, []) else None
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
@@ -234,7 +237,9 @@ class Plan:
         return [f"{names[0]}[{index}]" for index in range(len(self.outputs))]
 
 
-_VARIED: Final = {"attributes", "call", "owner", "published", "recipes", "source", "varied"}
+_VARIED: Final = {
+    *("attributes", "call", "owner", "published", "recipes", "source", "varied", "variant")
+}
 _KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``vary``
 
 
