@@ -87,7 +87,7 @@ EXPRESSIONS = [
     ("add", {}, str(X + Y)),
     (lambda a, b: a * b - 1, {}, str(X * Y - 1)),
     (lambda a, b, *, depth: a * depth + b, {"depth": 3}, str(X * 3 + Y)),
-    (lambda a, b, *, attributes: a * attributes["depth"], {"depth": 3}, str(X * 3)),
+    (lambda a, b, *, attributes: a * attributes["depth"] - b, {"depth": 3}, str(X * 3 - Y)),
     (
         lambda a, b, *, out: expressions.cast(a < b, out.dtype),
         {},

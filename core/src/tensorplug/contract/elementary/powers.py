@@ -2,8 +2,8 @@
 
 ``x**y`` is ``2**(y log2(x))``, whose exponent reaches 1000 and must be right behind the point to
 as many bits as the result has: so the logarithm and its product with y are sums of two numbers,
-and so are the first two terms of the series of log(m), 2 s and 2 s**3 / 3. The others are at most a
-five thousandth of the sum, so that their rounding does not matter: Taylor's series is used.
+and so are the first two terms of the series of log(m), 2 s and 2 s**3 / 3. The others are at most
+a five thousandth of the sum, so that their rounding does not matter: Taylor's series is used.
 
 The edge cases are those of C's Annex F: ``x**0`` and ``1**y`` are 1 even for NaN.
 """

@@ -292,17 +292,17 @@ def _drops(rate: Any, key: Any) -> bool:
 
 
 def _attend_with_dropout(
-    operands: tuple[Tensor | None, ...], rate: float, key: Any, given: dict[str, Any]
+    operands: tuple[Any, ...], rate: float, key: Any, given: dict[str, Any]
 ) -> Tensor:
     """Return attention whose weights, all of them at once in memory, are dropped at random.
 
-    ``operands``: q, k, v, bias and mask.
+    ``operands``: q, k, v, bias and mask; the last two may be None.
     """
     dtype = ATTENTION.promoted([_type(operand) for operand in operands])
     assert dtype is not None  # q, k and v are promoted
     *inexact, mask = operands
-    q, k, v, bias = (None if x is None else astype(x, dtype) for x in inexact)
-    assert q is not None  # so are k and v
+    cast: list[Any] = [None if x is None else astype(x, dtype) for x in inexact]
+    q, k, v, bias = cast
     types = [_type(operand) for operand in (q, k, v, bias, mask)]
     options, (of_y, _) = ATTENTION.resolve(types, given)
     weights = attention_scores.softmax(attention_scores.scores(q, k, bias, mask, **options))
