@@ -118,9 +118,8 @@ def draw(rows: Sequence[dict[str, Any]], file: Path) -> None:
     axes.set_yticks(range(len(shown)), [row["workload"] for row in shown], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, longest + 0.25)
-    axes.set_xlabel(
-        "time, as a multiple of the best peer's (dashed); black: the target; longer bars are cut"
-    )
-    axes.legend(title="tensorplug", loc="lower right", fontsize=8)
+    axes.margins(y=0.01)
+    axes.set_xlabel("time / best peer's time (black lines: targets; longer bars are cut)")
+    figure.legend(title="tensorplug", loc="outside upper right", ncols=len(names), fontsize=8)
     figure.savefig(file)
     plt.close(figure)

@@ -176,7 +176,7 @@ def _copy_lists(inputs: tuple[Any, ...]) -> list[Any]:
 _NONE: Final[Mapping[str, Any]] = {}
 
 # The next two functions specialize `dispatch` for the most frequent calls: a hit in the plan
-# cache costs one dictionary look-up (measured in docs/performance.md).
+# cache costs one dictionary look-up.
 
 
 def dispatch_unary(spec: KernelSpec, x: Any, /) -> Tensor:
