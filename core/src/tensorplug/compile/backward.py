@@ -37,9 +37,9 @@ KEPT: Final = 256
 LARGE: Final = 1 << 14
 """Elements of a saved tensor from which the first tape runs as a program, not the second.
 
-Groups of calls may round differently from the calls one by one, and backends form them from
-large tensors. So whether a result comes from a group must not depend on how often a tape was
-seen. Smaller tapes run faster without a program, if they are seen once.
+Groups of calls may round differently from the calls one by one, so whether a result comes from a
+group must not depend on how often a tape was seen: programs of larger tapes have groups, those of
+smaller tapes have none. These run faster without a program if they are seen once.
 """
 
 _ONCE: Final = "seen once"
@@ -85,12 +85,13 @@ def run_backward(
     if tape is None:
         return None
     known = device.programs.get(tape.key)
-    if known is None and not any(saved[1].type.size >= LARGE for saved in tape.saved):
-        device.remember(device.programs, tape.key, _ONCE, KEPT)
-        return None
     if known is None or known is _ONCE:
+        large = any(saved[1].type.size >= LARGE for saved in tape.saved)
+        if known is None and not large:
+            device.remember(device.programs, tape.key, _ONCE, KEPT)
+            return None
         state = engine.registry.state
-        known = _trace(engine, device, tape, starts, leaves)
+        known = _trace(engine, device, tape, starts, leaves, fuses=large)
         with device.lock:
             if engine.registry.state is state and not device.closed:
                 device.remember(device.programs, tape.key, known, KEPT)
@@ -103,6 +104,8 @@ def _trace(
     tape: _Tape,
     starts: Sequence[tuple[Node, Tensor]],
     leaves: Sequence[Node],
+    *,
+    fuses: bool,
 ) -> Any:
     """Return the program of a tape; ``_NEVER`` if it has none, since its rules need data."""
     placements = [placement for _, placement, *_ in tape.saved]
@@ -131,7 +134,7 @@ def _trace(
     inputs = [value for value, _ in entered] + stand_ins.values
     program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
     return _BackwardProgram(
-        Executable(engine, program), reached, [value.placement for value in wanted]
+        Executable(engine, program, fuses=fuses), reached, [value.placement for value in wanted]
     )
 
 
