@@ -19,6 +19,7 @@ __all__ = [
     "CopyNeededError",
     "DLPackNotSupportedError",
     "DTypeError",
+    "DataNeededError",
     "DeviceLostError",
     "DisposedError",
     "FallbackWarning",
@@ -162,6 +163,14 @@ class KernelOutputError(TensorplugError, RuntimeError):
 
 class CompileError(TensorplugError, RuntimeError):
     """A function does something that cannot be part of a compiled program."""
+
+
+class DataNeededError(CompileError):
+    """A traced function needs the data of a tensor that has none; ``reason``: in a few words."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class LeakError(TensorplugError, RuntimeError):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.errors import CompileError
+from tensorplug.errors import CompileError, DataNeededError
 from tensorplug.observers import callsite
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["Constant", "DataNeededError", "Value", "error", "needs_data"]
+__all__ = ["Constant", "Value", "error", "needs_data"]
 
 
 @dataclass(eq=False, slots=True)
@@ -27,14 +27,6 @@ class Constant:
 
     buffer: Any
     placement: Placement
-
-
-class DataNeededError(CompileError):
-    """A traced function needs the data of a tensor that has none; ``reason``: in a few words."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 def error(message: str) -> CompileError:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tensorplug.compile.tracing import Trace
-from tensorplug.compile.values import DataNeededError
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
-from tensorplug.errors import CompileError, KernelNotFoundError, TensorplugError
+from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
