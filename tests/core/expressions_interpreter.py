@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Fma = "Callable[[Array, Array, Array], Array]"
 
 
 def fma_twice(a: Array, b: Array, c: Array) -> Array:
@@ -55,16 +54,13 @@ def _fma_double(a: Array, b: Array, c: Array) -> Array:
     off = (parts[0] - (total - part)) + (c - part)
     exact = total + (off + (parts[1] + parts[2]))
     plain = a * b + c
-    return np.where(np.isfinite(plain) & np.isfinite(exact), exact, plain).astype(np.float64)
+    known = np.isfinite(plain) & np.isfinite(exact) & (exact != 0)  # zeros keep their signs
+    return np.where(known, exact, plain).astype(np.float64)
 
 
 def _head(x: Array) -> Array:
     bits = x.view(np.uint64) & np.uint64(0xFFFF_FFFF_F800_0000)
     return bits.view(np.float64)
-
-
-def _shift_left(x: Array, by: Array) -> Array:
-    return np.left_shift(x, by)
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -58,7 +58,32 @@ _FORMULAS: Final[dict[str, Callable[..., Expression]]] = {
 }
 
 BOUNDS: Final[dict[tuple[str, DType], float]] = {
-    ("exp", dt.float32): 2.0,
+    (name, dtype): bound
+    for name, bounds in {
+        "exp": (1.5, 1.5),
+        "expm1": (2.0, 2.5),
+        "log": (1.0, 1.0),
+        "log1p": (2.0, 1.5),
+        "log2": (2.5, 2.0),
+        "log10": (2.5, 2.0),
+        "sin": (3.0, 2.5),
+        "cos": (3.0, 2.5),
+        "tan": (4.5, 4.0),
+        "asin": (2.5, 2.5),
+        "acos": (1.5, 1.5),
+        "atan": (2.5, 2.0),
+        "atan2": (2.5, 2.5),
+        "sinh": (2.0, 2.0),
+        "cosh": (2.0, 2.0),
+        "tanh": (3.0, 3.0),
+        "asinh": (2.0, 2.0),
+        "acosh": (3.0, 3.0),
+        "atanh": (2.5, 2.0),
+        "erf": (3.5, 2.5),
+        "erfc": (6.5, 8.0),
+        "pow": (1.5, 1.5),
+    }.items()
+    for dtype, bound in zip((dt.float32, dt.float64), bounds, strict=True)
 }
 """The largest error by function and dtype, in units in the last place of the true value."""
 
