@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_cpu.jit.compiler import compile_function
+from tensorplug_cpu.jit.processor import vector_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Function", "Variable", "lanes", "vector_bytes"]
+__all__ = ["Function", "Variable", "lanes"]
 
 Value = Any  # of llvmlite, which has no types; or a Python integer where one of 64 bits is meant
 
 _FLOATS: Final = {"float16": "HalfType", "float32": "FloatType", "float64": "DoubleType"}
 _BITS: Final = {"half": 16, "float": 32, "double": 64}  # by LLVM's name
-_WIDTHS: Final = (("avx512f", 64), ("avx", 32))
-
-
-@cache
-def vector_bytes() -> int:
-    """Return the bytes of this processor's vectors: 16, 32 or 64."""
-    import llvmlite.binding as llvm  # an extra
-
-    features = llvm.get_host_cpu_features()
-    return next((width for name, width in _WIDTHS if features.get(name)), 16)
 
 
 def lanes(itemsize: int, wanted: int | None = None) -> int:

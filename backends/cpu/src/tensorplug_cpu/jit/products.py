@@ -13,7 +13,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug_cpu.jit.endings import ended
-from tensorplug_cpu.jit.loops import Function, vector_bytes
+from tensorplug_cpu.jit.loops import Function
+from tensorplug_cpu.jit.processor import vector_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
