@@ -136,6 +136,8 @@ def launch_elementwise(
     operands, placed = [], []
     for (operand, _), steps in zip(reads, layout.strides, strict=False):
         access = classify_access(steps, layout.strides[-1])
+        if operand.type.size == 1 and operand.type.shape != shape:
+            access = "single"  # also if there is one result: a program serves every size
         if access in ("row", "column"):
             placed.append(steps[:-1])
         operands.append(Operand(operand.name, operand.stored, operand.computed, access))
