@@ -86,7 +86,10 @@ def run_backward(
         return None
     known = device.programs.get(tape.key)
     if known is None or known is _ONCE:
-        large = any(saved[1].type.size >= LARGE for saved in tape.saved)
+        large = _is_large(tape, starts)
+        groups = device.capabilities.groups
+        if not large and groups is not None and groups.least_group < LARGE:
+            return None  # single calls may run as groups, which a program would not have
         if known is None and not large:
             device.remember(device.programs, tape.key, _ONCE, KEPT)
             return None
@@ -96,6 +99,16 @@ def run_backward(
             if engine.registry.state is state and not device.closed:
                 device.remember(device.programs, tape.key, known, KEPT)
     return None if known is _NEVER else _run(known, starts, leaves, tape.saved)
+
+
+def _is_large(tape: _Tape, starts: Sequence[tuple[Node, Tensor]]) -> bool:
+    """Return whether a tensor of a tape has ``LARGE`` elements."""
+    placements = [saved[1] for saved in tape.saved]
+    placements += [dy._placement for _, dy in starts]
+    for node in tape.nodes:
+        if isinstance(node, CallNode):
+            placements += node.plan.outputs
+    return any(placement.type.size >= LARGE for placement in placements)
 
 
 def _trace(
