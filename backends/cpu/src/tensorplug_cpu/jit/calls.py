@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["address", "dense", "each", "is_worth"]
+__all__ = ["address", "dense", "each", "fold_columns", "is_worth"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
 _PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
@@ -34,6 +34,37 @@ def address(array: Array) -> int:
 def dense(array: Array) -> Array:
     """Return ``array`` in row-major order, with elements where the processor wants them."""
     return np.require(array, requirements=["C", "ALIGNED"])
+
+
+def fold_columns(
+    function: Callable[..., None],
+    source: Array,
+    result: Array,
+    shape: tuple[int, int, int],
+    *,
+    shared: bool,
+) -> None:
+    """Fold the middle one of three axes; ``shared``: in threads, by matrices or by columns.
+
+    ``function`` takes the addresses of its part of the dense ``source`` and of ``result``, then
+    how many matrices, rows and columns it folds, and how many columns there are.
+    """
+    before, length, after = shape
+    place, to = address(source), address(result)
+    matrix = length * after * source.itemsize
+
+    def work(start: int, stop: int) -> None:
+        target = to + start * after * result.itemsize
+        function(place + start * matrix, target, stop - start, length, after, after)
+
+    def work_on_columns(start: int, stop: int) -> None:
+        begin, target = place + start * source.itemsize, to + start * result.itemsize
+        function(begin, target, before, length, stop - start, after)
+
+    if before > 1:
+        in_parts(work, before, shared=shared)
+    else:
+        in_parts(work_on_columns, after, shared=shared)
 
 
 def each(work: Callable[..., Any], items: Iterable[tuple[Any, ...]], cost: int) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
+from tensorplug_cpu.jit.calls import fold_columns
 from tensorplug_cpu.jit.folds import converts_halves
 from tensorplug_cpu.jit.loops import Function, Variable
 from tensorplug_cpu.jit.settings import is_worthwhile
@@ -72,19 +73,7 @@ def multiplier(merged: Sequence[Group], dtype: np.dtype[Any]) -> Callable[[Array
             )
             return result
         columns = _column_function(dtype.name)
-
-        def work(start: int, stop: int) -> None:
-            target = to + start * after * _RESULT.itemsize
-            columns(place + start * matrix, target, stop - start, length, after, after)
-
-        def work_on_columns(start: int, stop: int) -> None:
-            begin, target = place + start * dtype.itemsize, to + start * _RESULT.itemsize
-            columns(begin, target, before, length, stop - start, after)
-
-        if before > 1:
-            parallel.in_parts(work, before, shared=shared)
-        else:
-            parallel.in_parts(work_on_columns, after, shared=shared)
+        fold_columns(columns, source, result, (before, length, after), shared=shared)
         return result
 
     return run

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu import parallel
+from tensorplug_cpu.jit.calls import fold_columns
 from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
@@ -42,25 +43,12 @@ def column_finder(
     known = dtype.kind in "fiu" and dtype.itemsize <= 8
     if not known or after == 1 or not length or not is_worthwhile(prod(shape)):
         return None
-    matrix, shared = length * after * dtype.itemsize, prod(shape) >= _SHARED
+    shared = prod(shape) >= _SHARED
 
     def run(x: Array) -> Array:
         source, result = np.ascontiguousarray(x), empty((before, after), _INDEX)
         function = _column_function(dtype.kind, dtype.itemsize, least=least)
-        at, to = (array.__array_interface__["data"][0] for array in (source, result))
-
-        def work(start: int, stop: int) -> None:
-            place, target = at + start * matrix, to + start * after * _INDEX.itemsize
-            function(place, target, stop - start, length, after, after)
-
-        def work_on_columns(start: int, stop: int) -> None:
-            place, target = at + start * dtype.itemsize, to + start * _INDEX.itemsize
-            function(place, target, before, length, stop - start, after)
-
-        if before > 1:
-            parallel.in_parts(work, before, shared=shared)
-        else:
-            parallel.in_parts(work_on_columns, after, shared=shared)
+        fold_columns(function, source, result, shape, shared=shared)
         return result
 
     return run
