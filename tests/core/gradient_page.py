@@ -19,8 +19,8 @@ from .gradient_points import POINTS, RULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug.contract.entries import GradientEntry
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import GradientEntry
 
 REAL, COMPLEX = (
     {(case.kernel, name) for case in points for name in case.wrt}

@@ -19,7 +19,7 @@ from .gradient_cases import CASES
 from .samples import Case
 
 if TYPE_CHECKING:
-    from tensorplug.contract.tables import GradientEntry
+    from tensorplug.contract.entries import GradientEntry
 
 
 RULES: dict[tuple[str, str], GradientEntry] = {

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from tensorplug.contract.entries import decomposition_entry, gradient_entry, kernel_entry
 from tensorplug.contract.owner import PROGRAM, Owner
-from tensorplug.contract.tables import decomposition_entry, gradient_entry, kernel_entry
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import ArgumentError, RegistrationError
 

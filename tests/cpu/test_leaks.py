@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
+from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import kernel_entry
 from tensorplug.dispatch.calls import dispatch_binary
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import LeakError

@@ -11,8 +11,8 @@ from tests.core.catalogue_calls import KERNELS, cases, run_twice
 
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers
+from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import kernel_entry
 from tensorplug.dispatch.calls import dispatch_binary
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import BackendMemoryError, LeakError

@@ -48,6 +48,7 @@ from tensorplug.contract.backend import (
 )
 from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.dtypes import DType, Scalar
+from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
@@ -62,14 +63,7 @@ from tensorplug.contract.spec import (
     TensorType,
 )
 from tensorplug.contract.specs import Specs
-from tensorplug.contract.tables import (
-    DecompositionEntry,
-    DecompositionTable,
-    GradientEntry,
-    GradientTable,
-    KernelEntry,
-    KernelTable,
-)
+from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import kernel_entry
 from tensorplug.plugin import KernelRefusedError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.denominator import Row, entries

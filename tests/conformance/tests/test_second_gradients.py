@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract.entries import gradient_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import gradient_entry
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.denominator import Row, cases_of, entries

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tensorplug.contract.entries import gradient_entry, kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import gradient_entry, kernel_entry
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries

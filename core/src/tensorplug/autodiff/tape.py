@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.dtypes import INEXACT
-from tensorplug.contract.tables import WANTED, cotangent_names, type_names
+from tensorplug.contract.entries import WANTED, cotangent_names, type_names
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientNotFoundError
@@ -22,8 +22,8 @@ from tensorplug.tensors.variable import alias
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
+    from tensorplug.contract.entries import GradientEntry, JointRule
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.contract.tables import GradientEntry, JointRule
     from tensorplug.dispatch.device import Placement
     from tensorplug.engine.registry import State
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.entries import KernelEntry
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
-    from tensorplug.contract.tables import KernelEntry
 
 __all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement", "device_name"]
 

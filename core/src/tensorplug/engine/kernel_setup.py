@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tensorplug.contract.tables import KernelEntry
+    from tensorplug.contract.entries import KernelEntry
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.registry import State
 

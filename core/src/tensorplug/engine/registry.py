@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
 from tensorplug.contract.owner import PROGRAM, Owner
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionEntry, GradientEntry, KernelEntry
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, RegistrationError
 

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tensorplug.contract import capabilities
 from tensorplug.contract.backend import Backend, DeviceInfo
 from tensorplug.contract.dtypes import DType
-from tensorplug.contract.tables import (
-    DecompositionEntry,
-    DecompositionTable,
-    GradientEntry,
-    GradientTable,
-    KernelEntry,
-    KernelTable,
-)
+from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
+from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
 from tensorplug.engine.foreign_text import shown
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError

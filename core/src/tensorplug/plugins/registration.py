@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.owner import PROGRAM
-from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.contract.tables import (
+from tensorplug.contract.entries import (
     decomposition_entry,
     gradient_entry,
     joint_entries,
     kernel_entry,
 )
+from tensorplug.contract.owner import PROGRAM
+from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import current_engine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.tables import OnDevice
+    from tensorplug.contract.entries import OnDevice
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.registry import Handle

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tensorplug.contract.entries import decomposition_entry, kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import decomposition_entry, kernel_entry
 from tensorplug.plugin import KernelRefusedError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine

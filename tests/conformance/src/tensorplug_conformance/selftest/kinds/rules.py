@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
+from tensorplug.contract.entries import cotangent_names
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import cotangent_names
 from tensorplug.plugin import TensorplugError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins import catalogue

@@ -6,8 +6,8 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
-from tensorplug.contract.tables import kernel_entry
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
 
