@@ -8,7 +8,7 @@ without the tensors, ops and dispatch in between.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.autodiff.backpropagation import walk
 from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode
@@ -18,6 +18,7 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Trace
 from tensorplug.dispatch.context import engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -125,7 +126,7 @@ def _trace(
     placements += [dy._placement for _, dy in starts]
     if any(placement.device is not device for placement in placements):
         return _NEVER
-    trace = _Trace(engine, device)
+    trace = Trace(engine, device, folds=False)
     entered = [trace.enter(dy.type) for _, dy in starts]
     stand_ins = _StandIns(trace, tape.nodes, leaves)
     nodes = stand_ins.made
@@ -149,12 +150,6 @@ def _trace(
     return _BackwardProgram(
         Executable(engine, program, fuses=fuses), reached, [value.placement for value in wanted]
     )
-
-
-class _Trace(Trace):
-    """The trace of a backward pass, which holds no computed constants."""
-
-    folds: ClassVar[bool] = False
 
 
 class _StandIns:
@@ -242,7 +237,7 @@ def _describe(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> 
     plain = all(item.__class__ is tuple for item in saved)
     ends = tuple([find(leaf) for leaf in leaves])
     begins = tuple([(find(node), dy._placement) for node, dy in starts])
-    return _Tape((begins, ends, *parts), nodes, saved if plain else _flatten(saved))
+    return _Tape((begins, ends, *parts), nodes, saved if plain else flatten(saved))
 
 
 def _find_nodes(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> list[Node]:
@@ -259,16 +254,6 @@ def _find_nodes(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -
         if node not in targets:
             stack += [x for x in node.parents if x is not None and x.order >= oldest]
     return list(found)
-
-
-def _flatten(saved: list[Any]) -> list[Any]:
-    found: list[Any] = []
-    for item in saved:
-        if isinstance(item, list):
-            found += _flatten(item)
-        elif item is not None:
-            found.append(item)
-    return found
 
 
 def _run(

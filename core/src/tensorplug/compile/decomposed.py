@@ -12,9 +12,10 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Call
 from tensorplug.compile.values import Constant, Value
 from tensorplug.contract.spec import TensorType
+from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
@@ -43,8 +44,8 @@ def make_program(engine: Engine, plan: Plan, fuses: bool) -> Callable[..., Any] 
     run = Executable(engine, Program(plan.device, traced.inputs, calls, wanted), fuses=fuses).run
     flat = all(isinstance(operand, TensorType) for operand in plan.inputs)
     if plan.spec.multiple_outputs:
-        return (lambda *buffers: run(buffers)) if flat else (lambda *given: run(_flatten(given)))
-    return (lambda *buffers: run(buffers)[0]) if flat else (lambda *given: run(_flatten(given))[0])
+        return (lambda *buffers: run(buffers)) if flat else (lambda *given: run(flatten(given)))
+    return (lambda *buffers: run(buffers)[0]) if flat else (lambda *given: run(flatten(given))[0])
 
 
 def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
@@ -64,7 +65,7 @@ def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
     multiple = plan.spec.multiple_outputs
 
     def compute(*given: Any) -> Any:
-        buffers = _flatten(given)
+        buffers = flatten(given)
         outputs = run(*[buffers[at] for at in places])
         return outputs if multiple else outputs[0]
 
@@ -86,14 +87,3 @@ def _held_bytes(traced: TracedDecomposition) -> int:
     constants = {id(held): held for held in operands if isinstance(held, Constant)}
     types = [held.placement.type for held in constants.values()]
     return sum(type_.nbytes for type_ in types if type_.shape)
-
-
-def _flatten(operands: Sequence[Any]) -> list[Any]:
-    """Return the buffers of a call in one list, without absent ones."""
-    found: list[Any] = []
-    for operand in operands:
-        if isinstance(operand, list):
-            found += operand
-        elif operand is not None:
-            found.append(operand)
-    return found

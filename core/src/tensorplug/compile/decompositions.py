@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.tracing import Trace
 from tensorplug.dispatch.context import use_context
-from tensorplug.engine.plans import Plan, resolve_decomposition
+from tensorplug.engine.plans import Plan
+from tensorplug.engine.resolution import resolve_decomposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class TracedDecomposition(NamedTuple):
 class _Trace(Trace):
     """The trace of a decomposition, whose plans outlive it: they hold no computed constants."""
 
-    folds: ClassVar[bool] = False
+    folds: bool = False
     expand: Callable[[Plan], bool] | None = None
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:

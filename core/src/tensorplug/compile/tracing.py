@@ -8,7 +8,7 @@ kernel. Results that do not depend on the function's arguments are computed imme
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.floats import Floats, TracedFloat, fixed
@@ -17,7 +17,9 @@ from tensorplug.compile.values import Constant, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.plans import Plan, resolve, resolve_decomposition
+from tensorplug.engine.operands import flatten
+from tensorplug.engine.plans import Plan
+from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.observers import callsite
 from tensorplug.ops import creation
 
@@ -54,13 +56,7 @@ class Call:
 
     def operands(self) -> list[Value | Constant]:
         """Return the inputs as one list, without absent ones."""
-        found: list[Value | Constant] = []
-        for operand in self.inputs:
-            if isinstance(operand, list):
-                found += operand
-            elif operand is not None:
-                found.append(operand)
-        return found
+        return flatten(self.inputs)
 
 
 @dataclass(eq=False, slots=True)
@@ -102,11 +98,10 @@ class Trace:
     run uses their results.
     """
 
-    folds: ClassVar[bool] = True
-
     engine: Engine
     real: Device
     floats: Floats = field(default_factory=lambda: Floats(()))
+    folds: bool = True
     finished: bool = False
 
     def __post_init__(self) -> None:

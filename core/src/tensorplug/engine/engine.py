@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.observer import execute, notify, promote
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import operands, plans
+from tensorplug.engine import operands, plans, resolution
 from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import DTypeError
@@ -287,8 +287,8 @@ class Engine:
     ) -> tuple[plans.Plan, list[plans.Step]]:
         canonical, outputs = spec.resolve(types, attributes)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state)
-        plans.check_dtypes(plan)
-        return plan, plans.resolve(self, plan)
+        resolution.check_dtypes(plan)
+        return plan, resolution.resolve(self, plan)
 
     def _plan(
         self,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
 
 __all__ = [
+    "flatten",
     "import_array",
     "import_value",
     "index_constant",
@@ -40,6 +41,20 @@ __all__ = [
     "unsupported",
     "upload",
 ]
+
+
+def flatten(operands: Sequence[Any]) -> list[Any]:
+    """Return what stands for the inputs of a call in one list, without absent ones.
+
+    An input is one object, a list of them for a variadic one, or None.
+    """
+    found: list[Any] = []
+    for operand in operands:
+        if isinstance(operand, list):
+            found += operand
+        elif operand is not None:
+            found.append(operand)
+    return found
 
 
 def unsupported(type_: TensorType, device: Device) -> str:

@@ -1,7 +1,6 @@
 """Plans: how a call with certain input types and attributes runs on one device.
 
-A plan is resolved once and cached. It is the native kernel, a decomposition, or a fallback to
-another backend if the policy permits; else an error explains why each step failed.
+A plan is resolved once (``engine.resolution``) and cached.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import buffers_of
-from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import fallback
-from tensorplug.engine.operands import unsupported
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import (
     BackendMemoryError,
-    DTypeError,
-    KernelNotFoundError,
     KernelOutputError,
     KernelRefusedError,
     TensorplugError,
@@ -31,10 +26,16 @@ if TYPE_CHECKING:
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.spec import InputType, KernelSpec
     from tensorplug.dispatch.device import Device, Placement
-    from tensorplug.engine.fallback import Resolver
     from tensorplug.engine.registry import State
 
-__all__ = ["How", "Plan", "Step", "resolve", "resolve_decomposition"]
+__all__ = [
+    "How",
+    "Plan",
+    "Step",
+    "extra_arguments",
+    "resolve_native",
+    "unsupported_dtype",
+]
 
 How = Literal["native", "decomposed", "host", "fallback", "traced"]
 Step = tuple[str, str]  # (step, outcome)
@@ -159,7 +160,7 @@ class Plan:
         if groups is None:
             return False
         types = [placement.type for placement in self.outputs]
-        types += _flatten(self.inputs)
+        types += flatten(self.inputs)
         return any(type_.size >= groups.least_group for type_ in types)
 
     def with_program(self, run: Callable[..., Any]) -> Plan:
@@ -186,7 +187,7 @@ class Plan:
         other.attributes = {**self.attributes, **attributes}
         other.recipes, other.published, other.varied, other.source = {}, True, 0, None
         other.variant = True
-        return other if _resolve_native(other, []) else None
+        return other if resolve_native(other, []) else None
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.takes_buffers:
@@ -259,47 +260,19 @@ def _unresolved(*_inputs: Any) -> Any:
     raise AssertionError("a plan ran before it was resolved")
 
 
-def resolve(engine: Resolver, plan: Plan) -> list[Step]:
-    """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
-
-    Returns the steps tried, for ``explain``. On a tracing device, the trace records the call.
-
-    Raises:
-        KernelNotFoundError: every step failed; the message gives the reasons.
-
-    """
-    if plan.device.trace is not None:
-        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # Any
-    steps: list[Step] = []
-    if (
-        _resolve_native(plan, steps)
-        or resolve_decomposition(plan, steps)
-        or _resolve_fallback(engine, plan, steps)
-    ):
-        return steps
-    spec, device = plan.spec, plan.device
-    have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
-    reasons = "; ".join(f"{what}: {outcome}" for what, outcome in steps)
-    raise KernelNotFoundError(
-        f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
-        f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
-    )
-
-
-def _resolve_native(plan: Plan, steps: list[Step]) -> bool:
+def resolve_native(plan: Plan, steps: list[Step]) -> bool:
+    """Resolve ``plan`` to the kernel of its backend; return whether it has one that serves it."""
     spec, device = plan.spec, plan.device
     owned = plan.state.kernel(spec.name, device.backend_name)
     if owned is None:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = _unsupported_dtype(plan, entry.dtypes) or _missing_dtypes(
-        plan, device.backend.dtypes
-    )
+    missing = unsupported_dtype(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
-    extras = _extra_arguments(plan, entry.asks)
+    extras = extra_arguments(plan, entry.asks)
     if entry.prepares:
         try:
             plan.call = entry.function(*plan.inputs, **extras)
@@ -318,7 +291,7 @@ def _resolve_native(plan: Plan, steps: list[Step]) -> bool:
     return True
 
 
-def _extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
+def extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the arguments that a kernel or a decomposition requests by name."""
     outputs: Any = tuple(placement.type for placement in plan.outputs)
     available = {
@@ -340,126 +313,13 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
     return call
 
 
-def _unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
+def unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
     """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
     dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
     return "" if dtypes is None or dtype in dtypes else dtype.name
 
 
 def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
-    types = [placement.type for placement in plan.outputs] + _flatten(plan.inputs)
+    types = [placement.type for placement in plan.outputs] + flatten(plan.inputs)
     lacking = {type_.dtype.name for type_ in types if type_.dtype not in served}
     return ", ".join(sorted(lacking))
-
-
-def _flatten(inputs: Sequence[InputType]) -> list[TensorType]:
-    """Return the types of inputs in one list, without absent ones."""
-    found: list[TensorType] = []
-    for operand in inputs:
-        if isinstance(operand, TensorType):
-            found.append(operand)
-        elif operand is not None:
-            found.extend(operand)
-    return found
-
-
-def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
-    """Resolve ``plan`` to its decomposition or its host function; return whether it has one."""
-    spec = plan.spec
-    owned = plan.state.decomposition(spec.name)
-    if owned is None:
-        steps.append(("decomposed", "no decomposition is registered"))
-        return False
-    entry = owned.entry
-    missing = _unsupported_dtype(plan, entry.dtypes)
-    if missing:
-        steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
-        return False
-    extras = _extra_arguments(plan, entry.asks)
-    if entry.on_host:
-        plan.call = fallback.on_host(
-            plan.device, entry.function, extras, multiple=spec.multiple_outputs
-        )
-        plan.owner = owned.owner
-        plan.how = "host"
-        steps.append(("host", f"by {owned.owner}, with copies to the host and back"))
-        return True
-    # A kernel with gradient rules is one node on the tape, which does not record the inner ops.
-    # Without rules, the tape records and differentiates the inner ops.
-    opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
-    plan.taped = opaque
-
-    device = plan.device
-
-    def call(*tensors: Any) -> Any:
-        context = current_context()
-        recording = None if opaque else context.recording
-        # On this device, even if another thread sets another backend meanwhile.
-        with use_context(context.replace(device=device, recording=recording)):
-            result = entry.function(*tensors, **extras)
-        return _detach(result) if recording is None else result
-
-    plan.call = call
-    plan.owner = owned.owner
-    plan.how = "decomposed"
-    plan.traceable = plan.static_shapes
-    steps.append(("decomposed", f"by {owned.owner}"))
-    return True
-
-
-def _detach(result: Any) -> Any:
-    """Return results without nodes: one may be an input that was returned unchanged."""
-    if isinstance(result, list | tuple):
-        return [_detach(member) for member in result]
-    return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
-
-
-def _resolve_fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
-    home = plan.device
-    if engine.fallback == "error":
-        steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
-        return False
-    for device in engine.fallback_devices(home):
-        refused = _explain_refusal(engine, plan, device)
-        if refused:
-            steps.append(("fallback", f"backend {device.name!r}: {refused}"))
-            continue
-        plan.call = fallback.on_backend(engine, plan.spec, plan.attributes, home, device)
-        plan.owner = device.owner
-        plan.how = "fallback"
-        steps.append(("fallback", f"runs on backend {device.name!r}"))
-        return True
-    if not any(what == "fallback" for what, _ in steps):
-        steps.append(("fallback", "no other backend is installed"))
-    return False
-
-
-def _explain_refusal(engine: Resolver, plan: Plan, device: Device) -> str:
-    """Return why ``device`` has no native kernel for the call; "" if it has one.
-
-    Decompositions and fallbacks do not count: two backends that decline a call would send it back
-    and forth forever.
-    """
-    types = _flatten(plan.inputs)
-    outputs = [placement.type for placement in plan.outputs]
-    for type_ in (*types, *outputs):
-        if type_.dtype not in device.backend.dtypes:
-            return unsupported(type_, device)
-    # Not the plan's state: opening this backend may just have registered its kernels.
-    state = engine.registry.state
-    trial = Plan(plan.spec, plan.attributes, device, plan.inputs, outputs, state)
-    steps: list[Step] = []
-    return "" if _resolve_native(trial, steps) else steps[-1][1]
-
-
-def check_dtypes(plan: Plan) -> None:
-    """Refuse a plan whose output dtypes the device does not support.
-
-    Raises:
-        DTypeError: an output dtype is not supported.
-
-    """
-    allowed = plan.device.backend.dtypes
-    for placement in plan.outputs:
-        if placement.device is plan.device and placement.type.dtype not in allowed:
-            raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.tracing import Trace
 from tensorplug.contract import dtypes as dt
@@ -127,7 +127,7 @@ class _Explainer:
 
     def __init__(self, engine: Engine, device: Device) -> None:
         self._engine = engine
-        self._trace = _Trace(self, device)  # type: ignore[arg-type]  # the rest is delegated
+        self._trace = Trace(self, device, folds=False)  # type: ignore[arg-type]  # the rest is delegated
         self._calls: list[Explanation] = []  # of the innermost decomposition
         self._enclosing: list[str] = []  # the decompositions being explained
 
@@ -246,12 +246,6 @@ class _Explainer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
-
-
-class _Trace(Trace):
-    """The trace of an explanation, which runs no kernel."""
-
-    folds: ClassVar[bool] = False
 
 
 # In general -----------------------------------------------------------------------------

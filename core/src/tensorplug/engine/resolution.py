@@ -1,0 +1,152 @@
+"""Resolving plans: which of the ways to run a call is taken.
+
+That is the native kernel, a decomposition, or a fallback to another backend if the policy
+permits; else an error explains why each step failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine import fallback
+from tensorplug.engine.operands import flatten, unsupported
+from tensorplug.engine.plans import Plan, extra_arguments, resolve_native, unsupported_dtype
+from tensorplug.errors import DTypeError, KernelNotFoundError
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.fallback import Resolver
+    from tensorplug.engine.plans import Step
+
+__all__ = ["check_dtypes", "resolve", "resolve_decomposition"]
+
+
+def resolve(engine: Resolver, plan: Plan) -> list[Step]:
+    """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
+
+    Returns the steps tried, for ``explain``. On a tracing device, the trace records the call.
+
+    Raises:
+        KernelNotFoundError: every step failed; the message gives the reasons.
+
+    """
+    if plan.device.trace is not None:
+        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # Any
+    steps: list[Step] = []
+    if (
+        resolve_native(plan, steps)
+        or resolve_decomposition(plan, steps)
+        or _resolve_fallback(engine, plan, steps)
+    ):
+        return steps
+    spec, device = plan.spec, plan.device
+    have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
+    reasons = "; ".join(f"{what}: {outcome}" for what, outcome in steps)
+    raise KernelNotFoundError(
+        f"kernel {spec.name!r} cannot run on backend {device.name!r} for {plan.describe()}: "
+        f"{reasons}. Loaded backends that have it: {', '.join(have) or 'none'}"
+    )
+
+
+def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
+    """Resolve ``plan`` to its decomposition or its host function; return whether it has one."""
+    spec = plan.spec
+    owned = plan.state.decomposition(spec.name)
+    if owned is None:
+        steps.append(("decomposed", "no decomposition is registered"))
+        return False
+    entry = owned.entry
+    missing = unsupported_dtype(plan, entry.dtypes)
+    if missing:
+        steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
+        return False
+    extras = extra_arguments(plan, entry.asks)
+    if entry.on_host:
+        plan.call = fallback.on_host(
+            plan.device, entry.function, extras, multiple=spec.multiple_outputs
+        )
+        plan.owner = owned.owner
+        plan.how = "host"
+        steps.append(("host", f"by {owned.owner}, with copies to the host and back"))
+        return True
+    # A kernel with gradient rules is one node on the tape, which does not record the inner ops.
+    # Without rules, the tape records and differentiates the inner ops.
+    opaque = any(plan.state.gradient(spec.name, name) for name in spec.input_names)
+    plan.taped = opaque
+
+    device = plan.device
+
+    def call(*tensors: Any) -> Any:
+        context = current_context()
+        recording = None if opaque else context.recording
+        # On this device, even if another thread sets another backend meanwhile.
+        with use_context(context.replace(device=device, recording=recording)):
+            result = entry.function(*tensors, **extras)
+        return _detach(result) if recording is None else result
+
+    plan.call = call
+    plan.owner = owned.owner
+    plan.how = "decomposed"
+    plan.traceable = plan.static_shapes
+    steps.append(("decomposed", f"by {owned.owner}"))
+    return True
+
+
+def _detach(result: Any) -> Any:
+    """Return results without nodes: one may be an input that was returned unchanged."""
+    if isinstance(result, list | tuple):
+        return [_detach(member) for member in result]
+    return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
+
+
+def _resolve_fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:
+    home = plan.device
+    if engine.fallback == "error":
+        steps.append(("fallback", "not allowed (TENSORPLUG_FALLBACK=error)"))
+        return False
+    for device in engine.fallback_devices(home):
+        refused = _explain_refusal(engine, plan, device)
+        if refused:
+            steps.append(("fallback", f"backend {device.name!r}: {refused}"))
+            continue
+        plan.call = fallback.on_backend(engine, plan.spec, plan.attributes, home, device)
+        plan.owner = device.owner
+        plan.how = "fallback"
+        steps.append(("fallback", f"runs on backend {device.name!r}"))
+        return True
+    if not any(what == "fallback" for what, _ in steps):
+        steps.append(("fallback", "no other backend is installed"))
+    return False
+
+
+def _explain_refusal(engine: Resolver, plan: Plan, device: Device) -> str:
+    """Return why ``device`` has no native kernel for the call; "" if it has one.
+
+    Decompositions and fallbacks do not count: two backends that decline a call would send it back
+    and forth forever.
+    """
+    types = flatten(plan.inputs)
+    outputs = [placement.type for placement in plan.outputs]
+    for type_ in (*types, *outputs):
+        if type_.dtype not in device.backend.dtypes:
+            return unsupported(type_, device)
+    # Not the plan's state: opening this backend may just have registered its kernels.
+    state = engine.registry.state
+    trial = Plan(plan.spec, plan.attributes, device, plan.inputs, outputs, state)
+    steps: list[Step] = []
+    return "" if resolve_native(trial, steps) else steps[-1][1]
+
+
+def check_dtypes(plan: Plan) -> None:
+    """Refuse a plan whose output dtypes the device does not support.
+
+    Raises:
+        DTypeError: an output dtype is not supported.
+
+    """
+    allowed = plan.device.backend.dtypes
+    for placement in plan.outputs:
+        if placement.device is plan.device and placement.type.dtype not in allowed:
+            raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")
