@@ -225,6 +225,35 @@ def test_a_large_native_call_of_several_steps_is_a_group(compiled: Compiled) -> 
     np.testing.assert_allclose(result, powers / powers.sum(1, keepdims=True), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: tp.tanh(x * x) + x, []),  # three calls cost no more than a group
+        (lambda x: tp.tanh(x * x) + x - 1, ["Multiply+Tanh+Add+Sub"]),
+        (lambda x: tp.nn.softmax(x), ["Softmax"]),  # a call of five steps
+        (lambda x: tp.reshape(tp.reshape(tp.tanh(x * x), (1, -1)) + x, (-1, 1)), []),
+    ],
+)
+def test_few_elements_need_several_calls(compiled: Compiled, f: Any, expected: Any) -> None:
+    ours, plain, groups = compiled.run(f, ROW)
+    np.testing.assert_allclose(ours[0], plain[0], rtol=2e-6)
+    assert [group.name for group in groups] == expected
+
+
+def test_gradients_of_few_elements_form_groups(compiled: Compiled) -> None:
+    f = tp.grad(lambda x: tp.sum(tp.tanh(tp.tanh(x * x) + x)))
+    ours, plain, groups = compiled.run(f, ROW)
+    np.testing.assert_allclose(ours[0], plain[0], rtol=2e-6)
+    assert len(groups) == 1
+
+
+def test_eager_calls_on_few_elements_are_no_groups(compiled: Compiled) -> None:
+    with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
+        for _ in range(3):  # a program of the decomposition, and of the backward pass
+            tp.grad(lambda x: tp.sum(tp.nn.softmax(tp.nn.gelu(x)) * x))(tp.asarray(ROW))
+    assert compiled.asked == []
+
+
 def test_an_observer_sees_the_kernels_of_a_group(compiled: Compiled) -> None:
     with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
         f = tp.compile(lambda x: tp.exp(x) + x)

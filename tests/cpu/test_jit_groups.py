@@ -341,8 +341,7 @@ def test_what_is_declined(monkeypatch):
     assert groups.compile_group(added(dt.float32, (0, 3))) is None
     assert groups.compile_group(added(dt.float32, (9,)))
     monkeypatch.setenv(settings.JIT, "1")
-    assert groups.compile_group(added(dt.float32, ((1 << 15) - 1,))) is None
-    assert groups.compile_group(added(dt.float32, (1 << 15,)))
+    assert groups.compile_group(added(dt.float32, (9,)))
     monkeypatch.setenv(settings.JIT, "0")
     assert groups.compile_group(added(dt.float32, (1 << 20,))) is None
 

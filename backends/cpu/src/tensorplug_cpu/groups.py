@@ -1,10 +1,11 @@
-"""Groups of calls: by LLVM if it is installed and the group is large enough, else by NumPy.
+"""Groups of calls: by LLVM if it is installed, else by NumPy if they are large enough.
 
 Which of them computes a group depends on its types and sizes, so equal programs give equal bits.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_cpu import blocks
@@ -29,4 +30,7 @@ def least_elements() -> int:
 
 def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """Return a function that computes a group; None to decline it."""
-    return compiled.compile_group(group) or blocks.compile_group(group)
+    run = compiled.compile_group(group)
+    if run is None and prod(group.shape) >= _LEAST:
+        run = blocks.compile_group(group)
+    return run

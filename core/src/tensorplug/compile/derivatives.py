@@ -126,9 +126,11 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
     kept = select_used(before, backward, gradients)
     engine, device = special.engine, special.device
     return Derivative(
-        Executable(engine, Program(device, inputs, forward, [*results, *kept])),
+        Executable(engine, Program(device, inputs, forward, [*results, *kept]), small=True),
         Executable(
-            engine, Program(device, [*kept, *(value for value, _ in dys)], backward, gradients)
+            engine,
+            Program(device, [*kept, *(value for value, _ in dys)], backward, gradients),
+            small=True,
         ),
         starts,
         reached,

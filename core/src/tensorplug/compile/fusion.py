@@ -2,7 +2,8 @@
 
 A call joins the groups of the calls whose results it uses, unless a call outside has used such a
 result already: then the group could not run at the place of its last member. If the backend
-declines a group, it is asked for the parts.
+declines a group, it is asked for the parts. A group of few elements saves no memory traffic, only
+the cost of calls, so it needs several of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.forming import form_group
 from tensorplug.compile.loops import Leaves, Loops
-from tensorplug.compile.steps import Composite, Reshape, Steps, is_plain_reduction, reduces
+from tensorplug.compile.steps import (
+    Composite,
+    Reshape,
+    Steps,
+    count_calls,
+    is_plain_reduction,
+    reduces,
+)
 from tensorplug.contract.dtypes import string
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["FusedCall", "fuse"]
 
 _NAMED: Final = 8  # members in the name of a group
+_MANY: Final = 4  # kernel calls that cost more than one call of a compiled group of few elements
 
 
 @dataclass(eq=False, slots=True)
@@ -64,14 +73,18 @@ def fuse(
     groups: CompilesGroups,
     calls: Sequence[Call],
     wanted: Sequence[Value | Constant],
+    *,
+    small: bool = False,
 ) -> list[FusedCall]:
     """Return the groups of a program's calls that the backend accepts.
 
-    ``wanted``: the values that the program returns.
+    ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
+    than the backend's ``least_group`` are formed too, of several calls.
     """
     steps = Steps(engine)
     found = [_find_step(steps, call) for call in calls]
-    return _Program(groups, calls, found, frozenset(wanted)).fuse(range(len(calls)))
+    program = _Program(groups, calls, found, frozenset(wanted), small=small)
+    return program.fuse(range(len(calls)))
 
 
 def _find_step(steps: Steps, call: Call) -> Step | None:
@@ -93,6 +106,7 @@ class _Program:
     calls: Sequence[Call]
     steps: Sequence[Step | None]
     wanted: frozenset[Value | Constant]
+    small: bool
 
     def __post_init__(self) -> None:
         self.leaves = Leaves()
@@ -131,8 +145,10 @@ class _Program:
             yield from self.fuse(places[cut:])
 
     def _is_worthwhile(self, members: _Members) -> bool:
-        """Return whether to ask for a group: whether it saves a pass over the elements."""
+        """Return whether to ask for a group: whether it saves passes over the elements, or calls."""
         computing = [at for at in members.places if self._computes(at, members.loops)]
+        if prod(members.loops.shape) < self.backend.least_group:
+            return sum(count_calls(self.steps[at]) for at in computing) >= _MANY
         if len(computing) != 1:
             return bool(computing)
         plan = self.calls[computing[0]].plan
@@ -187,6 +203,7 @@ class _Grouping:
 
     def _join(self, call: Call, step: Step, used: Sequence[_Members]) -> _Members | None:
         """Return the group of which a call has become a member; None if there is none."""
+        used = sorted(used, key=lambda members: prod(members.loops.shape), reverse=True)
         merged = self._merge(used)
         if merged is not None and merged.loops.add(call, step):
             for value in merged.loops.elements:
@@ -199,8 +216,9 @@ class _Grouping:
 
     def _start(self, call: Call, step: Step) -> _Members | None:
         """Return a group of one call; None if there is none."""
+        least = 1 if self.program.small else self.program.backend.least_group
         for shape in _shapes(call):
-            if prod(shape) >= self.program.backend.least_group:
+            if prod(shape) >= least:
                 loops = Loops(self.program.leaves, shape)
                 if loops.add(call, step):
                     return _Members(loops)

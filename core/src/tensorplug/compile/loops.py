@@ -8,7 +8,7 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from tensorplug.compile.steps import Composite, Reduce, Reshape
+from tensorplug.compile.steps import Composite, Reduce, Reshape, count_calls
 from tensorplug.compile.values import Constant, Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import cast, constant, parameter
@@ -127,7 +127,7 @@ class Loops:
 
     def add(self, call: Call, step: Step) -> bool:
         """Also compute ``call``; return False, and change nothing, if that is not possible."""
-        count = len(step.calls) if isinstance(step, Composite) else 1
+        count = count_calls(step)
         if self.steps + count > MOST_STEPS:
             return False
         trial = _Trial(self)

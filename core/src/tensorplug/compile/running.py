@@ -12,6 +12,7 @@ from tensorplug.compile.programs import FlatCall
 from tensorplug.compile.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import BackendMemoryError
 
 if TYPE_CHECKING:
@@ -44,16 +45,18 @@ class _Step(NamedTuple):
 class Executable:
     """An executable program, compiled by the backend if it can and ``fuses``.
 
-    Threads may share it.
+    ``small``: whether several calls on few elements are fused too. Threads may share a program.
     """
 
-    def __init__(self, engine: Engine, program: Program, *, fuses: bool = True) -> None:
+    def __init__(
+        self, engine: Engine, program: Program, *, fuses: bool = True, small: bool = False
+    ) -> None:
         self.program = program
         flat = program.flat()
         groups = program.device.capabilities.groups
         calls = flat.calls
         if groups is not None and fuses:
-            found = fuse(engine, groups, program.calls, program.wanted)
+            found = fuse(engine, groups, program.calls, program.wanted, small=small)
             if found:
                 calls = _with_groups(program, calls, found)
         self._fused = calls is not flat.calls
@@ -199,14 +202,14 @@ def _tensor(operand: Any, values: Sequence[Any], slots: dict[Any, int]) -> Any:
 
 
 def _make_steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
-    used = [_flatten(call.inputs) for call in calls]
+    used = [flatten(call.inputs) for call in calls]
     kept = flat.outputs.union(flat.constants)
     last = _last_uses(used, [call.outputs for call in calls], kept)
     return [_make_step(call, tuple(done)) for call, done in zip(calls, last, strict=True)]
 
 
 def _make_step(call: FlatCall, done: tuple[int, ...]) -> _Step:
-    places = _flatten(call.inputs)
+    places = flatten(call.inputs)
     run = call.run
     if any(operand.__class__ is not int for operand in call.inputs):
         run = partial(_call_grouped, run, tuple(_sizes(call)))
@@ -220,20 +223,10 @@ def _nothing(_: list[Any]) -> tuple[()]:
     return ()
 
 
-def _flatten(inputs: Sequence[int | tuple[int, ...] | None]) -> list[int]:
-    found: list[int] = []
-    for operand in inputs:
-        if isinstance(operand, tuple):
-            found += operand
-        elif operand is not None:
-            found.append(operand)
-    return found
-
-
 def _sizes(call: FlatCall) -> list[int | None]:
     """Return the length of each input's list: -1 if it is not a list, None if absent."""
     return [
-        len(operand) if isinstance(operand, tuple) else None if operand is None else -1
+        len(operand) if isinstance(operand, list) else None if operand is None else -1
         for operand in call.inputs
     ]
 

@@ -210,9 +210,8 @@ class Specialized:
         inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
         inputs += recorded.numbers
         self.placements = [value.placement for value in wanted]
-        self.executable = Executable(
-            engine, Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
-        )
+        program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+        self.executable = Executable(engine, program, small=True)
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device."""

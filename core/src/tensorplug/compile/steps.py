@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Composite", "Elementwise", "Reduce", "Reshape", "Step", "Steps", "reduces"]
+__all__ = [
+    "Composite",
+    "Elementwise",
+    "Reduce",
+    "Reshape",
+    "Step",
+    "Steps",
+    "count_calls",
+    "reduces",
+]
 
 MOST_CALLS: Final = 256
 """The most calls of a composite: longer ones are not worth the time to compile them."""
@@ -118,6 +127,11 @@ class Steps:
         if any(_is_large(output) for output in traced.outputs):
             return None
         return Composite(traced.inputs, found, traced.outputs)
+
+
+def count_calls(step: Step | None) -> int:
+    """Return how many calls a step stands for: several for a composite."""
+    return len(step.calls) if isinstance(step, Composite) else 1
 
 
 def reduces(step: Step | None) -> bool:

@@ -255,9 +255,10 @@ class CompilesGroups(Protocol):
 
     @property
     def least_group(self) -> int:
-        """The number of elements of the smallest group that the backend may take.
+        """The number of elements from which a group saves time, however few calls it has.
 
-        The core does not ask for groups over fewer elements.
+        The core asks for groups over fewer elements only in compiled functions, where such a
+        group takes the place of at least four kernel calls.
         """
 
     def compile_group(self, group: Group) -> Callable[..., Sequence[Buffer]] | None:

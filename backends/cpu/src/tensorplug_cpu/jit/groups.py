@@ -22,7 +22,7 @@ from tensorplug_cpu.jit.compiler import CompilationError
 from tensorplug_cpu.jit.evaluation import cost, number_of, order
 from tensorplug_cpu.jit.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.lowering import lower
-from tensorplug_cpu.jit.threads import Launch
+from tensorplug_cpu.jit.threads import make_launch
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -48,16 +48,15 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """Return a function that computes a group through LLVM; None to decline it.
 
     It takes arrays positionally and returns arrays in row-major order. Groups with complex
-    numbers, without elements, and smaller than ``settings.least_elements`` are declined, and
-    those that LLVM refuses.
+    numbers, and without elements, are declined, and those that LLVM refuses.
     """
-    if not settings.is_worthwhile(prod(group.shape)) or not all(group.shape):
+    if settings.least_elements() is None or not all(group.shape):
         return None
     roots = group.expressions()
     if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
         return None
     try:
-        return _Plan(group, lower(roots)).run
+        return _Plan(group, lower(roots)).runner()
     except CompilationError:  # by LLVM, which names no reason that a user could act on
         return None
 
@@ -75,7 +74,7 @@ class _Step(NamedTuple):
     ``allocate``: makes the arrays that it fills. ``finish``: each returns what one becomes.
     """
 
-    launch: Launch
+    launch: Callable[..., None]
     reads: Sequence[int]
     writes: Sequence[int]
     allocate: Sequence[Callable[[], Array]]
@@ -111,13 +110,22 @@ class _Plan:
                 self._add_reductions(level)
             self._add_outputs()
 
-    def run(self, *buffers: Array) -> list[Array]:
-        """Compute the outputs."""
+    def runner(self) -> Callable[..., list[Array]]:
+        """Return the function that computes the outputs."""
+        if len(self._steps) != 1:
+            return self._run
+        step = self._steps[0]
+        last = range(self._first_output, len(self._arrays))
+        if (*step.reads, *step.writes) != (*range(self._inputs), *last):
+            return self._run
+        return _single(step.launch, step.allocate)
+
+    def _run(self, *buffers: Array) -> list[Array]:
         arrays: list[Any] = [None] * len(self._arrays)
         arrays[: self._inputs] = map(np.ascontiguousarray, buffers)
         for step in self._steps:
             made = [allocate() for allocate in step.allocate]
-            step.launch([*(arrays[number] for number in step.reads), *made])
+            step.launch(*[arrays[number] for number in step.reads], *made)
             if step.finish:
                 made = [finish(array) for finish, array in zip(step.finish, made, strict=True)]
             for number, array in zip(step.writes, made, strict=True):
@@ -193,7 +201,9 @@ class _Plan:
         values = {**arguments(outer, length, length, operands), **sizes}
         work = length * (cost([*self._reduced, *self._outputs]) + 2 * len(numbers))
         self._steps.append(
-            _Step(Launch(text, slots, values, work), reads, outputs, self._allocators(outputs))
+            _Step(
+                make_launch(text, slots, values, work), reads, outputs, self._allocators(outputs)
+            )
         )
         return True
 
@@ -221,7 +231,9 @@ class _Plan:
             values = arguments(outer, length, segment, operands)
             work = segment * (cost(roots) + 2 * len(operands))
             self._steps.append(
-                _Step(Launch(text, slots, values, work), reads, writes, self._allocators(writes))
+                _Step(
+                    make_launch(text, slots, values, work), reads, writes, self._allocators(writes)
+                )
             )
 
     def _add_reductions(self, level: list[int]) -> None:
@@ -252,7 +264,7 @@ class _Plan:
 
     def _reduce_rows(
         self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
-    ) -> tuple[Launch, Shape, list[int]]:
+    ) -> tuple[Callable[..., None], Shape, list[int]]:
         """Return a kernel, the shape of its results, and the axes along which they are folded.
 
         An item is a segment of the last axis.
@@ -285,11 +297,11 @@ class _Plan:
         work = segment * (cost(root for _, root in reductions) + 2 * len(reads))
         kept = layout.marks(self._kept)
         axes = [axis for axis, spanned in enumerate(kept) if not spanned]
-        return Launch(text, slots, values, work), shape, axes
+        return make_launch(text, slots, values, work), shape, axes
 
     def _reduce_columns(
         self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
-    ) -> tuple[Launch, Shape, list[int]]:
+    ) -> tuple[Callable[..., None], Shape, list[int]]:
         """Return a kernel, the shape of its results, and the axes along which they are folded.
 
         An item is a segment of the last axis in some adjacent rows.
@@ -329,7 +341,20 @@ class _Plan:
         }
         work = depth * segment * (cost(root for _, root in reductions) + 2 * len(reads))
         axes = [at for at, axis in enumerate(outer) if not kept[axis]] + [len(outer)]
-        return Launch(text, slots, values, work), shape, axes
+        return make_launch(text, slots, values, work), shape, axes
+
+
+def _single(
+    launch: Callable[..., None], allocate: Sequence[Callable[[], Array]]
+) -> Callable[..., list[Array]]:
+    """Return the function for one kernel that reads all inputs and writes all outputs."""
+
+    def run(*buffers: Array) -> list[Array]:
+        made = [new() for new in allocate]
+        launch(*map(np.ascontiguousarray, buffers), *made)
+        return made
+
+    return run
 
 
 def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]:
