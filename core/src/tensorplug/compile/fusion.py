@@ -145,7 +145,7 @@ class _Program:
             yield from self.fuse(places[cut:])
 
     def _is_worthwhile(self, members: _Members) -> bool:
-        """Return whether to ask for a group: whether it saves passes over the elements, or calls."""
+        """Return whether a group saves passes over the elements, or calls."""
         computing = [at for at in members.places if self._computes(at, members.loops)]
         if prod(members.loops.shape) < self.backend.least_group:
             return sum(count_calls(self.steps[at]) for at in computing) >= _MANY
