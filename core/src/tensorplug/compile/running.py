@@ -1,14 +1,14 @@
-"""Running a program: one loop over kernels, which take and return buffers."""
+"""Running a program: one kernel after the other, which take and return buffers."""
 
 from __future__ import annotations
 
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.fusion import fuse
 from tensorplug.compile.memory import plan_memory
 from tensorplug.compile.programs import FlatCall
+from tensorplug.compile.straight_line import StraightLine
 from tensorplug.compile.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
@@ -16,7 +16,7 @@ from tensorplug.engine.operands import flatten
 from tensorplug.errors import BackendMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from tensorplug.compile.fusion import FusedCall
     from tensorplug.compile.programs import FlatProgram, Program
@@ -29,17 +29,10 @@ __all__ = ["Executable"]
 
 
 class _Step(NamedTuple):
-    """One call: ``take`` selects its inputs, ``target`` are the slots of its outputs.
+    """One call, and the slots that later calls do not use."""
 
-    ``done`` are the slots that later calls do not use.
-    """
-
-    run: Callable[..., Any]
-    take: Callable[[list[Any]], Any]
-    single: bool  # whether ``take`` returns the only input instead of a tuple of all
-    target: int | tuple[int, ...]
-    done: tuple[int, ...]
     call: FlatCall
+    done: list[int]
 
 
 class Executable:
@@ -64,6 +57,8 @@ class Executable:
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
         self._outputs = [program.slots[value] for value in program.wanted]
         self._steps = _make_steps(calls, flat)
+        done = [step.done for step in self._steps]
+        self._line = StraightLine(calls, done, inputs, flat.constants, self._outputs)
         program.planned = plan_memory(
             [value.placement.type for value in program.slots],
             inputs,
@@ -82,27 +77,13 @@ class Executable:
             found = self._verify(buffers)
             if not self._fused:
                 return found
-        values = [*buffers, *self._blank]
-        if consumed is not None:
-            consumed.clear()
-        step = None
         try:
-            for step in self._steps:  # also used in the error
-                run, take, single, target, done, _ = step
-                result = run(take(values)) if single else run(*take(values))
-                if isinstance(target, int):
-                    values[target] = result
-                else:
-                    for at, buffer in zip(target, result, strict=True):
-                        values[at] = buffer
-                    buffer = None  # which would keep the last of them alive
-                for at in done:
-                    values[at] = None
+            return self._line.run(buffers, consumed)
         except BaseException as error:
-            if step is not None:
-                self._annotate(error, step.call)
+            failed = self._line.find_failed(error)
+            if failed is not None:
+                self._annotate(error, self._steps[failed].call)
             raise
-        return [values[at] for at in self._outputs]
 
     def _verify(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Run once kernel by kernel, and check each result against its spec; return the wanted.
@@ -205,40 +186,7 @@ def _make_steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
     used = [flatten(call.inputs) for call in calls]
     kept = flat.outputs.union(flat.constants)
     last = _last_uses(used, [call.outputs for call in calls], kept)
-    return [_make_step(call, tuple(done)) for call, done in zip(calls, last, strict=True)]
-
-
-def _make_step(call: FlatCall, done: tuple[int, ...]) -> _Step:
-    places = flatten(call.inputs)
-    run = call.run
-    if any(operand.__class__ is not int for operand in call.inputs):
-        run = partial(_call_grouped, run, tuple(_sizes(call)))
-    target: int | tuple[int, ...] = call.outputs if call.multiple_outputs else call.outputs[0]
-    if not places:
-        return _Step(run, _nothing, False, target, done, call)  # noqa: FBT003  # a record
-    return _Step(run, itemgetter(*places), len(places) == 1, target, done, call)
-
-
-def _nothing(_: list[Any]) -> tuple[()]:
-    return ()
-
-
-def _sizes(call: FlatCall) -> list[int | None]:
-    """Return the length of each input's list: -1 if it is not a list, None if absent."""
-    return [
-        len(operand) if isinstance(operand, list) else None if operand is None else -1
-        for operand in call.inputs
-    ]
-
-
-def _call_grouped(run: Callable[..., Any], sizes: Sequence[int | None], *buffers: Any) -> Any:
-    rest = iter(buffers)
-    return run(
-        *[
-            None if size is None else next(rest) if size < 0 else [next(rest) for _ in range(size)]
-            for size in sizes
-        ]
-    )
+    return [_Step(call, done) for call, done in zip(calls, last, strict=True)]
 
 
 def _last_uses(
