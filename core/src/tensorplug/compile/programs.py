@@ -26,14 +26,14 @@ __all__ = ["FlatCall", "FlatProgram", "Program"]
 class FlatCall:
     """One call of a flat program. Buffers are identified by the numbers of their slots.
 
-    ``inputs`` has one entry per declared input: a slot, a tuple of slots, or None for an absent
-    one. ``run`` takes the buffers in this form, with lists for tuples; it returns one buffer, or
-    with ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
+    ``inputs`` has one entry per declared input: a slot, a list of slots, or None for an absent
+    one. ``run`` takes the buffers in this form; it returns one buffer, or with
+    ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
     """
 
     name: str
     spec: KernelSpec | None
-    inputs: tuple[int | tuple[int, ...] | None, ...]
+    inputs: Sequence[int | list[int] | None]
     outputs: tuple[int, ...]
     multiple_outputs: bool
     run: Callable[..., Any]
@@ -89,14 +89,14 @@ class Program:
         return FlatCall(
             plan.spec.name,
             plan.spec if native else None,
-            tuple(
-                tuple(slots[value] for value in operand)
+            [
+                [slots[value] for value in operand]
                 if isinstance(operand, list)
                 else None
                 if operand is None
                 else slots[operand]
                 for operand in call.inputs
-            ),
+            ],
             tuple(slots[output] for output in call.outputs),
             plan.spec.multiple_outputs,
             plan.call if native else _on_buffers(plan, call),
