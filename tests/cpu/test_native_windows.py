@@ -129,6 +129,13 @@ def test_convolution(names, batch, channels, filters, dtype):
     same(convolution.gradient_of_filter(*how)(x, dy), gradient, dtype)
 
 
+@pytest.mark.parametrize("products", [20_000, 1 << 30])
+@pytest.mark.parametrize("names", GEOMETRIES)
+def test_pieces_of_several_images(monkeypatch, names, products):
+    monkeypatch.setattr(convolution, "_PRODUCTS", products)
+    test_convolution(names, 17, 2, 48, "float32")
+
+
 @pytest.mark.parametrize(("batch", "channels", "dtype"), CHANNELS)
 @pytest.mark.parametrize("multiplier", [1, 2])
 @pytest.mark.parametrize("names", [names for names in GEOMETRIES if len(names) == 2])
@@ -232,11 +239,12 @@ def test_averages():
     np.testing.assert_allclose(result, expected / count, rtol=1e-15)
 
 
-def test_sums_do_not_depend_on_threads(monkeypatch):
+@pytest.mark.parametrize("channels", [1, 70])
+def test_sums_do_not_depend_on_threads(monkeypatch, channels):
     at = windows(("same", "long"))
     rng = np.random.default_rng(5)
-    x = rng.standard_normal((5, 9, 40, 70), dtype="float32")
-    taps = rng.standard_normal((3, 5, 70, 33), dtype="float32")
+    x = rng.standard_normal((5, 9, 40, channels), dtype="float32")
+    taps = rng.standard_normal((3, 5, channels, 33), dtype="float32")
     dy = rng.standard_normal((5, 9, 40, 33), dtype="float32")
     how = (at, 5, taps.shape, np.dtype("float32"))
     results = []
@@ -247,7 +255,9 @@ def test_sums_do_not_depend_on_threads(monkeypatch):
                 convolution.forward(*how)(x, taps),
                 convolution.gradient_of_image(*how)(dy, taps),
                 convolution.gradient_of_filter(*how)(x, dy),
-                depthwise.gradient_of_filter(at, 5, (3, 5, 70, 1), np.dtype("float32"))(x, x),
+                depthwise.gradient_of_filter(at, 5, (3, 5, channels, 1), np.dtype("float32"))(
+                    x, x
+                ),
             ]
         )
     for one, other in zip(*results, strict=True):

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.jit.settings import is_worthwhile
-from tensorplug_cpu.parallel import in_parts, thread_count
+from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.parallel import in_parts, thread_count, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["address", "dense", "each", "fold_columns", "is_worth"]
+__all__ = ["address", "dense", "each", "fold_columns", "is_worth", "shared"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
 _PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
@@ -33,7 +34,13 @@ def address(array: Array) -> int:
 
 def dense(array: Array) -> Array:
     """Return ``array`` in row-major order, with elements where the processor wants them."""
-    return np.require(array, requirements=["C", "ALIGNED"])
+    if array.size < _SHARED or array.flags.carray:
+        return np.require(array, requirements=["C", "ALIGNED"])
+    result = empty(array.shape, array.dtype)
+    axis = next((axis for axis, length in enumerate(array.shape) if length > 1), 0)
+    to, source = (np.moveaxis(one, axis, 0) for one in (result, array))
+    in_parts(lambda start, stop: np.copyto(to[start:stop], source[start:stop]), len(to))
+    return result
 
 
 def fold_columns(
@@ -83,3 +90,11 @@ def each(work: Callable[..., Any], items: Iterable[tuple[Any, ...]], cost: int) 
             work(*item)
 
     in_parts(run, min(thread_count(), len(waiting)), shared=cost >= _SHARED)
+
+
+def shared(work: Callable[[], Any], cost: int) -> None:
+    """Call ``work`` in several threads, which share what there is to do, if its cost is large."""
+    if cost >= _SHARED:
+        together(work)
+    else:
+        work()

@@ -7,7 +7,7 @@ the same order however many threads there are.
 
 from __future__ import annotations
 
-from functools import partial
+import ctypes
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.jit import sweeps
-from tensorplug_cpu.jit.calls import address, dense, each, is_worth
+from tensorplug_cpu.jit.calls import address, dense, is_worth, shared
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.products import filter_function, most_places, sweep_function
 from tensorplug_cpu.memory_pool import empty
 from tensorplug_cpu.parallel import thread_count
+from tensorplug_cpu.sliding_windows import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +34,11 @@ __all__ = ["forward", "gradient_of_filter", "gradient_of_image"]
 
 _FEW: Final = 3  # channels of an image, fewer of which leave the vectors of its gradient idle
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
-_PIECES: Final = 16  # at most, that threads share
-_PRODUCTS: Final = 1 << 19  # multiplications of a piece, fewer of which are not worth a call
+_IMAGES: Final = 1 << 13  # elements of some images that make a piece: of a first-level cache
+_PIECES: Final = 32  # at most, that threads share
+_PRODUCTS: Final = 1 << 16  # multiplications of a piece, fewer of which are soon over
+_SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
+_SCATTERED: Final = 12  # of a tile, whose offsets are in registers
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
 _GROUP: Final = 128  # likewise, places whose products make up a filter's gradient
 _CHUNKS: Final = 8  # parts of a batch whose filter gradients are computed apart
@@ -59,6 +63,39 @@ def _tile(dtype: np.dtype[Any], columns: int, length: int) -> tuple[int, int, in
     return width, vectors, _even(length, most_places(vectors))
 
 
+class _Tables:
+    """What native functions know of a grid: two addresses of tables, and sizes."""
+
+    def __init__(self, grid: sweeps.Grid, strides: list[int]) -> None:
+        self._pieces = grid.table(strides)
+        self._lines = grid.lines() if grid.padded else np.zeros(0, np.int64)
+        self.pointers = address(self._pieces), address(self._lines)
+        self.sizes = (grid.image, *grid.line)
+        self.room = grid.room if grid.padded else 0
+
+
+Call = tuple[Any, list[int], list[int]]  # native function, pointers but for the room, integers
+
+
+def _make(calls: list[Call], elements: int, dtype: np.dtype[Any], work: int) -> None:
+    """Make native calls, in several threads where there is much ``work``.
+
+    All threads make all of the calls, and share the items of each by its counter, which is the
+    function's last pointer. Its fourth one is the thread's own room for some ``elements``.
+    """
+    counters = (ctypes.c_int64 * len(calls))()
+    begin, step = ctypes.addressof(counters), ctypes.sizeof(ctypes.c_int64)
+
+    def make() -> None:
+        own = room((elements,), dtype)
+        place = address(own)
+        for number, (function, pointers, integers) in enumerate(calls):
+            counter = begin + number * step
+            function(*pointers[:3], place, *pointers[3:], counter, *integers)
+
+    shared(make, work)
+
+
 class _Pass:
     """One sweep of a convolution."""
 
@@ -68,19 +105,32 @@ class _Pass:
         *sizes, channels, columns = filter
         work = batch * prod(axis.count for axis in sweep) * prod(filter)
         least = _count(work, _PIECES)
-        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, least)
+        grid = sweeps.Grid(sweep, batch, channels, (_PIECE, _IMAGES), least)
         self._order, runs = grid.taps(sizes)
+        lengths = {length for _, length in runs}
         self._runs, self._blocks = _blocks(runs)
+        short = max(lengths) <= _SHORT and len(lengths) == len(self._blocks) == 1
+        self._run_length = lengths.pop() if short else 0
         self._length = len(self._order) * channels
         self._columns = columns
         self._reads = grid.reads()
-        self._strides = [prod(result[at:]) for at in range(1, len(result))]
-        self._writes = grid.writes(self._strides)
-        self._apart = sweep[-1].step * columns
+        strides = [prod(result[at:]) for at in range(1, len(result))]
+        self._writes = grid.writes(strides)
+        self._tables = _Tables(grid, strides)
+        self._padded = grid.padded
         self._step = sweep[-1].reads * channels
         self._tile = _tile(dtype, columns, grid.width)
-        self._type, self._itemsize = dtype.name, dtype.itemsize
-        self.pieces = grid.pieces
+        self._type = dtype.name
+        self._integers = [
+            *self._tables.sizes,
+            len(grid.pieces),
+            grid.width,
+            sweep[-1].step * columns,
+            columns,
+            self._length,
+            len(self._blocks),
+        ]
+        self.room = self._tables.room
 
     def panels(self, filter: Array) -> Array:
         """Return the filter [taps, channels, columns] as [panels, taps * channels, columns]."""
@@ -99,29 +149,36 @@ class _Pass:
             result[whole, :, rest:] = 0
         return result
 
-    def run(self, piece: Any, source: Array, panels: Array, result: Array, *more: Any) -> None:
-        """Compute a piece of the result."""
-        grid = self._grid
-        part = grid.source(source, piece)
-        bias, slope, ending = more
-        call = sweep_function(self._type, *self._tile, self._step, ending, bias=bias is not None)
-        call(
-            address(part),
-            address(panels),
-            address(result) + grid.begin(piece, self._strides) * self._itemsize,
-            0 if bias is None else address(bias),
-            0 if slope is None else address(slope),
-            address(self._reads),
-            address(self._writes),
-            address(self._runs),
-            address(self._blocks),
-            grid.rows(piece),
-            grid.width,
-            self._apart,
-            self._columns,
-            self._length,
-            len(self._blocks),
+    def call(
+        self,
+        source: Array,
+        panels: Array,
+        result: Array,
+        bias: Array | None,
+        slope: Array | None,
+        ending: str,
+    ) -> Call:
+        """Return the native call, which is over before any of these arrays may go."""
+        function = sweep_function(
+            self._type,
+            self._tile,
+            self._step,
+            self._run_length,
+            ending,
+            padded=self._padded,
+            bias=bias is not None,
         )
+        places = [0 if array is None else address(array) for array in (bias, slope)]
+        tables = self._reads, self._writes, self._runs, self._blocks
+        pointers = [
+            address(source),
+            *self._tables.pointers,
+            address(panels),
+            address(result),
+            *places,
+            *map(address, tables),
+        ]
+        return function, pointers, self._integers
 
 
 def _blocks(runs: list[tuple[int, int]]) -> tuple[Array, Array]:
@@ -168,6 +225,7 @@ class Convolution:
         kept = [sweep for sweep in parts if all(axis.taps for axis in sweep)]
         self._passes = [_Pass(sweep, batch, filter, result, dtype) for sweep in kept]
         self._whole = len(kept) == len(parts)
+        self._room = max((part.room for part in self._passes), default=0)
         self._result, self._type = result, dtype
         self._work = prod(filter) * batch * prod(axis.count for axis in parts[0])
 
@@ -192,17 +250,13 @@ class Convolution:
         result = empty(self._result, self._type)
         if not self._whole:
             result.fill(0)
-        items = [
-            (part, piece, panels)
-            for part in self._passes
-            for panels in [part.panels(filter)]
-            for piece in part.pieces
+        source = dense(source)
+        panels = [part.panels(filter) for part in self._passes]
+        calls = [
+            part.call(source, taps, result, bias, slope, ending)
+            for part, taps in zip(self._passes, panels, strict=True)
         ]
-
-        def run(part: _Pass, piece: Any, panels: Array) -> None:
-            part.run(piece, source, panels, result, bias, slope, ending)
-
-        each(run, items, self._work)
+        _make(calls, self._room, self._type, self._work)
         return result
 
 
@@ -216,61 +270,68 @@ class FilterGradient:
         self._columns = columns
         self._shared = self._length * columns >= _WIDE
         self._work = prod(filter) * batch * prod(window.out for window in at)
-        least = _count(self._work, _CHUNKS)
-        self._grid = grid = sweeps.Grid(sweep, batch, channels, _PIECE, least)
+        least = _count(self._work, _PIECES)
+        grid = sweeps.Grid(sweep, batch, channels, (_PIECE, _IMAGES), least)
         _, runs = grid.taps(sizes)
+        offsets = [offset + at for offset, length in runs for at in range(length)]
+        self._offsets = np.array(offsets, np.int64)
         size = min(length for _, length in runs)
+        self._scattered = size < _SHORT < self._length
+        if self._scattered:
+            runs = [(0, self._length)]
+            size = min(self._length, _SCATTERED)
         self._tile = _tile(dtype, columns, size)
-        self._runs = np.array(_cut(runs, self._tile[2]), np.int64)
-        self._strides = [
+        cut = _cut(runs, self._tile[2])
+        self._runs = np.array(cut, np.int64)
+        strides = [
             prod(window.out for window in at[axis:]) * columns for axis in range(len(at) + 1)
         ]
-        self._reads = grid.reads()
-        self._upstream = grid.writes(self._strides)
-        self._step = sweep[-1].reads * channels
+        self._reads, self._upstream = grid.reads(), grid.writes(strides)
+        self._tables, self._padded = _Tables(grid, strides), grid.padded
+        self._count = 1 if self._shared else min(_CHUNKS, len(grid.pieces))
+        parts = min(thread_count(), len(cut)) if self._shared else 1
+        self._items = np.array(
+            [
+                (*pieces, *taken, number * self._length * columns)
+                for number, pieces in enumerate(_stretches(len(grid.pieces), self._count))
+                for taken in _stretches(len(cut), parts)
+            ],
+            np.int64,
+        )
         group = _GROUP * (4 if self._shared else 1)
-        self._group = max(1, group // grid.width)
+        self._integers = [
+            *self._tables.sizes,
+            len(self._items),
+            max(1, group // grid.width),
+            grid.width,
+            sweep[-1].reads * channels,
+            columns,
+        ]
         self._shape, self._type = filter, dtype
 
     def __call__(self, x: Array, dy: Array) -> Array:
         """Return the gradient from ``x`` and ``dy``, both NHWC."""
-        pieces = self._grid.pieces
-        dy = dense(dy)
-        count = 1 if self._shared else min(_CHUNKS, len(pieces))
-        edges = [len(pieces) * part // count for part in range(count + 1)]
-        chunks = [pieces[first:last] for first, last in pairwise(edges)]
-        parts = min(thread_count(), len(self._runs)) if self._shared else 1
-        edges = [len(self._runs) * part // parts for part in range(parts + 1)]
-        totals = np.zeros((count, self._length, self._columns), self._type)
-        items = [
-            (total, chunk, first, last)
-            for total, chunk in zip(totals, chunks, strict=True)
-            for first, last in pairwise(edges)
+        x, dy = dense(x), dense(dy)
+        totals = np.zeros((self._count, self._length, self._columns), self._type)
+        function = filter_function(
+            self._type.name, self._tile, padded=self._padded, scattered=self._scattered
+        )
+        tables = self._reads, self._upstream, self._items, self._runs, self._offsets
+        pointers = [
+            address(x),
+            *self._tables.pointers,
+            address(dy),
+            address(totals),
+            *map(address, tables),
         ]
-        each(partial(self._add, x, dy), items, self._work)
-        total = totals[0] if count == 1 else totals.sum(axis=0)
+        _make([(function, pointers, self._integers)], self._tables.room, self._type, self._work)
+        total = totals[0] if self._count == 1 else totals.sum(axis=0)
         return np.reshape(total, self._shape)
 
-    def _add(self, x: Array, dy: Array, total: Array, pieces: Any, first: int, last: int) -> None:
-        grid = self._grid
-        call = filter_function(self._type.name, *self._tile)
-        for piece in pieces:
-            source = grid.source(x, piece)
-            call(
-                address(source),
-                address(dy) + grid.begin(piece, self._strides) * dy.itemsize,
-                address(total),
-                address(self._reads),
-                address(self._upstream),
-                address(self._runs),
-                grid.rows(piece),
-                self._group,
-                grid.width,
-                self._step,
-                self._columns,
-                first,
-                last,
-            )
+
+def _stretches(length: int, count: int) -> list[tuple[int, int]]:
+    """Return where ``count`` neighbouring parts of ``length`` begin and end."""
+    return list(pairwise(length * part // count for part in range(count + 1)))
 
 
 def _cut(runs: list[tuple[int, int]], places: int) -> list[tuple[int, int, int]]:

@@ -65,7 +65,7 @@ class Function:
         name: of the function and of its module.
         dtype: of the elements that ``load`` and ``store`` mean unless told otherwise.
         pointers: the names of parameters, the first ones; they point to memory that is not
-            written through another one.
+            written through another one, but for "counter", which threads share.
         integers: the names of those that follow.
 
     ``f["x"]`` is the parameter ``x``; ``f.builder`` is llvmlite's.
@@ -87,8 +87,9 @@ class Function:
             self._module, ir.FunctionType(ir.VoidType(), parameters), name
         )
         self._arguments = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64] * len(integers)
-        for parameter in self._function.args[: len(pointers)]:
-            parameter.add_attribute("noalias")
+        for of, parameter in zip(pointers, self._function.args, strict=False):
+            if of != "counter":
+                parameter.add_attribute("noalias")
         self._parameters = dict(zip((*pointers, *integers), self._function.args, strict=True))
         self._frame = ir.IRBuilder(self._function.append_basic_block("frame"))
         self._body = self._function.append_basic_block("body")
@@ -185,6 +186,23 @@ class Function:
         yield
         self.builder.branch(head)
         self.builder.position_at_end(after)
+
+    @contextmanager
+    def taken(self, count: Value) -> Iterator[Value]:
+        """Run the block for each integer below ``count`` that this thread gets from the counter.
+
+        Threads that call the function with the same parameter "counter", which begins with 0,
+        share the integers among themselves.
+        """
+        number = self.variable(0)
+
+        def more() -> Value:
+            one = self.builder.atomic_rmw("add", self["counter"], self.number(1), "monotonic")
+            number.set(one)
+            return self.less(one, count)
+
+        with self.repeat(more):
+            yield number.get()
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import Window, Windows
-from tensorplug_cpu.sliding_windows import padded
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tensorplug.plugin import Window, Windows
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["Axis", "Grid", "Slices", "Sweep", "backward", "forward"]
@@ -47,27 +45,14 @@ class Axis:
         """Where the first place begins to read."""
         return min(shift for _, shift in self.taps)
 
-    def window(self, first: int, last: int) -> tuple[slice, Window]:
-        """Return what the places from ``first`` up to ``last`` read: elements, and padding.
+    def reach(self, count: int) -> int:
+        """Return how many elements lie from the first to the last that ``count`` places read."""
+        return (count - 1) * self.reads + max(shift for _, shift in self.taps) - self.low + 1
 
-        Together they begin where ``first`` begins to read.
-        """
-        low = first * self.reads + self.low
-        high = (last - 1) * self.reads + max(shift for _, shift in self.taps) + 1
-        if low >= self.size or high <= 0:
-            return slice(0, 0), _padding(0, high - low, 0)
-        start, stop = max(low, 0), min(high, self.size)
-        return slice(start, stop), _padding(stop - start, start - low, high - stop)
-
-    def whole(self) -> tuple[int, Window]:
-        """Return all elements and their padding, and where the first place begins to read."""
-        reach = (self.count - 1) * self.reads + max(shift for _, shift in self.taps) + 1
+    def whole(self) -> tuple[int, int, int]:
+        """Return the padding before all elements and after them, and where reading begins."""
         before = max(0, -self.low)
-        return before + self.low, _padding(self.size, before, max(0, reach - self.size))
-
-
-def _padding(size: int, before: int, after: int) -> Window:
-    return Window(size, 1, 1, 1, before, after, 0)
+        return before, max(0, self.low + self.reach(self.count) - self.size), before + self.low
 
 
 Sweep = tuple[Axis, ...]
@@ -111,50 +96,99 @@ def _remainders(window: Window) -> Iterator[Axis]:
 class Grid:
     """A sweep over images of ``channels``: its pieces, and where their rows and windows begin.
 
+    A piece reads from its lines: rows of elements with their padding, one after the other. Where
+    there is no padding, it reads from the images instead.
+
     Args:
         sweep: with a tap and a place along each axis.
         batch: the number of images.
         channels: of the source.
-        elements: how many of the source a piece may read, about.
+        elements: how many of the source the rows of a piece may read, about, and its images.
         least: how many pieces there should be, so that threads can share them.
 
     """
 
-    def __init__(self, sweep: Sweep, batch: int, channels: int, elements: int, least: int) -> None:
+    def __init__(
+        self, sweep: Sweep, batch: int, channels: int, elements: tuple[int, int], least: int
+    ) -> None:
         self.sweep, self.channels = sweep, channels
-        beside = [axis.whole() for axis in sweep[1:]]
-        self._beside = tuple(window for _, window in beside)
-        extents = [window.before + window.size + window.after for window in self._beside]
-        self._strides = [channels * prod(extents[at:]) for at in range(len(sweep))]
+        first, *others = sweep
+        beside = [axis.whole() for axis in others]
+        self._extents = [
+            before + axis.size + after
+            for axis, (before, after, _) in zip(others, beside, strict=True)
+        ]
+        self._strides = [channels * prod(self._extents[at:]) for at in range(len(sweep))]
         self._origin = sum(
-            origin * stride for (origin, _), stride in zip(beside, self._strides[1:], strict=True)
+            origin * stride for (*_, origin), stride in zip(beside, self._strides[1:], strict=True)
         )
-        self.pieces = _pieces(sweep, batch, elements // channels, least)
+        within = first.low >= 0 and first.low + first.reach(first.count) <= first.size
+        self.padded = not within or any(before or after for before, after, _ in beside)
+        self._befores = [before for before, *_ in beside]
+        self.pieces = _pieces(
+            sweep, batch, (elements[0] // channels, elements[1] // channels), least
+        )
         self._height = max(rows.stop - rows.start for _, rows in self.pieces)
         self._images = max(images.stop - images.start for images, _ in self.pieces)
+        self.image = channels * prod(axis.size for axis in sweep)
         self.width = sweep[-1].count
 
-    def source(self, x: Array, piece: Slices) -> Array:
-        """Return the part of ``x`` that a piece reads, with its padding, contiguous."""
-        images, rows = piece
-        elements, window = self.sweep[0].window(rows.start, rows.stop)
-        return padded(x[images, elements], (window, *self._beside), 0)
+    @property
+    def line(self) -> tuple[int, int, int]:
+        """The elements of a line before those of the source, of the source, and all of them."""
+        before, size = self._befores[-1], self.sweep[-1].size
+        return before * self.channels, size * self.channels, self._strides[-2]
 
-    def rows(self, piece: Slices) -> int:
-        """Return the number of rows of a piece."""
-        images, rows = piece
-        inner = prod(axis.count for axis in self.sweep[1:-1])
-        return len(range(images.start, images.stop)) * len(range(rows.start, rows.stop)) * inner
+    @property
+    def room(self) -> int:
+        """How many elements the lines of a piece have at most."""
+        lines = self._images * self.sweep[0].reach(self._height)
+        return int(lines * self._strides[0])
+
+    def lines(self) -> Array:
+        """Return where each line of an image has its elements in the source, -1 for padding."""
+        first = self.sweep[0]
+        places = [first.low + np.arange(first.reach(first.count))]
+        for before, extent in zip(self._befores, self._extents[:-1], strict=False):
+            places.append(np.arange(extent) - before)
+        total, known = np.zeros((), np.int64), np.ones((), np.bool_)
+        for number, place in enumerate(places):
+            step = self.channels * prod(axis.size for axis in self.sweep[number + 1 :])
+            total = total[..., None] + place * step
+            known = known[..., None] & (place >= 0) & (place < self.sweep[number].size)
+        return np.where(known, total, -1).reshape(-1)
+
+    def table(self, strides: Sequence[int]) -> Array:
+        """Return a row for each piece; ``strides``: of the axes of the result.
+
+        Where it begins in the source and in the result; the number of its rows, of its images,
+        of the first line of each, and of lines.
+        """
+        first = self.sweep[0]
+        inner = self._strides[0] // self._strides[-2]
+        table = []
+        for images, rows in self.pieces:
+            count, height = images.stop - images.start, rows.stop - rows.start
+            start = rows.start * first.reads
+            source = images.start * self.image
+            if not self.padded:
+                source += (start + first.low) * self._strides[0]
+            begins = [images.start, *(axis.start for axis in self.sweep)]
+            begins[1] += rows.start * first.step
+            target = sum(begin * stride for begin, stride in zip(begins, strides, strict=True))
+            middle = prod(axis.count for axis in self.sweep[1:-1])
+            lines = start * inner, first.reach(height) * inner
+            table.append((source, target, count * height * middle, count, *lines))
+        return np.array(table, np.int64)
 
     def reads(self) -> Array:
         """Return where each row of a piece begins in its source."""
         first = self.sweep[0]
-        _, window = first.window(0, self._height)
-        image = (window.before + window.size + window.after) * self._strides[0]
+        height = first.reach(self._height) if self.padded else first.size
         steps = [
             axis.reads * stride for axis, stride in zip(self.sweep, self._strides, strict=True)
         ]
-        return self._table(image, steps)
+        return self._table(height * self._strides[0], steps)
 
     def writes(self, strides: Sequence[int]) -> Array:
         """Return where each row of a piece begins in the result; ``strides``: of its axes."""
@@ -167,13 +201,6 @@ class Grid:
         for count, step in zip(counts, [image, *steps], strict=False):
             total = total[..., None] + np.arange(count, dtype=np.int64) * step
         return np.ascontiguousarray(total.reshape(-1))
-
-    def begin(self, piece: Slices, strides: Sequence[int]) -> int:
-        """Return the place in the result where a piece begins."""
-        images, rows = piece
-        starts = [int(images.start), *(axis.start for axis in self.sweep)]
-        starts[1] += int(rows.start) * self.sweep[0].step
-        return sum(start * stride for start, stride in zip(starts, strides, strict=True))
 
     def taps(self, sizes: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
         """Return the taps in the order of memory, and the runs that they read in the source.
@@ -198,16 +225,17 @@ class Grid:
         return numbers, runs
 
 
-def _pieces(sweep: Sweep, batch: int, elements: int, least: int) -> list[Slices]:
+def _pieces(sweep: Sweep, batch: int, elements: tuple[int, int], least: int) -> list[Slices]:
     first, *others = sweep
+    many, few = elements
     row = max(1, prod(axis.size for axis in others)) * first.reads
-    images = max(1, min(elements // (row * first.count), batch // least))
-    if images > 1 or batch >= least:
+    images = max(1, min(few // (row * first.count), batch // least))
+    if row * first.count <= many and (images > 1 or batch >= least):
         return [
             (slice(at, min(at + images, batch)), slice(0, first.count))
             for at in range(0, batch, images)
         ]
-    rows = min(elements // row, -(-first.count * batch // least))
+    rows = min(many // row, -(-first.count * batch // least))
     rows = min(max(rows, len(first.taps)), first.count)  # neighbours read some rows twice
     return [
         (slice(at, at + 1), slice(start, min(start + rows, first.count)))
