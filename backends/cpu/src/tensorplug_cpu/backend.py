@@ -11,7 +11,7 @@ from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import groups, memory_tracing
 from tensorplug_cpu.exclusive import ExclusiveArray
-from tensorplug_cpu.memory_pool import pool
+from tensorplug_cpu.memory_pool import Lease, pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -120,6 +120,14 @@ class CpuBackend:
     def compile_group(self, group: Group) -> Callable[..., list[Array]] | None:
         """Return a function that computes a group in one pass, or block by block."""
         return groups.compile_group(group)
+
+    def owns_memory(self, buffer: Array) -> bool:
+        """Return whether the memory is NumPy's, or a lease of the pool, and can be written to.
+
+        NumPy makes each view, memoryview and capsule refer to the array over such memory.
+        """
+        flags = buffer.flags
+        return (buffer.base is None or type(buffer.base) is Lease) and flags.carray
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.forming import form_group
 from tensorplug.compile.loops import Leaves, Loops
+from tensorplug.compile.reuse import choose_overwritten
 from tensorplug.compile.steps import (
     Composite,
     Reshape,
@@ -25,7 +26,7 @@ from tensorplug.compile.steps import (
 from tensorplug.contract.dtypes import string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tensorplug.compile.loops import Source
     from tensorplug.compile.steps import Step
@@ -75,15 +76,17 @@ def fuse(
     wanted: Sequence[Value | Constant],
     *,
     small: bool = False,
+    owned: Collection[Value] = (),
 ) -> list[FusedCall]:
     """Return the groups of a program's calls that the backend accepts.
 
     ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
-    than the backend's ``least_group`` are formed too, of several calls.
+    than the backend's ``least_group`` are formed too, of several calls. ``owned``: values whose
+    memory a group may overwrite after their last use.
     """
     steps = Steps(engine)
     found = [_find_step(steps, call) for call in calls]
-    program = _Program(groups, calls, found, frozenset(wanted), small=small)
+    program = _Program(groups, calls, found, frozenset(wanted), small, frozenset(owned))
     return program.fuse(range(len(calls)))
 
 
@@ -107,6 +110,7 @@ class _Program:
     steps: Sequence[Step | None]
     wanted: frozenset[Value | Constant]
     small: bool
+    owned: frozenset[Value]
 
     def __post_init__(self) -> None:
         self.leaves = Leaves()
@@ -136,6 +140,8 @@ class _Program:
         names = [self.calls[at].plan.spec.name for at in places]
         more = ["..."] if len(names) > _NAMED else []
         group, inputs = form_group(members.loops, outputs, "+".join(names[:_NAMED] + more))
+        dying = [n for n, source in enumerate(inputs) if self._dies(source, places)]
+        group = choose_overwritten(group, dying)
         run = self.backend.compile_group(group)
         if run is not None:
             yield FusedCall(group, places, inputs, outputs, run)
@@ -143,6 +149,20 @@ class _Program:
             cut = self._cut(places)
             yield from self.fuse(places[:cut])
             yield from self.fuse(places[cut:])
+
+    def _dies(self, source: Source, places: Sequence[int]) -> bool:
+        """Return whether nothing needs a value after the group of the calls at ``places``.
+
+        A call outside must come before, and belong to no group, which may run later.
+        """
+        return (
+            source in self.owned
+            and source not in self.wanted
+            and all(
+                at in places or (at < places[-1] and self.steps[at] is None)
+                for at in self.users[source]
+            )
+        )
 
     def _is_worthwhile(self, members: _Members) -> bool:
         """Return whether a group saves passes over the elements, or calls."""

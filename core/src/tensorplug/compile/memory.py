@@ -18,7 +18,8 @@ class ProgramMemory:
     """The bytes of a program's values, by their types.
 
     What a kernel needs inside does not count. A result that is a view, such as that of a reshape,
-    counts like a copy, so the peak is an upper bound then.
+    counts like a copy, so the peak is an upper bound then. One that a group writes into the memory
+    of a value that dies there takes no other.
 
     Attributes:
         peak: of all values alive at one time; arguments and constants are alive all the time.
@@ -43,7 +44,7 @@ def plan_memory(
     inputs: int,
     constants: Collection[int],
     outputs: Collection[int],
-    steps: Sequence[tuple[Sequence[int], Sequence[int]]],
+    steps: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]],
 ) -> ProgramMemory:
     """Return the memory of a program whose slots have ``types``.
 
@@ -52,19 +53,20 @@ def plan_memory(
         inputs: their number.
         constants: the slots that hold constants.
         outputs: the slots that the program returns.
-        steps: for each call the slots that it writes, and those that are free after it.
+        steps: for each call the slots that it writes, those that are free after it, and among
+            these the ones whose memory it overwrites.
 
     """
     sizes = [type_.nbytes for type_ in types]
     given = sum(sizes[:inputs])
     fixed = sum(sizes[at] for at in constants)
-    written = {at for targets, _ in steps for at in targets}
+    written = {at for targets, _, _ in steps for at in targets}
     results = sum(sizes[at] for at in written.intersection(outputs))
     temporaries = sum(sizes[at] for at in written) - results
     live = peak = given + fixed
-    for targets, free in steps:
-        live += sum(sizes[at] for at in targets)
+    for targets, free, overwritten in steps:
+        live += sum(sizes[at] for at in targets) - sum(sizes[at] for at in overwritten)
         peak = max(peak, live)
-        live -= sum(sizes[at] for at in free if at in written)
+        live -= sum(sizes[at] for at in free if at in written and at not in overwritten)
     total = given + fixed + results + temporaries
     return ProgramMemory(peak, given, fixed, results, temporaries, total - peak)

@@ -29,6 +29,8 @@ class FlatCall:
     ``inputs`` has one entry per declared input: a slot, a list of slots, or None for an absent
     one. ``run`` takes the buffers in this form; it returns one buffer, or with
     ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
+    ``overwrites``: slots into whose buffers it may write; ``run`` takes the number of references
+    to each of them before the other arguments.
     """
 
     name: str
@@ -37,6 +39,7 @@ class FlatCall:
     outputs: tuple[int, ...]
     multiple_outputs: bool
     run: Callable[..., Any]
+    overwrites: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

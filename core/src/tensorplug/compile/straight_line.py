@@ -10,6 +10,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.compile.reuse import references
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -45,7 +47,7 @@ class StraightLine:
         names: dict[str, Any] = {f"k{at}": call.run for at, call in enumerate(calls)}
         names |= {_name(at, constants): buffer for at, buffer in constants.items()}
         # The name by which `observers.callsite` knows lines of this package.
-        names |= {"__name__": __name__, "__builtins__": {}}
+        names |= {"__name__": __name__, "__builtins__": {}, "references": references}
         code = _compile(_write(calls, done, inputs, constants, outputs))
         self.run: Callable[[Sequence[Buffer], list[Buffer] | None], list[Buffer]] = FunctionType(
             code, names
@@ -89,7 +91,8 @@ def _write(
     for at, (call, free) in enumerate(zip(calls, done, strict=True)):
         target = names(call.outputs)
         target = f"[{target}]" if call.multiple_outputs else target.removesuffix(", ")
-        arguments = ", ".join([argument(operand) for operand in call.inputs])
+        counts = [f"references({_name(slot, constants)})" for slot in call.overwrites]
+        arguments = ", ".join([*counts, *[argument(operand) for operand in call.inputs]])
         last = f"; del {names(free).removesuffix(', ')}" if free else ""
         lines.append(f" {target} = k{at}({arguments}){last}")
     return "\n".join([*lines, f" return [{names(outputs)}]"])

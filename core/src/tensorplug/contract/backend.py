@@ -28,6 +28,7 @@ __all__ = [
     "ExclusiveBuffer",
     "Measures",
     "OverwritesBuffers",
+    "ReusesMemory",
     "SharesHostMemory",
     "SurvivesFork",
     "Trims",
@@ -242,6 +243,22 @@ class ExclusiveBuffer(Protocol):
         """Write ``value``, which broadcasts, at ``key``, by NumPy's rules; return True.
 
         Return False, and write nothing, if a loan other than the newest one lasts.
+        """
+
+
+@runtime_checkable
+class ReusesMemory(Protocol):
+    """A backend whose groups of calls may write results into the memory of their inputs.
+
+    Without this, every group takes new memory (``GroupOutput.into`` is None).
+    """
+
+    def owns_memory(self, buffer: Buffer) -> bool:
+        """Return whether the object ``buffer`` alone gives access to its memory.
+
+        Views, arrays and capsules that share the memory must keep ``buffer`` alive by a reference,
+        or make this False, as must memory of another library and memory that is read-only. The
+        core makes sure that it holds the only reference to ``buffer`` before a group writes.
         """
 
 

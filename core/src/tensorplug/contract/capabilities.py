@@ -13,6 +13,7 @@ field                methods of the backend                   without them
                      ``from_dlpack``                          memory
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
+``reuses``           ``owns_memory``                          groups take new memory
 ===================  =======================================  =================================
 """
 
@@ -27,6 +28,7 @@ from tensorplug.contract.backend import (
     ExchangesDeviceMemory,
     Measures,
     OverwritesBuffers,
+    ReusesMemory,
     SharesHostMemory,
     Trims,
 )
@@ -52,6 +54,7 @@ class Capabilities:
     exchanges: ExchangesDeviceMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     groups: CompilesGroups | None = None
+    reuses: ReusesMemory | None = None
 
 
 def of(backend: Backend) -> Capabilities:
@@ -73,6 +76,7 @@ def of(backend: Backend) -> Capabilities:
         exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
         groups=_find(backend, CompilesGroups),
+        reuses=_find(backend, ReusesMemory),
     )
 
 

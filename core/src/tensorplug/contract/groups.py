@@ -57,8 +57,9 @@ class GroupOutput:
     """An output of a group: an expression in each element that it spans.
 
     ``type``: of the buffer to return, dense. The expression does not vary along the axes that the
-    output does not span. ``into``: an input that nothing reads afterwards, of the same dtype and
-    spans: the function may write the output into its buffer, and return that. None for new memory.
+    output does not span. ``into``: the number of an input of the same type that nothing reads
+    afterwards, and which spans all axes as the output does: the function may write the output into
+    its buffer, and return that. None for new memory. Groups with reductions have none.
     """
 
     expression: Expression

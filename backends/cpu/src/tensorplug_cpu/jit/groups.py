@@ -71,13 +71,14 @@ class _Value(NamedTuple):
 class _Step(NamedTuple):
     """A kernel: it reads the arrays ``reads``, and computes the arrays ``writes``, by number.
 
-    ``allocate``: makes the arrays that it fills. ``finish``: each returns what one becomes.
+    ``allocate``: makes the arrays that it fills, or is the number of an input to be overwritten.
+    ``finish``: each returns what one becomes.
     """
 
     launch: Callable[..., None]
     reads: Sequence[int]
     writes: Sequence[int]
-    allocate: Sequence[Callable[[], Array]]
+    allocate: Sequence[Callable[[], Array] | int]
     finish: Sequence[Callable[[Array], Array]] = ()
 
 
@@ -102,7 +103,7 @@ class _Plan:
             *(_Value(output.type.dtype, output.spans) for output in group.outputs),
         ]
         self._first_output = self._inputs + count
-        self._types = [output.type for output in group.outputs]
+        self._targets = group.outputs
         self._levels = self._find_levels()
         self._steps: list[_Step] = []
         if not count or not self._add_rows():
@@ -124,7 +125,7 @@ class _Plan:
         arrays: list[Any] = [None] * len(self._arrays)
         arrays[: self._inputs] = map(np.ascontiguousarray, buffers)
         for step in self._steps:
-            made = [allocate() for allocate in step.allocate]
+            made = _make(step.allocate, arrays)
             step.launch(*[arrays[number] for number in step.reads], *made)
             if step.finish:
                 made = [finish(array) for finish, array in zip(step.finish, made, strict=True)]
@@ -158,9 +159,12 @@ class _Plan:
             for number in numbers
         )
 
-    def _allocators(self, outputs: Sequence[int]) -> list[Callable[[], Array]]:
-        types = [self._types[number - self._first_output] for number in outputs]
-        return [allocator(type_.shape, type_.dtype.numpy) for type_ in types]
+    def _allocators(self, outputs: Sequence[int]) -> list[Callable[[], Array] | int]:
+        targets = [self._targets[number - self._first_output] for number in outputs]
+        return [
+            allocator(each.type.shape, each.type.dtype.numpy) if each.into is None else each.into
+            for each in targets
+        ]
 
     def _add_rows(self) -> bool:
         """Add one kernel for everything, if the group has that form; return whether it has."""
@@ -344,10 +348,24 @@ class _Plan:
         return make_launch(text, slots, values, work), shape, axes
 
 
+def _make(allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]) -> list[Array]:
+    """Return the arrays that a kernel fills."""
+    return [arrays[new] if isinstance(new, int) else new() for new in allocate]
+
+
 def _single(
-    launch: Callable[..., None], allocate: Sequence[Callable[[], Array]]
+    launch: Callable[..., None], allocate: Sequence[Callable[[], Array] | int]
 ) -> Callable[..., list[Array]]:
     """Return the function for one kernel that reads all inputs and writes all outputs."""
+    if any(isinstance(new, int) for new in allocate):
+
+        def overwrite(*buffers: Array) -> list[Array]:
+            arrays = list(map(np.ascontiguousarray, buffers))
+            made = _make(allocate, arrays)
+            launch(*arrays, *made)
+            return made
+
+        return overwrite
 
     def run(*buffers: Array) -> list[Array]:
         made = [new() for new in allocate]
