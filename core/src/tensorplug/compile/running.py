@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.fusion import fuse
 from tensorplug.compile.memory import plan_memory
 from tensorplug.compile.programs import FlatCall
+from tensorplug.compile.reuse import OverwritingGroup, overwritten
 from tensorplug.compile.straight_line import StraightLine
 from tensorplug.compile.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.errors import BackendMemoryError
+from tensorplug.ops import movement
+from tensorplug.ops.indexing import slicing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,11 +24,21 @@ if TYPE_CHECKING:
     from tensorplug.compile.fusion import FusedCall
     from tensorplug.compile.programs import FlatProgram, Program
     from tensorplug.compile.tracing import Call
+    from tensorplug.compile.values import Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.engine import Engine
 
 __all__ = ["Executable"]
+
+_VIEWS: Final = frozenset(
+    {
+        *(movement.IDENTITY, movement.RESHAPE, movement.EXPAND_DIMS, movement.TRANSPOSE),
+        *(movement.BROADCAST_TO, movement.SLICE),
+        *(slicing.UNPACK, slicing.SPLIT_V, slicing.STRIDED_SLICE),
+    }
+)
+"""Kernels that backends compute without copies."""
 
 
 class _Step(NamedTuple):
@@ -38,18 +51,26 @@ class _Step(NamedTuple):
 class Executable:
     """An executable program, compiled by the backend if it can and ``fuses``.
 
-    ``small``: whether several calls on few elements are fused too. Threads may share a program.
+    ``small``: whether several calls on few elements are fused too. ``donated``: inputs that only
+    the list ``consumed`` of ``run`` refers to. Threads may share a program.
     """
 
     def __init__(
-        self, engine: Engine, program: Program, *, fuses: bool = True, small: bool = False
+        self,
+        engine: Engine,
+        program: Program,
+        *,
+        fuses: bool = True,
+        small: bool = False,
+        donated: Sequence[Value] = (),
     ) -> None:
         self.program = program
         flat = program.flat()
         groups = program.device.capabilities.groups
         calls = flat.calls
         if groups is not None and fuses:
-            found = fuse(engine, groups, program.calls, program.wanted, small=small)
+            owned = _find_owned(program, donated)
+            found = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
             if found:
                 calls = _with_groups(program, calls, found)
         self._fused = calls is not flat.calls
@@ -64,7 +85,7 @@ class Executable:
             inputs,
             flat.constants,
             flat.outputs,
-            [(step.call.outputs, step.done) for step in self._steps],
+            [(step.call.outputs, step.done, step.call.overwrites) for step in self._steps],
         )
         # The first run of a kernel is checked against its spec.
         self._unverified = any(not call.plan.published for call in program.calls)
@@ -137,6 +158,17 @@ class Executable:
         error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")
 
 
+def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
+    """Return the values whose memory may be overwritten after their last use.
+
+    A result that is often a view would have its memory checked in each run in vain.
+    """
+    if program.device.capabilities.reuses is None:
+        return []
+    calls = [call for call in program.calls if call.plan.spec not in _VIEWS]
+    return [*donated, *(value for call in calls for value in call.outputs)]
+
+
 def _with_groups(
     program: Program, calls: Sequence[FlatCall], found: Sequence[FusedCall]
 ) -> list[FlatCall]:
@@ -150,10 +182,12 @@ def _with_groups(
         if fused is not None:
             inputs = tuple(slots[source] for source in fused.inputs)
             outputs = tuple(slots[output] for output in fused.outputs)
-            name = fused.group.name
-            result.append(
-                FlatCall(name, None, inputs, outputs, multiple_outputs=True, run=fused.run)
-            )
+            name, run = fused.group.name, fused.run
+            places = overwritten(fused.group)
+            if places:
+                run = OverwritingGroup(program.device.backend, fused.group, run)
+            overwrites = tuple(inputs[at] for at in places)
+            result.append(FlatCall(name, None, inputs, outputs, True, run, overwrites))  # noqa: FBT003  # a record
         elif at not in inside:
             result.append(call)
     return result

@@ -1,0 +1,106 @@
+"""Groups that write results into the memory of values that nothing reads afterwards.
+
+The core decides when a program is made which input of a group dies there. In each run it makes
+sure that the run holds the only reference to the buffer, and that the backend knows of no other
+use of the memory: the user, a view or a cache may hold it. If so, the group takes new memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.groups import Group
+
+__all__ = ["LEAST", "OverwritingGroup", "choose_overwritten", "overwritten", "references"]
+
+LEAST: Final = 1 << 18
+"""Bytes of the smallest output that is written in place: smaller memory stays in the cache."""
+
+Compute = Callable[..., Sequence[Any]]
+
+
+def _many(_: Any) -> int:
+    return 1 << 30
+
+
+references = getattr(sys, "getrefcount", _many)
+"""Returns the number of references to an object; a large one if the interpreter has none."""
+
+
+def _count_local() -> int:
+    held = object()
+    return references(held)
+
+
+_ONE: Final = _count_local()
+"""The number for an object to which one local variable refers, as in a program's function."""
+
+
+def choose_overwritten(group: Group, dying: Collection[int]) -> Group:
+    """Return a group that may write outputs into the inputs with the numbers ``dying``.
+
+    An output takes the memory of an input of its type. Both have an element for each of the
+    loops, so that an element is read before it is written. With reductions that would not hold:
+    they may be read again after the first output.
+    """
+    free = [at for at in dying if all(group.inputs[at].spans)]
+    if group.reductions or not free:
+        return group
+    outputs = []
+    for output in group.outputs:
+        into = None
+        if all(output.spans) and output.type.nbytes >= LEAST:
+            into = next((at for at in free if group.inputs[at].type == output.type), None)
+        if into is not None:
+            free.remove(into)
+        outputs.append(replace(output, into=into))
+    return replace(group, outputs=tuple(outputs))
+
+
+def overwritten(group: Group) -> list[int]:
+    """Return the numbers of the inputs into whose memory outputs are written."""
+    return [output.into for output in group.outputs if output.into is not None]
+
+
+class OverwritingGroup:
+    """A group that writes into inputs where nothing else uses their memory.
+
+    Args:
+        backend: compiled ``run``, and compiles the group with new memory if it is needed. It has
+            the capabilities ``CompilesGroups`` and ``ReusesMemory``.
+        group: with outputs that go into inputs.
+        run: computes it.
+
+    """
+
+    def __init__(self, backend: Any, group: Group, run: Compute) -> None:
+        self._backend, self._group, self._run = backend, group, run
+        self._owns = backend.owns_memory
+        self._places = overwritten(group)
+        self._count = len(self._places)
+        self._plain: Compute | None = None
+
+    def __call__(self, *given: Any) -> Sequence[Buffer]:
+        """Return the outputs; ``given``: the references to overwritten inputs, then the inputs."""
+        counts, buffers = given[: self._count], given[self._count :]
+        owns = self._owns
+        for count, at in zip(counts, self._places, strict=True):
+            if count > _ONE or not owns(buffers[at]):
+                return self._with_new_memory()(*buffers)
+        return self._run(*buffers)
+
+    def _with_new_memory(self) -> Compute:
+        if self._plain is None:
+            group = self._group
+            outputs = tuple(replace(output, into=None) for output in group.outputs)
+            run = self._backend.compile_group(replace(group, outputs=outputs))
+            assert run is not None, f"{group.name}: declined without ``into``, accepted with it"
+            self._plain = run
+        return self._plain
