@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, Node, OutputNode
+from tensorplug.compile.epilogues import add_epilogues
 from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls, select_used
 from tensorplug.compile.programs import Program
@@ -119,7 +120,7 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
     later = {value for call in backward for value in call.outputs}
     calls, both = eliminate_common_calls(recorded.calls, [*results, *gradients])
     results, gradients = both[: len(results)], both[len(results) :]
-    live = eliminate_dead_calls(calls, both)
+    live = add_epilogues(special.engine, eliminate_dead_calls(calls, both), both)
     forward = [call for call in live if later.isdisjoint(call.outputs)]
     backward = [call for call in live if not later.isdisjoint(call.outputs)]
     before = [*inputs, *(value for call in forward for value in call.outputs)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.compile.epilogues import add_epilogues
 from tensorplug.compile.floats import TracedFloat
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
@@ -210,7 +211,8 @@ class Specialized:
         inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
         inputs += recorded.numbers
         self.placements = [value.placement for value in wanted]
-        program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+        calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
+        program = Program(device, inputs, calls, wanted)
         self.executable = Executable(engine, program, small=True)
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
