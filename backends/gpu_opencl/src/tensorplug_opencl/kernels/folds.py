@@ -45,17 +45,17 @@ class Fold(NamedTuple):
         """Return the expression for the names ``a`` and ``b`` together, each rounding once."""
         return f"({self.joined.format(a=a, b=b)})"
 
-    def declare(self, name: str) -> str:
-        """Return the declaration of the initial state ``name``."""
-        rest = f", {name}_low = (A)(0)" if self.compensated else ""
-        return f"A {name} = (A)({self.initial}){rest};"
+    def declare(self, name: str, ctype: str = "A") -> str:
+        """Return the declaration of the initial state ``name``, of ``ctype``."""
+        rest = f", {name}_low = ({ctype})(0)" if self.compensated else ""
+        return f"{ctype} {name} = ({ctype})({self.initial}){rest};"
 
-    def take(self, name: str, v: str = "v") -> str:
+    def take(self, name: str, v: str = "v", ctype: str = "A") -> str:
         """Return the statement that takes ``v``, a name, into the state."""
         if not self.compensated:
             return f"{name} = {self.join(name, v)};"
         return (
-            f"{{ const A t = {name} + {v}; const A z = t - {name}; "
+            f"{{ const {ctype} t = {name} + {v}; const {ctype} z = t - {name}; "
             f"{name}_low += ({name} - (t - z)) + ({v} - z); {name} = t; }}"
         )
 
