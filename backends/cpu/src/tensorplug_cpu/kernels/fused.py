@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import (
+    Group,
+    GroupInput,
+    GroupOutput,
     KernelSpec,
     KernelTable,
     TensorType,
     channel_broadcast_shape,
     convolution_windows,
+    expressions,
     specs,
 )
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
@@ -22,6 +27,8 @@ from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.jit import depthwise as native_depthwise
 from tensorplug_cpu.jit.calls import dense
 from tensorplug_cpu.jit.endings import ENDINGS
+from tensorplug_cpu.jit.groups import compile_group
+from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
@@ -32,6 +39,9 @@ if TYPE_CHECKING:
 
 
 kernels = KernelTable()
+
+_CLAMPED = ("linear", "relu", "relu6")
+_COMPILED = (dt.float32, dt.float64)
 
 Attributes = dict[str, Any]
 
@@ -121,6 +131,37 @@ def _native_ending(
     return activation if activation in ENDINGS else None
 
 
+def _compiled_ending(
+    bias: TensorType | None, attributes: Attributes, out: TensorType
+) -> Callable[[Array, Array | None, Array | None], Array] | None:
+    """Return the ending of a large product as one loop; None if it is not compiled."""
+    activation, dtype = attributes["activation"], out.dtype
+    is_row = bias is None or bias.shape == out.shape[-1:]
+    if activation not in _CLAMPED or dtype not in _COMPILED or not is_row:
+        return None
+    if not is_worthwhile(out.size):
+        return None
+    columns = out.shape[-1]
+    x = expressions.parameter(0, dtype)
+    operands = [GroupInput(out, (True, True))]
+    if bias is not None:
+        x = x + expressions.parameter(1, dtype)
+        operands.append(GroupInput(bias, (False, True)))
+    if activation != "linear":
+        x = expressions.where(x < 0, 0, x)  # NaN stays NaN
+    if activation == "relu6":
+        x = expressions.where(x > 6, 6, x)
+    result = GroupOutput(x, out, (True, True), into=0)
+    shape = (out.size // columns, columns)
+    run = compile_group(Group("ending", shape, tuple(operands), (), (result,)))
+
+    def end(product: Array, bias: Array | None, _weights: Array | None) -> Array:
+        assert run is not None
+        return run(product)[0] if bias is None else run(product, bias)[0]
+
+    return run and end
+
+
 def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
     """Register a fused convolution; float16 works in float32 and is rounded once."""
 
@@ -186,7 +227,9 @@ def fused_mat_mul(
     out: TensorType,
 ) -> Call:
     """Multiply the last two axes by BLAS; float16 in float32."""
-    end = _ending(bias, prelu_activation_weights, attributes, out)
+    end = _compiled_ending(bias, attributes, out) or _ending(
+        bias, prelu_activation_weights, attributes, out
+    )
     turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
     work = working(out.dtype)
 

@@ -1,0 +1,54 @@
+"""Products with a bias and an activation whose ending LLVM compiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug_cpu.jit.settings import JIT
+
+RNG = np.random.default_rng(3)
+ENDINGS = {
+    "linear": lambda y: y,
+    "relu": lambda y: np.where(y < 0, 0, y),
+    "relu6": lambda y: np.clip(y, 0, 6),
+    "sigmoid": lambda y: 1 / (1 + np.exp(-y)),  # not compiled
+}
+
+
+@pytest.fixture(autouse=True)
+def _compiled(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(JIT, "always")
+    with tp.use_backend("cpu"):
+        yield
+
+
+@pytest.mark.parametrize("activation", ENDINGS)
+@pytest.mark.parametrize("bias", [None, (7,), (1,), (5, 1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("before", [(), (2, 3)])
+def test_products(activation, bias, dtype, before):
+    a = (4 * RNG.standard_normal((*before, 5, 3))).astype(dtype)
+    b = RNG.standard_normal((*before, 3, 7)).astype(dtype)
+    c = None if bias is None else RNG.standard_normal(bias).astype(dtype)
+    left, right = tp.asarray(a), tp.asarray(b)
+    result = tp.nn.fused_matmul(
+        left, right, bias=None if c is None else tp.asarray(c), activation=activation
+    )
+    y = a.astype(np.float64) @ b.astype(np.float64)
+    expected = ENDINGS[activation](y if c is None else y + c)
+    assert (result.dtype, result.shape) == (left.dtype, expected.shape)
+    tolerance = {2: 4e-3, 4: 2e-6, 8: 1e-14}[np.dtype(dtype).itemsize]
+    np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=4 * tolerance)
+    np.testing.assert_array_equal(left.numpy(), a)  # only the product was overwritten
+    np.testing.assert_array_equal(right.numpy(), b)
+
+
+@pytest.mark.parametrize("activation", ["linear", "relu", "relu6"])
+def test_what_is_not_a_number_stays(activation):
+    x = np.array([[np.nan, -np.inf, np.inf, -1.0]])
+    one, zero = (tp.asarray(value, dtype=tp.float64) for value in ([[1.0]], [0.0]))
+    result = tp.nn.fused_matmul(tp.asarray(x.T), one, bias=zero, activation=activation)
+    low, high = {"linear": (-np.inf, np.inf), "relu": (0, np.inf), "relu6": (0, 6)}[activation]
+    np.testing.assert_array_equal(result.numpy(), np.clip(x.T, low, high))
