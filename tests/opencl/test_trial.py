@@ -96,6 +96,7 @@ def anew(monkeypatch):
         ({"float16": "dies"}, "limited", Limits(float16=False)),
         ({"64-bit_atomics": "exits"}, "limited", Limits(atomics64=False)),
         ({"long_loops": "wrong"}, "limited", Limits(long_loops=False)),
+        ({"shared_memory": "dies"}, "limited", Limits(shared_memory=False)),
         (
             {"binaries": "dies", "float16": "dies"},
             "limited",

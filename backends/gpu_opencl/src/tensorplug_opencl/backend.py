@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorplug.plugin import DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
@@ -16,6 +14,7 @@ from tensorplug_opencl.runtime import Runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
+    import numpy as np
     import pyopencl as cl
 
     from tensorplug_opencl.limits import Limits
@@ -56,12 +55,11 @@ class OpenCLBackend:
 
         """
         buffer = self.runtime.empty(TensorType(dt.of(array.dtype), array.shape))
-        host = np.ascontiguousarray(array)
-        self.runtime.write(host, buffer, owned=not np.may_share_memory(host, array))
+        self.runtime.write(array, buffer)
         return buffer
 
     def to_host(self, buffer: DeviceBuffer) -> np.ndarray[Any, Any]:
-        """Return a copy of the contents, once all work before is done."""
+        """Return the contents, once all work before is done; callers only read them."""
         return self.runtime.read(buffer)
 
     def describe(self, buffer: object) -> TensorType:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyopencl.tools import PooledSVM
 
 from tensorplug.plugin import DType, Shape, TensorType
 
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
     import pyopencl as cl
     from pyopencl.tools import PooledBuffer
 
-    Memory = PooledBuffer | cl.Buffer
+    Memory = PooledBuffer | PooledSVM | cl.Buffer
 
 __all__ = ["DeviceBuffer"]
 
@@ -46,6 +49,20 @@ class DeviceBuffer:
     def type(self) -> TensorType:
         """Dtype and shape."""
         return TensorType(self.dtype, self.shape)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the host can use the memory: it has elements, and is not too small for that."""
+        return self.memory.__class__ is PooledSVM
+
+    def map(self) -> np.ndarray[Any, Any]:
+        """Return the elements in shared memory, as an array that keeps it alive.
+
+        The device's work on the buffer must be done. ``is_shared`` is true.
+        """
+        at = self.offset * self.dtype.itemsize
+        memory: Any = self.memory
+        return np.ndarray(self.shape, self.dtype.numpy, memory.buf, at)
 
     def view(self, shape: Shape, start: int = 0) -> DeviceBuffer:
         """Return the elements from ``start`` on as ``shape``, sharing the memory."""

@@ -18,6 +18,7 @@ class Limits(NamedTuple):
     ``atomics64``: whether double and half precision and atomics on 64-bit integers may be used
     where the device declares them. ``binaries``: whether built programs can be loaded again.
     ``long_loops``: whether a work-item may take more than ``STEPS`` steps of loops in all.
+    ``shared_memory``: whether the host may use the device's memory where the driver offers that.
     """
 
     vector_bytes: int = 64  # a cache line, and two or four registers
@@ -26,6 +27,7 @@ class Limits(NamedTuple):
     atomics64: bool = True
     binaries: bool = True
     long_loops: bool = True
+    shared_memory: bool = True
 
     def describe(self) -> list[str]:
         """Return descriptions of what the backend does not use."""
@@ -38,6 +40,7 @@ class Limits(NamedTuple):
             "no 64-bit atomics": self.atomics64,
             "programs are built anew in each process": self.binaries,
             f"no loops of more than {STEPS:,} steps": self.long_loops,
+            "no memory shared with the host": self.shared_memory,
         }
         return found + [text for text, has in lacks.items() if not has]
 

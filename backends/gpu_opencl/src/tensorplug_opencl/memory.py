@@ -1,4 +1,4 @@
-"""Device memory: pyopencl's pool, under a limit, and the error when memory runs out."""
+"""Device memory: a pool of pyopencl's, under a limit, and the error when memory runs out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool
@@ -15,11 +15,14 @@ from pyopencl.tools import ImmediateAllocator, MemoryPool
 from tensorplug.plugin import BackendMemoryError, SettingsError, TensorType, live_objects
 from tensorplug_opencl import faults
 from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl.shared_memory import SharedPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyopencl.tools import PooledBuffer
+    from pyopencl.tools import PooledBuffer, PooledSVM
+
+    Pooled = PooledBuffer | PooledSVM
 
 
 __all__ = ["LIMIT", "Memory", "parse_limit"]
@@ -56,21 +59,25 @@ def parse_limit(text: str) -> int | None:
 
 
 class Memory:
-    """The memory of one device: in use by tensors, or kept for reuse.
+    """The memory of one device: in use by tensors, or kept for reuse; ``shared`` with the host?
 
     All work goes to one in-order queue, so the pool may reuse a freed piece at once: work that
     still reads it was enqueued earlier.
     """
 
-    def __init__(self, queue: cl.CommandQueue, name: str, wait: Callable[[], None]) -> None:
+    def __init__(
+        self, queue: cl.CommandQueue, name: str, wait: Callable[[], None], *, shared: bool
+    ) -> None:
         self.limit = parse_limit(os.environ.get(LIMIT, ""))
-        self.pool = MemoryPool(ImmediateAllocator(queue))
+        self.pool: MemoryPool | SharedPool = (
+            SharedPool(queue) if shared else MemoryPool(ImmediateAllocator(queue))
+        )
         self._queue = queue
         self._name = name
         self._wait = wait  # for all of the device's work
         self._lock = threading.RLock()
 
-    def allocate(self, nbytes: int) -> PooledBuffer:
+    def allocate(self, nbytes: int) -> Pooled:
         """Return ``nbytes`` (at least 1) of device memory.
 
         Raises:
@@ -85,7 +92,7 @@ class Memory:
         except (cl.Error, MemoryError) as error:
             return self._allocate_again(nbytes, error)
 
-    def _allocate_within(self, limit: int, nbytes: int) -> PooledBuffer:
+    def _allocate_within(self, limit: int, nbytes: int) -> Pooled:
         pool = self.pool
         needed = pool.alloc_size(pool.bin_number(nbytes))
         with self._lock:
@@ -95,7 +102,7 @@ class Memory:
                     raise MemoryError(f"{LIMIT} allows {limit:,} bytes")
             return pool.allocate(nbytes)
 
-    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> PooledBuffer:
+    def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> Pooled:
         if isinstance(first, cl.Error) and not faults.is_memory(first):
             raise faults.translate(first, self._name, "allocating memory") from first
         if gc.isenabled():
@@ -140,12 +147,17 @@ class Memory:
         for candidate in live_objects(DeviceBuffer):
             memory = getattr(candidate, "memory", None)
             complete = getattr(candidate, "shape", None) is not None
-            if memory is None or not complete or memory.context != self._queue.context:
+            if memory is None or not complete or not self._owns(memory):
                 continue
             before = found.get(id(memory))
             if before is None or before.type.nbytes < candidate.type.nbytes:
                 found[id(memory)] = candidate
         return (buffer.type for buffer in found.values())
+
+    def _owns(self, memory: Any) -> bool:
+        """Return whether ``memory`` belongs to this device, as opened here."""
+        context = getattr(memory, "context", None) or memory._queue.context  # shared memory
+        return bool(context == self._queue.context)
 
     def trim(self) -> int:
         """Return the memory kept for reuse to the device; return how many bytes it was.

@@ -1,8 +1,8 @@
 """The one place that talks to an opened device: memory, programs, launches and transfers.
 
 All work goes to one in-order queue, so the pool may reuse a freed piece of memory at once: work
-that still reads it was enqueued earlier. Only ``read`` and ``synchronize`` wait. One lock is held
-while work is enqueued.
+that still reads it was enqueued earlier. Only ``read``, ``settle`` and ``synchronize`` wait. One
+lock is held while work is enqueued.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyopencl as cl
 
 from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import faults
+from tensorplug_opencl import faults, shared_memory
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
@@ -30,9 +30,8 @@ from tensorplug_opencl.staging import Staging
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyopencl.tools import PooledBuffer
-
     from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.memory import Pooled
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
 
@@ -58,6 +57,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
 class Runtime:
     """An opened device: its context, queue, memory and built programs.
 
+    ``shares_memory``: whether the host can use the memory of buffers that are not small.
     ``last`` is the event of the work enqueued last. While ``measuring``, events are recorded.
     """
 
@@ -69,7 +69,10 @@ class Runtime:
         try:
             self.context = cl.Context([device])
             self.queue = cl.CommandQueue(self.context, device)
-            self.memory = Memory(self.queue, self.name, self.synchronize)
+            self.shares_memory = limits.shared_memory and shared_memory.is_offered(device)
+            self.memory = Memory(
+                self.queue, self.name, self.synchronize, shared=self.shares_memory
+            )
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
         self.lock = threading.RLock()  # re-entrant: signal handlers and finalizers may run kernels
@@ -98,7 +101,7 @@ class Runtime:
 
     # Memory ---------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> PooledBuffer:
+    def allocate(self, nbytes: int) -> Pooled:
         """Return ``nbytes`` (at least 1) of device memory from the pool.
 
         Raises:
@@ -152,24 +155,35 @@ class Runtime:
 
     # Transfers ------------------------------------------------------------------------
 
-    def write(self, host: HostArray, buffer: DeviceBuffer, *, owned: bool = False) -> None:
-        """Copy contiguous ``host`` into ``buffer``; it may be changed once this returns.
+    def write(self, array: HostArray, buffer: DeviceBuffer) -> None:
+        """Copy ``array`` into ``buffer``; it may be changed once this returns.
 
-        ``owned``: nothing else refers to ``host``, which no longer changes. While the device is
-        busy, the copy joins the queue and this returns at once.
+        While the device is busy, the copy joins the queue and this returns at once.
         """
         if buffer.memory is not None:
-            at = buffer.offset * buffer.dtype.itemsize
-            self._call("copying to the device", self._write, host, buffer.memory, at, owned)
+            self._call("copying to the device", self._write, array, buffer)
 
-    def _write(self, host: HostArray, memory: Any, at: int, owned: bool) -> None:  # noqa: FBT001
+    def _write(self, array: HostArray, buffer: DeviceBuffer) -> None:
+        if buffer.is_shared and self._is_idle():
+            buffer.map()[...] = array
+            return
+        host = np.ascontiguousarray(array)
+        memory: Any = buffer.memory
+        at = buffer.offset * buffer.dtype.itemsize
+
+        def enqueue(queue: cl.CommandQueue, source: HostArray, *, wait: bool = False) -> cl.Event:
+            if buffer.is_shared:
+                return cl.enqueue_copy(queue, cl.SVM(buffer.map()), source, is_blocking=wait)
+            return cl.enqueue_copy(queue, memory, source, dst_offset=at, is_blocking=wait)
+
         with self.lock:
             queue = self.queue
             if not self._is_idle():
-                self.last = self.staging.send(queue, memory, at, host, owned=owned)
+                owned = not np.may_share_memory(host, array)
+                self.last = self.staging.send(queue, enqueue, host, owned=owned)
                 self._join(queue)
                 return
-        cl.enqueue_copy(queue, memory, host, dst_offset=at, is_blocking=True)
+        enqueue(queue, host, wait=True)
 
     def _join(self, queue: cl.CommandQueue) -> None:
         """Put the work in ``queue`` before further work, if a signal handler measured meanwhile.
@@ -180,12 +194,26 @@ class Runtime:
             self.measurements.order(queue, self.queue)
 
     def _is_idle(self) -> bool:
-        done = cl.command_execution_status.COMPLETE
-        status = cl.event_info.COMMAND_EXECUTION_STATUS
-        return self.last is None or self.last.get_info(status) == done
+        """Return whether all work is done; if so, the host may use what it has written."""
+        last = self.last
+        if last is None:
+            return True
+        status = last.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)
+        if status != cl.command_execution_status.COMPLETE:
+            return False
+        last.wait()  # asking does not order the host's reads after the device's writes
+        return True
 
     def read(self, buffer: DeviceBuffer) -> HostArray:
-        """Return a copy of ``buffer``'s elements, once all work before it is done."""
+        """Return ``buffer``'s elements, once all work before it is done.
+
+        A read-only view of memory that the host shares, otherwise a copy.
+        """
+        if buffer.is_shared:
+            self.settle()
+            elements = buffer.map()
+            elements.flags.writeable = False
+            return elements
         host: HostArray = np.empty(buffer.shape, buffer.dtype.numpy)
         if buffer.memory is not None:
             at = buffer.offset * buffer.dtype.itemsize
@@ -198,16 +226,35 @@ class Runtime:
     def fill(self, buffer: DeviceBuffer, value: HostArray) -> None:
         """Set all elements of ``buffer`` to ``value``, an array of rank 0 of its dtype."""
         if buffer.memory is not None:
-            nbytes = buffer.type.nbytes
-            self._call("filling memory", self._fill, buffer.memory, value, nbytes)
+            self._call("filling memory", self._fill, buffer, value)
 
-    def _fill(self, memory: PooledBuffer, value: HostArray, nbytes: int) -> None:
+    def _fill(self, buffer: DeviceBuffer, value: HostArray) -> None:
+        memory: Any = buffer.memory
         with self.lock:
             queue = self.queue
-            event = self.last = cl.enqueue_fill_buffer(queue, memory, value, 0, nbytes)
+            if buffer.is_shared:  # pyopencl ignores a number of bytes: a view has its own
+                event = cl.enqueue_svm_memfill(queue, cl.SVM(buffer.map()), value)
+            else:
+                event = cl.enqueue_fill_buffer(queue, memory, value, 0, buffer.type.nbytes)
+            self.last = event
             self._join(queue)
             if self.measuring:
                 self.measurements.record(event)
+
+    def settle(self) -> None:
+        """Wait until all work is done, so that the host may use the memory of buffers.
+
+        If the work is known to be done, this is faster than ``synchronize``.
+
+        Raises:
+            DeviceLostError, BackendMemoryError: work submitted earlier failed.
+
+        """
+        self._call("waiting for the device", self._settle)
+
+    def _settle(self) -> None:
+        if not self._is_idle():
+            self._finish()
 
     def synchronize(self) -> None:
         """Wait until all work is done.

@@ -14,7 +14,10 @@ import numpy as np
 import pyopencl as cl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     HostArray = np.ndarray[Any, Any]
+    Enqueue = Callable[[cl.CommandQueue, HostArray], cl.Event]
 
 __all__ = ["Staging"]
 
@@ -64,9 +67,9 @@ class Staging:
         return len(self._waiting)
 
     def send(
-        self, queue: cl.CommandQueue, memory: Any, at: int, host: HostArray, *, owned: bool
+        self, queue: cl.CommandQueue, enqueue: Enqueue, host: HostArray, *, owned: bool
     ) -> cl.Event:
-        """Enqueue a copy of contiguous ``host`` to ``memory`` from byte ``at`` on.
+        """Enqueue a copy of contiguous ``host``, which ``enqueue`` does.
 
         ``owned``: nothing else can write to ``host``.
         """
@@ -80,7 +83,7 @@ class Staging:
             source[:] = host.reshape(-1).view(np.uint8)
         else:
             source = host if owned else host.copy()
-        event = cl.enqueue_copy(queue, memory, source, dst_offset=at, is_blocking=False)
+        event = enqueue(queue, source)
         queue.flush()
         self._waiting.append(_Copy(event, source, block))
         self._bytes += host.nbytes

@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
-from tensorplug_opencl import identity, loader
+from tensorplug_opencl import identity, loader, shared_memory
 from tensorplug_opencl.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
@@ -95,6 +95,8 @@ class _Tried:
         yield "groups", partial(self._try, checks.groups(self._group))
         yield "long loops", partial(self._try, checks.loops())
         yield "binaries", partial(self._try_reloaded, checks.sums())
+        if shared_memory.is_offered(self._at.device):
+            yield "shared memory", partial(self._try_shared, checks.sums())
         if self._double:
             yield "float64", partial(self._try, checks.reals("double"))
         if self._half:
@@ -126,6 +128,32 @@ class _Tried:
             return self._compare(again, wanted)
         except cl.Error as error:
             return _summarize(error)
+
+    def _try_shared(self, part: Part) -> str:
+        """Run a program on memory that the host fills and reads without any command."""
+        source, wanted = part
+        try:
+            program = self._build(source)
+            for check in wanted:
+                wrong = check.explain_mismatch(self._run_shared(program, check))
+                if wrong:
+                    return wrong
+        except cl.Error as error:
+            return _summarize(error)
+        return ""
+
+    def _run_shared(self, program: cl.Program, check: Check) -> np.ndarray[Any, Any]:
+        """Run a kernel and return its output, which starts as zeros, where it was written."""
+        kernel = cl.Kernel(program, check.kernel)
+        views = []
+        for number, array in enumerate([*check.inputs, np.zeros_like(check.expected)]):
+            memory = cl.SVMAllocation(self._at.context, array.nbytes, 0, shared_memory.FLAGS)
+            views.append(np.ndarray(array.shape, array.dtype, memory.buf))
+            views[-1][...] = array
+            kernel.set_arg(number, memory)
+        cl.enqueue_nd_range_kernel(self._at.queue, kernel, (check.items,), (check.group,))
+        self._at.queue.finish()
+        return views[-1]
 
     def _build(self, source: str) -> cl.Program:
         """Compile and return a program; the driver's own cache on disk cannot have it."""

@@ -16,6 +16,7 @@ _OPTIONAL: Final = {
     "float16": "float16",
     "64-bit atomics": "atomics64",
     "long loops": "long_loops",
+    "shared memory": "shared_memory",
 }  # optional stages, and the limits that they set
 
 
