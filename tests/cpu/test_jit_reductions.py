@@ -220,16 +220,12 @@ def test_any_number_of_threads(shape, axes, monkeypatch):
     """In the first run, as many as there are; in the second, one."""
     x = np.random.default_rng(6).standard_normal(shape)
     monkeypatch.setattr(reductions, "_SHARED", 0)
-    parts, run = [], parallel.in_parts
-
-    def counted(work, count, *, shared):
-        assert shared
-        parts.append(count)
-        run(work, count, shared=not parts[1:])
-
-    monkeypatch.setattr(parallel, "in_parts", counted)
-    np.testing.assert_array_equal(fold("sum", x, axes), fold("sum", x, axes))
-    assert len(parts) == 2
+    results = [fold("sum", x, axes)]
+    shared = []
+    monkeypatch.setattr(parallel, "together", lambda work: shared.append(work()))
+    results.append(fold("sum", x, axes))
+    assert len(shared) == 1
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize(

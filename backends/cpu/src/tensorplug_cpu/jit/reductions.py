@@ -8,20 +8,23 @@ for any number of threads.
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import contextmanager
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tensorplug_cpu import parallel
+from tensorplug_cpu.jit.calls import address
 from tensorplug_cpu.jit.folds import Fold, converts_halves, wide_dtype
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug_cpu.arrays import Array
 
@@ -35,16 +38,19 @@ _DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64", *"?bh
 _UNROLLED: Final = 4  # vectors of a row at a time
 _BLOCK: Final = {"float64": 8 * 4 * 8}  # terms of a row between two compensated additions
 _LONG: Final = 1 << 12  # likewise where nothing is compensated
-_WIDE: Final = 1 << 10  # columns whose accumulators stay in the first cache
+_WIDE: Final = 1 << 12  # columns whose accumulators stay in the cache
 _ROWS: Final = 8  # rows that are added to one another before they are added to the sum
-_CHUNK: Final = 1 << 16  # terms of one part of a long sum
+_CHUNK: Final = 1 << 16  # terms of one part of a long sum, and elements that a thread takes
 _FEW: Final = 64  # sums that are cut into parts if they are long
 _LINE: Final = 64  # bytes of a line of the cache
-_AHEAD: Final = 6 << 10  # bytes from what is read to what is asked for
+_AHEAD: Final = 8 << 10  # bytes from what is read to what is asked for
+_NEAR: Final = 1 << 10  # likewise, where some rows are read side by side
 _SHORT: Final = 32  # terms of a row up to which lanes are rows
-_PARTS: Final = 8  # of a matrix whose columns are folded by threads
+_NARROW: Final = 1 << 10  # columns up to which parts of many rows are folded apart
+_TALL: Final = 1 << 24  # bytes of a matrix from which the same holds for more columns
+_PARTS: Final = 8  # of such a matrix
 _GATHERED: Final = 4  # bytes of an element, from which processors read some far apart at once
-_SHARED: Final = 1 << 24  # bytes from which threads are worth their hand-over
+_SHARED: Final = 1 << 22  # bytes from which threads are worth their hand-over
 
 
 def folder(
@@ -80,7 +86,7 @@ def folder(
     shape = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])
     wide = np.dtype(wide_dtype(kind, source.name))
     written = wide if folded or result == np.float16 else result
-    first = (_by_rows if shape[2] == 1 else _by_columns)(kind, shape, source, written, wide, rest)
+    first = _middle(kind, shape, source, written, wide, rest)
     del lengths[at]
     later = []
     for number in reversed(folded):
@@ -99,138 +105,135 @@ def folder(
 Shape3 = tuple[int, int, int]
 
 
-def _by_rows(
-    kind: str,
-    shape: Shape3,
-    source: np.dtype[Any],
-    result: np.dtype[Any],
-    wide: np.dtype[Any],
-    rest: Callable[[Array], Array],
-) -> Callable[[Array], Array]:
-    """Return what folds rows; few long ones in parts."""
-    rows, length, _ = shape
-    itemsize = source.itemsize
-    shared = rows * length * itemsize >= _SHARED
-    if rows > _FEW or length < 2 * _CHUNK:
-        short = length <= _SHORT and rows >= _SHORT and itemsize >= _GATHERED
-        find = _short_row_function if short else _row_function
-        allocate = allocator((rows,), result)
-        here, there = length * itemsize, result.itemsize
+class _Cut(NamedTuple):
+    """How the middle one of three axes is folded in parts, and what a thread takes at once.
 
-        def run(x: Array) -> Array:
-            total = allocate()
-            function = find(kind, source.name, result.name)
-            at, to = _address(x), _address(total)
-            parallel.in_parts(
-                lambda start, stop: function(
-                    at + start * here, to + start * there, stop - start, length
-                ),
-                rows,
-                shared=shared,
-            )
-            return total
+    Attributes:
+        parts: how many sums there are for each result.
+        terms: of a part; the last may have fewer.
+        grain: how many places of the first axis are taken at once.
+        blocks: into how many blocks the last axis is cut.
+        width: places of the last axis in a block; the last may have fewer.
 
-        return run
-    parts = -(-length // _CHUNK)
+    """
 
-    def run_in_parts(x: Array) -> Array:
-        totals = np.empty((rows, parts, 1), wide)
-        function = _row_function(kind, source.name, wide.name)
-        at, to = _address(x), _address(totals)
-
-        def work(start: int, stop: int) -> None:
-            for part in range(start, stop):
-                row, column = divmod(part, parts)
-                first = column * _CHUNK
-                place = at + (row * length + first) * itemsize
-                count = min(_CHUNK, length - first)
-                function(place, to + part * wide.itemsize, 1, count)
-
-        parallel.in_parts(work, rows * parts, shared=shared)
-        return rest(totals).reshape(rows).astype(result, copy=False)
-
-    return run_in_parts
+    parts: int
+    terms: int
+    grain: int
+    blocks: int
+    width: int
 
 
-def _by_columns(
-    kind: str,
-    shape: Shape3,
-    source: np.dtype[Any],
-    result: np.dtype[Any],
-    wide: np.dtype[Any],
-    rest: Callable[[Array], Array],
-) -> Callable[[Array], Array]:
-    """Return what folds the middle one of three axes; many rows of a few columns in parts."""
+def _cut(shape: Shape3, itemsize: int) -> _Cut:
+    """Cut rows where few are long, many rows of few columns, and large matrices."""
     before, length, after = shape
-    itemsize = source.itemsize
-    shared = prod(shape) * itemsize >= _SHARED
-    step = max(1, _CHUNK // after)
-    tall = shared and length >= _PARTS * _ROWS
+    nbytes = prod(shape) * itemsize
+    terms = max(1, _CHUNK // after)
+    tall = after > 1 and nbytes >= _TALL and length >= _PARTS * _ROWS
     if tall:  # parts of whole rows: a thread reads memory in order
-        step = max(step, -(-length // _PARTS))
-    if before == 1 and (after < _WIDE or tall) and length >= 2 * step:
-        parts = -(-length // step)
+        terms = max(terms, -(-length // _PARTS))
+    few = before <= _FEW if after == 1 else before == 1 and (after < _NARROW or tall)
+    if few and length >= 2 * terms:
+        return _Cut(-(-length // terms), terms, 1, 1, after)
+    grain = max(1, _CHUNK // (length * after))
+    if after == 1:
+        grain = -(-grain // _LINE) * _LINE  # so that no vector of rows is cut
+    width = after
+    if nbytes >= _SHARED and before < _ROWS < after:
+        width = -(-after // (_ROWS * _LINE)) * _LINE
+    return _Cut(1, length, grain, -(-after // width), width)
 
-        def run_in_parts(x: Array) -> Array:
-            totals = np.empty((1, parts, after), wide)
-            function = _column_function(kind, source.name, wide.name)
-            at, to = _address(x), _address(totals)
 
-            def work(start: int, stop: int) -> None:
-                for part in range(start, stop):
-                    first = part * step
-                    place = at + first * after * itemsize
-                    count = min(step, length - first)
-                    function(place, to + part * after * wide.itemsize, 1, count, after, after)
-
-            parallel.in_parts(work, parts, shared=shared)
-            return rest(totals).astype(result, copy=False)
-
-        return run_in_parts
-    allocate = allocator((before, after), result)
-    here, there = length * after * itemsize, after * result.itemsize
+def _middle(
+    kind: str,
+    shape: Shape3,
+    source: np.dtype[Any],
+    result: np.dtype[Any],
+    wide: np.dtype[Any],
+    rest: Callable[[Array], Array],
+) -> Callable[[Array], Array]:
+    """Return what folds the middle one of three axes."""
+    before, length, after = shape
+    cut = _cut(shape, source.itemsize)
+    whole = cut.parts == 1
+    written = result if whole else wide
+    short = whole and length <= _SHORT <= before and source.itemsize >= _GATHERED
+    find = _column_function if after > 1 else _short_row_function if short else _row_function
+    allocate = allocator((before, cut.parts, after), written)
+    count = -(-before // cut.grain) * cut.parts * cut.blocks
+    integers = (count, *shape, *cut)
+    shared = count > 1 and prod(shape) * source.itemsize >= _SHARED
 
     def run(x: Array) -> Array:
         total = allocate()
-        function = _column_function(kind, source.name, result.name)
-        at, to = _address(x), _address(total)
+        function = find(kind, source.name, written.name)
+        counter = ctypes.c_int64()
+        pointers = address(x), address(total), ctypes.addressof(counter)
 
-        def work(start: int, stop: int) -> None:
-            function(at + start * here, to + start * there, stop - start, length, after, after)
+        def work() -> None:
+            function(*pointers, *integers)
 
-        def work_on_columns(start: int, stop: int) -> None:
-            place, target = at + start * itemsize, to + start * result.itemsize
-            function(place, target, before, length, stop - start, after)
-
-        if before >= _ROWS:
-            parallel.in_parts(work, before, shared=shared)
+        if shared:
+            parallel.together(work)
         else:
-            parallel.in_parts(work_on_columns, after, shared=shared)
-        return total
+            work()
+        return total if whole else rest(total).astype(result, copy=False)
 
     return run
 
 
-def _address(x: Array) -> int:
-    address: int = x.__array_interface__["data"][0]
-    return address
+_POINTERS: Final = ("x", "out", "counter")
+_INTEGERS: Final = ("count", "before", "length", "after", *_Cut._fields)
+
+
+class _Part(NamedTuple):
+    """A part of a sum, or of neighbouring ones: offsets of source and result, terms, columns.
+
+    ``row``: the place on the first axis, which ends at ``stop`` for this thread.
+    """
+
+    source: Value
+    target: Value
+    terms: Value
+    columns: Value
+    row: Value
+    stop: Value
+
+
+@contextmanager
+def _each_part(f: Function, together: int = 1) -> Iterator[_Part]:
+    """Run the block for each part that this thread takes, or some neighbours ``together``."""
+    build, length, after = f.builder, f["length"], f["after"]
+    with f.taken(f["count"]) as number:
+        rest, block = build.udiv(number, f["blocks"]), build.urem(number, f["blocks"])
+        group, part = build.udiv(rest, f["parts"]), build.urem(rest, f["parts"])
+        first = f.multiply(group, f["grain"])
+        stop = f.least(f.add(first, f["grain"]), f["before"])
+        start = f.multiply(part, f["terms"])
+        left = f.multiply(block, f["width"])
+        terms = f.least(f.subtract(length, start), f["terms"])
+        columns = f.least(f.subtract(after, left), f["width"])
+        with f.loop(first, stop, together) as row:
+            source = f.multiply(f.add(f.multiply(row, length), start), after)
+            target = f.multiply(f.add(f.multiply(row, f["parts"]), part), after)
+            yield _Part(f.add(source, left), f.add(target, left), terms, columns, row, stop)
 
 
 @cache
 def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
-    """Return the function that folds ``rows`` of ``length`` elements, side by side."""
-    f = Function(f"rows_{kind}_{source}_{result}", source, ("x", "out"), ("rows", "length"))
+    """Return the function that folds parts of rows."""
+    f = Function(f"rows_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
     how = Fold(f, kind, source, result)
     block = _BLOCK[source] if how.compensated else _LONG
     step = _UNROLLED * how.count
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
     total, error = f.variable(how.identity), f.variable(how.identity)
-    with f.loop(0, f["rows"]) as row:
-        begin = f.multiply(row, f["length"])
+    with _each_part(f) as row:
+        begin = row.source
         total.set(how.identity)
         error.set(how.identity)
-        with f.loop(0, f["length"], block) as start:
-            stop = f.least(f.add(start, block), f["length"])
+        with f.loop(0, row.terms, block) as start:
+            stop = f.least(f.add(start, block), row.terms)
             for part in parts:
                 part.set(how.identity)
             at = f.variable(start)
@@ -249,24 +252,23 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
             one, two, three, four = (part.get() for part in parts)
             how.add(total, error, how.combine(how.combine(one, two), how.combine(three, four)))
         whole = how.across(how.corrected(total.get(), error.get()))
-        f.store(how.rounded(whole), f["out"], row)
+        f.store(how.rounded(whole), f["out"], row.target)
     return f.compiled()
 
 
 @cache
 def _short_row_function(kind: str, source: str, result: str) -> Callable[..., None]:
     """Return the same for rows so short that each lane of a vector takes one."""
-    f = Function(f"short_{kind}_{source}_{result}", source, ("x", "out"), ("rows", "length"))
+    f = Function(f"short_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
     how = Fold(f, kind, source, result)
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
-    with f.loop(0, f["rows"], how.count) as row:
-        mask = f.mask(row, f["rows"], how.count)
-        begin = f.multiply(row, f["length"])
+    with _each_part(f, how.count) as rows:
+        mask = f.mask(rows.row, rows.stop, how.count)
         for part in parts:
             part.set(how.identity)
 
         def add(part: Any, column: Value) -> None:
-            x = f.gather(mask, how.blank, f["x"], f.add(begin, column), f["length"])
+            x = f.gather(mask, how.blank, f["x"], f.add(rows.source, column), f["length"])
             part.set(how.combine(part.get(), how.widened(x)))
 
         at = f.variable(0)
@@ -279,39 +281,34 @@ def _short_row_function(kind: str, source: str, result: str) -> Callable[..., No
             add(parts[0], column)
         one, two, three, four = (part.get() for part in parts)
         total = how.combine(how.combine(one, two), how.combine(three, four))
-        f.store_where(mask, how.rounded(total), f["out"], row)
+        f.store_where(mask, how.rounded(total), f["out"], rows.target)
     return f.compiled()
 
 
 @cache
 def _column_function(kind: str, source: str, result: str) -> Callable[..., None]:
-    """Return the function that folds the rows of ``before`` matrices ``[length, stride]``.
+    """Return the function that folds the columns of parts of matrices.
 
-    It takes ``width`` columns. Rows are read one after the other, and the accumulators of some
-    thousand columns stay in the cache.
+    Rows are read one after the other, and the accumulators of some thousand columns stay in the
+    cache.
     """
-    f = Function(
-        f"columns_{kind}_{source}_{result}",
-        source,
-        ("x", "out"),
-        ("before", "length", "width", "stride"),
-    )
+    f = Function(f"columns_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
     how = Fold(f, kind, source, result)
     totals, errors = f.array(_WIDE, how.element), f.array(_WIDE, how.element)
-    with f.loop(0, f["before"]) as matrix, f.loop(0, f["width"], _WIDE) as left:
-        width = f.least(f.subtract(f["width"], left), _WIDE)
-        begin = f.add(f.multiply(f.multiply(matrix, f["length"]), f["stride"]), left)
+    with _each_part(f) as part, f.loop(0, part.columns, _WIDE) as left:
+        width = f.least(f.subtract(part.columns, left), _WIDE)
+        begin = f.add(part.source, left)
         with f.loop(0, width, how.count) as column:
             f.store(how.identity, totals, column)
             f.store(how.identity, errors, column)
-        many = f.add(f.subtract(f["length"], _ROWS), 1)
+        many = f.add(f.subtract(part.terms, _ROWS), 1)
         at = f.variable(0)
-        for rows, stop in ((_ROWS, many), (1, f["length"])):
+        for rows, stop in ((_ROWS, many), (1, part.terms)):
             with f.loop(at.get(), stop, rows) as row:
-                here = f.add(begin, f.multiply(row, f["stride"]))
+                here = f.add(begin, f.multiply(row, f["after"]))
                 _add_rows(f, how, (totals, errors), (here, rows, width))
                 at.set(f.add(row, rows))
-        place = f.add(f.multiply(matrix, f["stride"]), left)
+        place = f.add(part.target, left)
         with f.loop(0, width, how.count) as column:
             total = f.load(totals, column, how.count, how.element)
             error = f.load(errors, column, how.count, how.element)
@@ -330,7 +327,7 @@ def _add_rows(
 
     def at(column: Value, mask: Value = None) -> None:
         values = [
-            how.read(f["x"], f.add(begin, f.multiply(row, f["stride"]), column), mask)
+            how.read(f["x"], f.add(begin, f.multiply(row, f["after"]), column), mask)
             for row in range(rows)
         ]
         while len(values) > 1:
@@ -345,9 +342,14 @@ def _add_rows(
         if how.compensated:
             f.store(error.get(), errors, column)
 
+    step = _LINE // f.itemsize
     rest = f.variable(0)
-    with f.loop(0, f.add(f.subtract(width, how.count), 1), how.count) as column:
-        at(column)
-        rest.set(f.add(column, how.count))
-    with f.when(f.less(rest.get(), width)):
-        at(rest.get(), f.mask(rest.get(), width, how.count))
+    with f.loop(0, f.add(f.subtract(width, step), 1), step) as column:
+        for row in range(rows):
+            here = f.add(begin, f.multiply(row, f["after"]), column)
+            f.prefetch(f["x"], f.add(here, _NEAR // f.itemsize))
+        for offset in range(0, step, how.count):
+            at(f.add(column, offset))
+        rest.set(f.add(column, step))
+    with f.loop(rest.get(), width, how.count) as column:
+        at(column, f.mask(column, width, how.count))
