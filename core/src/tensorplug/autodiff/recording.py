@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.autodiff.tape import record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tensorplug.autodiff.tape import Recorded
-    from tensorplug.dispatch.tensor import Tensor
+    from collections.abc import Mapping
 
 __all__ = ["Recording", "Watched"]
 
@@ -36,9 +33,7 @@ class Recording:
         self.parent = parent
         self.watched = watched
 
-    def record(self, plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Record a call on the tape."""
-        record(plan, inputs, outputs)
+    record = staticmethod(record)
 
     def reading(self, variable: object) -> Any:
         """Return the tensor that reads of ``variable`` return; None if it is not watched."""

@@ -1,12 +1,14 @@
 """The tape: a graph of nodes, one per recorded kernel call, for backpropagation.
 
 There is no list of calls. A result refers to the ``Node`` of its call, and a node to the nodes of
-its inputs; reference counting frees unreachable nodes. A saved *output* is stored without its
-node, which would create a cycle, and gets it back when a rule uses it.
+its inputs; reference counting frees unreachable nodes. A node saves buffers without their types,
+which its recipe knows, and without their nodes: those of inputs are its parents, and that of an
+output would create a cycle.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 from operator import attrgetter
@@ -20,7 +22,7 @@ from tensorplug.errors import GradientNotFoundError
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from tensorplug.contract.entries import GradientEntry, JointRule
     from tensorplug.contract.spec import KernelSpec
@@ -32,20 +34,21 @@ __all__ = [
     "Leaf",
     "Node",
     "OutputNode",
+    "Recipe",
     "Recorded",
     "Step",
+    "buffer_of",
     "find_boundary",
     "mark",
+    "placement_of",
     "record",
-    "restore",
-    "save",
     "with_node",
 ]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
 mark: Final = _order  # nodes recorded later have a higher order
 
-Saved = Any  # (buffer, placement, node) of an input (no node of an output), lists, or None
+_new: Final = object.__new__
 
 
 class Node:
@@ -88,6 +91,7 @@ class Recorded(Protocol):
     inputs: list[Any]
     outputs: tuple[Placement, ...]
     static_shapes: bool
+    taped: bool
     variant: bool
     recipes: dict[tuple[bool, ...], Recipe | None]
 
@@ -97,7 +101,7 @@ class Step:
 
     ``first`` is the position of the input's node among the parents, ``count`` the number of nodes
     of a variadic input, else None. ``sources`` are the sources of the rule's arguments:
-    ("dy", output), ("dys", 0) for all outputs, ("input", position among the saved ones),
+    ("dy", output), ("dys", 0) for all outputs, ("input", position among the saved values),
     ("output", likewise) or ("constant", value). ``shared``: for a rule of several inputs, the
     steps of all of them; its first argument is the set of the names that are wanted.
     """
@@ -117,13 +121,19 @@ class Step:
 class Recipe:
     """The values to save and the rules, for one plan and one set of inputs to differentiate.
 
-    ``plain``: neither inputs nor outputs are lists, and no input is absent. ``single``: there is
-    one output, which is inexact.
+    ``inputs``, ``outputs``: the positions of the values to save. ``firsts``: those of the saved
+    inputs' nodes among the parents, ``placements``: their placements, as in ``CallNode.saved``.
+    ``moved``: the placements of the saved outputs, if the plan's are no longer right. ``plain``:
+    neither inputs nor outputs are lists, and no input is absent. ``single``: there is one output,
+    which is inexact.
     """
 
-    __slots__ = ("inputs", "outputs", "plain", "single", "steps")
+    __slots__ = (
+        *("firsts", "inputs", "moved", "outputs"),
+        *("placements", "plain", "single", "steps"),
+    )
 
-    def __init__(self, plan: Recorded, wanted: tuple[bool, ...]) -> None:
+    def __init__(self, plan: Recorded, wanted: tuple[bool, ...], inputs: Sequence[Any]) -> None:
         spec = plan.spec
         found = [
             (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
@@ -132,14 +142,18 @@ class Recipe:
         asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
         self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
         self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
+        self.placements = [placement_of(inputs[at]) for at in self.inputs]
+        self.moved: list[Any] | None = None
+        counts = [len(type_) if isinstance(type_, list) else 1 for type_ in plan.inputs]
+        self.firsts = [sum(counts[:at]) for at in self.inputs]
         variadic = any(isinstance(type_, list) or type_ is None for type_ in plan.inputs)
         self.plain = not variadic and not spec.outputs[-1].endswith("[]")
         # Integers and booleans have no derivative.
         self.single = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
         self.steps: list[Step] = []
         joint: dict[JointRule, list[Step]] = {}
-        first = 0
-        for name, type_, owned, want in found:
+        for at, (name, type_, owned, want) in enumerate(found):
+            first = sum(counts[:at])
             if want and owned is None:
                 # An error only if backpropagation reaches this input.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
@@ -149,7 +163,6 @@ class Recipe:
                 self.steps.append(step)
                 if owned.entry.joint is not None:
                     joint.setdefault(owned.entry.joint, []).append(step)
-            first += len(type_) if isinstance(type_, list) else 1
         for shared, steps in joint.items():
             if len(steps) > 1:  # one alone has its own view of the rule
                 self._share(shared, steps)
@@ -168,6 +181,13 @@ class Recipe:
         self.steps[self.steps.index(steps[0])] = one
         self.steps = [step for step in self.steps if step not in steps]
 
+    def at(self, placements: Sequence[Any]) -> Recipe:
+        """Return the recipe for saved values with other ``placements``."""
+        other = copy.copy(self)
+        count = len(self.inputs)
+        other.placements, other.moved = list(placements[:count]), list(placements[count:])
+        return other
+
     def _source(self, plan: Recorded, name: str) -> tuple[str, Any]:
         spec = plan.spec
         cotangents, types = cotangent_names(spec), type_names(spec)
@@ -177,7 +197,8 @@ class Recipe:
         if name in spec.input_names:
             return ("input", self.inputs.index(spec.input_names.index(name)))
         if name in spec.output_names:
-            return ("output", self.outputs.index(spec.output_names.index(name)))
+            at = self.outputs.index(spec.output_names.index(name))
+            return ("output", len(self.inputs) + at)
         if name in types:
             return ("constant", plan.inputs[types.index(name)])
         return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
@@ -207,57 +228,55 @@ def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
 
 
 class CallNode(Node):
-    """One kernel call: the recipe, and the saved inputs and outputs."""
+    """One kernel call: its recipe, and the buffers of the inputs and outputs that this names.
 
-    __slots__ = ("plan", "recipe", "saved_inputs", "saved_outputs")
+    ``saved`` has a list of buffers for a list of tensors, and None for an absent input.
+    """
 
-    def __init__(
-        self,
-        parents: tuple[Node | None, ...],
-        plan: Recorded,
-        recipe: Recipe,
-        inputs: Sequence[Any],
-        outputs: Sequence[Tensor],
-    ) -> None:
-        self.order = _order()
-        self.parents = parents
-        self.plan = plan
-        self.recipe = recipe
-        # Not the tensors themselves: the user may dispose of them.
-        self.saved_inputs: list[Saved] = []
-        self.saved_outputs: list[Saved] = []
-        if not recipe.plain:
-            self._save_lists(inputs, outputs)
-            return
-        for at in recipe.inputs:  # loops, which are faster than list comprehensions here
-            operand = inputs[at]
-            self.saved_inputs.append((operand._buffer, operand._placement, operand._node))
-        for at in recipe.outputs:
-            output = outputs[at]
-            self.saved_outputs.append((output._buffer, output._placement))
+    __slots__ = ("plan", "recipe", "saved")
 
-    def _save_lists(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        self.saved_inputs = [save(inputs[at]) for at in self.recipe.inputs]
-        self.saved_outputs = [
-            [_without_node(output) for output in outputs]
-            if self.plan.spec.outputs[at].endswith("[]")
-            else _without_node(outputs[at])
-            for at in self.recipe.outputs
+    plan: Recorded
+    recipe: Recipe
+    # Buffers, since the user may dispose of tensors. Set last: without it a node is unfinished.
+    saved: list[Any]
+
+    @property
+    def placements(self) -> list[Any]:
+        """The placements of ``saved``, in the same form."""
+        recipe = self.recipe
+        if recipe.moved is not None:
+            return recipe.placements + recipe.moved
+        variadic = self.plan.spec.outputs
+        outputs = self.plan.outputs
+        return recipe.placements + [
+            list(outputs) if variadic[at].endswith("[]") else outputs[at] for at in recipe.outputs
         ]
+
+    def values(self) -> Iterator[tuple[Any, Placement]]:
+        """Yield the saved buffers with their placements, those of lists one by one.
+
+        Yield nothing if another thread is still making the node.
+        """
+        if not hasattr(self, "saved"):
+            return
+        for buffer, placement in zip(self.saved, self.placements, strict=True):
+            if isinstance(placement, list):
+                yield from zip(buffer, placement, strict=True)
+            elif placement is not None:
+                yield buffer, placement
 
     def replace_saved(
         self, other: Callable[[Any, Placement], tuple[Any, Placement] | None]
     ) -> None:
         """Replace saved values by ``other(buffer, placement)``, unless that is None."""
-
-        def replace(saved: Saved) -> Saved:
-            if isinstance(saved, list):
-                return [replace(member) for member in saved]
-            found = None if saved is None else other(*saved[:2])
-            return saved if found is None else (*found, *saved[2:])
-
-        self.saved_inputs = [replace(saved) for saved in self.saved_inputs]
-        self.saved_outputs = [replace(saved) for saved in self.saved_outputs]
+        if not hasattr(self, "saved"):
+            return
+        old = self.placements
+        pairs = [_replace(*pair, other) for pair in zip(self.saved, old, strict=True)]
+        placements = [pair[1] for pair in pairs]
+        if placements != old:
+            self.recipe = self.recipe.at(placements)
+            self.saved = [pair[0] for pair in pairs]
 
     @property
     def count(self) -> int:
@@ -308,36 +327,56 @@ class CallNode(Node):
         if kind == "dy":
             return dys[what]
         if kind == "input":
-            return restore(self.saved_inputs[what])
+            return self._input(what)
         if kind == "output":
-            return self._output(self.recipe.outputs[what], self.saved_outputs[what])
+            return self._output(what)
         return dys if kind == "dys" else what
 
-    def _output(self, position: int, saved: Any) -> Any:
-        if isinstance(saved, list):
-            return [self._output(index, member) for index, member in enumerate(saved)]
-        node = OutputNode(self, position) if self.plan.spec.multiple_outputs else self
-        buffer, placement = saved
-        return Tensor._of(buffer, placement, node if placement.type.dtype in INEXACT else None)
+    def _input(self, at: int) -> Any:
+        """Return a saved input: a new tensor, a list of them, or None."""
+        buffer, placement = self.saved[at], self.recipe.placements[at]
+        first = self.recipe.firsts[at]
+        if isinstance(placement, list):
+            nodes = self.parents[first : first + len(placement)]
+            return [Tensor._of(*of) for of in zip(buffer, placement, nodes, strict=True)]
+        return None if placement is None else Tensor._of(buffer, placement, self.parents[first])
+
+    def _output(self, at: int) -> Any:
+        """Return a saved output: a new tensor, or a list of them."""
+        buffer, placement = self.saved[at], self.placements[at]
+        if isinstance(placement, list):
+            pairs = zip(buffer, placement, strict=True)
+            return [self._restore(index, *pair) for index, pair in enumerate(pairs)]
+        position = self.recipe.outputs[at - len(self.recipe.inputs)]
+        return self._restore(position, buffer, placement)
+
+    def _restore(self, position: int, buffer: Any, placement: Placement) -> Tensor:
+        node: Node | None = None
+        if placement.type.dtype in INEXACT:
+            node = OutputNode(self, position) if self.plan.spec.multiple_outputs else self
+        return Tensor._of(buffer, placement, node)
 
 
-def _without_node(output: Tensor) -> Saved:
-    """Return an output without its node, which refers to the call that saves the output."""
-    return (output._buffer, output._placement)
+def _replace(buffer: Any, placement: Any, other: Callable[..., Any]) -> tuple[Any, Any]:
+    if isinstance(placement, list):
+        pairs = [_replace(*pair, other) for pair in zip(buffer, placement, strict=True)]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    found = None if placement is None else other(buffer, placement)
+    return found or (buffer, placement)
 
 
-def save(operand: Any) -> Saved:
-    """Return the data of a tensor, or of a list of tensors, for ``restore``."""
-    if isinstance(operand, Tensor):
-        return (operand._buffer, operand._placement, operand._node)
-    return [save(tensor) for tensor in operand] if isinstance(operand, list) else None
+def placement_of(operand: Any) -> Any:
+    """Return the placement of an input: a list for a list, None if it is absent."""
+    if isinstance(operand, list):
+        return [tensor._placement for tensor in operand]
+    return None if operand is None else operand._placement
 
 
-def restore(saved: Saved) -> Any:
-    """Return a new tensor, or a list of them, with the data of ``save``."""
-    if isinstance(saved, tuple):
-        return Tensor._of(*saved)
-    return [restore(member) for member in saved] if isinstance(saved, list) else None
+def buffer_of(operand: Any) -> Any:
+    """Return the buffer of an input or output: a list for a list, None if it is absent."""
+    if isinstance(operand, list):
+        return [tensor._buffer for tensor in operand]
+    return None if operand is None else operand._buffer
 
 
 def with_node(tensor: Tensor, node: Node | None) -> Tensor:
@@ -372,47 +411,81 @@ def find_boundary(starts: Iterable[Node], since: int) -> list[Node]:
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
     """Record a call: give ``outputs`` a node if an input is on the tape and has a gradient."""
+    if not plan.taped:  # the tape sees the kernels inside
+        return
     nodes: tuple[Node | None, ...]
     try:
         if len(inputs) == 2:
-            first, second = inputs
-            nodes = first._node, second._node
-            mask: tuple[bool, ...] = nodes[0] is not None, nodes[1] is not None
+            a, b = inputs
+            nodes = a._node, b._node
+            recipe = plan.recipes[nodes[0] is not None, nodes[1] is not None]
         else:
-            nodes = tuple([operand._node for operand in inputs])
-            mask = tuple([node is not None for node in nodes])
-    except AttributeError:  # a list, or an absent input
-        nodes, mask = _nodes_of(inputs)
-    try:
-        recipe = plan.recipes[mask]
-    except KeyError:
-        recipe = plan.recipes[mask] = _recipe(plan, mask)
+            (a,) = inputs
+            nodes = (a._node,)
+            recipe = plan.recipes[(nodes[0] is not None,)]
+    except (AttributeError, KeyError, ValueError):  # lists, or the first such call, or more inputs
+        nodes, recipe = _look_up(plan, inputs)
     if recipe is None:
         return
-    call = CallNode(nodes, plan, recipe, inputs, outputs)
+    call: CallNode = _new(CallNode)
+    call.order = _order()
+    call.parents = nodes
+    call.plan = plan
+    call.recipe = recipe
+    saved = []
+    if recipe.plain:
+        for at in recipe.inputs:  # loops, which are faster than list comprehensions here
+            saved.append(inputs[at]._buffer)  # noqa: PERF401
+        for at in recipe.outputs:
+            saved.append(outputs[at]._buffer)  # noqa: PERF401
+    else:
+        saved = _save_lists(plan.spec, recipe, inputs, outputs)
+    call.saved = saved
     if recipe.single:
         outputs[0]._node = call
     elif plan.spec.multiple_outputs:
-        for index, output in enumerate(outputs):
-            if output.dtype in INEXACT:
-                output._node = OutputNode(call, index)
+        _give_nodes(call, outputs)
 
 
-def _nodes_of(inputs: Sequence[Any]) -> tuple[tuple[Node | None, ...], tuple[bool, ...]]:
-    """Return the nodes of all tensors, and for each input whether one of them has a node."""
+def _give_nodes(call: CallNode, outputs: Sequence[Tensor]) -> None:
+    for index, output in enumerate(outputs):
+        if output.dtype in INEXACT:
+            output._node = OutputNode(call, index)
+
+
+def _save_lists(
+    spec: KernelSpec, recipe: Recipe, inputs: Sequence[Any], outputs: Sequence[Tensor]
+) -> list[Any]:
+    """Return the saved buffers of a call with lists or absent inputs."""
+    saved = [buffer_of(inputs[at]) for at in recipe.inputs]
+    return saved + [
+        buffer_of(list(outputs) if spec.outputs[at].endswith("[]") else outputs[at])
+        for at in recipe.outputs
+    ]
+
+
+def _look_up(
+    plan: Recorded, inputs: Sequence[Any]
+) -> tuple[tuple[Node | None, ...], Recipe | None]:
+    """Return the nodes of all tensors, and the recipe for the inputs one of which has a node."""
     groups: list[list[Node | None]] = [
         [tensor._node for tensor in operand]
         if isinstance(operand, list)
         else [None if operand is None else operand._node]
         for operand in inputs
     ]
-    mask = tuple(any(node is not None for node in group) for group in groups)
-    return tuple(node for group in groups for node in group), mask
+    nodes = tuple([node for group in groups for node in group])
+    mask = tuple([any(node is not None for node in group) for group in groups])
+    try:
+        return nodes, plan.recipes[mask]
+    except KeyError:
+        recipe = plan.recipes[mask] = _recipe(plan, mask, inputs)
+        return nodes, recipe
 
 
-def _recipe(plan: Recorded, mask: tuple[bool, ...]) -> Recipe | None:
+def _recipe(plan: Recorded, mask: tuple[bool, ...], inputs: Sequence[Any]) -> Recipe | None:
     """Return the recipe; None if the rules stop the gradient of every input on the tape."""
     if not any(mask):
         return None
-    recipe = Recipe(plan, mask)
+    recipe = Recipe(plan, mask, inputs)
     return recipe if recipe.steps else None

@@ -11,19 +11,20 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.autodiff.backpropagation import walk
-from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode
+from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode, buffer_of, placement_of
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
+from tensorplug.compile.tapes import Pattern, describe, outline
 from tensorplug.compile.tracing import Trace
 from tensorplug.dispatch.context import engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
-    from tensorplug.autodiff.tape import Node
+    from tensorplug.autodiff.tape import Node, Recipe
+    from tensorplug.compile.tapes import Starts, Tape
     from tensorplug.compile.values import Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context
@@ -46,34 +47,22 @@ smaller tapes have none. These run faster without a program if they are seen onc
 _ONCE: Final = "seen once"
 _NEVER: Final = "no program"
 
-Saved = Any  # (buffer, placement), or (buffer, placement, node)
-
-
-class _Tape(NamedTuple):
-    """The part of a tape between the results and the leaves.
-
-    ``key``: what its program depends on. ``nodes``: each before its parents. ``saved``: the saved
-    tensors of the nodes, in their order.
-    """
-
-    key: Hashable
-    nodes: list[Node]
-    saved: list[Saved]
-
 
 class _BackwardProgram(NamedTuple):
     """A program of the cotangents of the results and of the saved tensors.
 
     ``reached``: for each of its outputs, the number of the leaf whose cotangent it is.
+    ``pattern``: of the tapes that it serves, if they can be known by one.
     """
 
     executable: Executable
     reached: list[int]
     placements: list[Placement]
+    pattern: Pattern | None
 
 
 def run_backward(
-    context: Context, starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]
+    context: Context, starts: Starts, leaves: Sequence[Node]
 ) -> dict[Node, Tensor] | None:
     """Return the cotangents of the leaves that have one; None if no program is to be used."""
     engine: Engine = engine_of(context)  # type: ignore[assignment]  # of the class that has this
@@ -82,9 +71,27 @@ def run_backward(
     device = engine.devices.of(context)
     if device.trace is not None:
         return None
-    tape = _describe(starts, leaves)
-    if tape is None:
+    glance = outline(starts, leaves)
+    recent: _BackwardProgram | None = device.recent.get(glance)
+    if recent is not None and recent.pattern is not None:
+        buffers = recent.pattern.match(starts, leaves)
+        if buffers is not None:
+            return _run(recent, starts, leaves, buffers)
+    tape = describe(starts, leaves)
+    known = None if tape is None else _find(engine, device, tape, starts, leaves)
+    if tape is None or known is None:
         return None
+    if known.pattern is not None:
+        with device.lock:
+            if tape.key in device.programs:  # else the registry has changed
+                device.remember(device.recent, glance, known, KEPT)
+    return _run(known, starts, leaves, [buffer for buffer, _ in tape.saved])
+
+
+def _find(
+    engine: Engine, device: Device, tape: Tape, starts: Starts, leaves: Sequence[Node]
+) -> _BackwardProgram | None:
+    """Return the program of a tape; None if it has none, or is seen for the first time."""
     known = device.programs.get(tape.key)
     if known is None or known is _ONCE:
         large = _is_large(tape, starts)
@@ -99,36 +106,35 @@ def run_backward(
         with device.lock:
             if engine.registry.state is state and not device.closed:
                 device.remember(device.programs, tape.key, known, KEPT)
-    return None if known is _NEVER else _run(known, starts, leaves, tape.saved)
+    return None if known is _NEVER else known
 
 
-def _is_large(tape: _Tape, starts: Sequence[tuple[Node, Tensor]]) -> bool:
+def _is_large(tape: Tape, starts: Starts) -> bool:
     """Return whether a tensor of a tape has ``LARGE`` elements."""
-    placements = [saved[1] for saved in tape.saved]
+    placements = [placement for _, placement in tape.saved]
     placements += [dy._placement for _, dy in starts]
-    for node in tape.nodes:
-        if isinstance(node, CallNode):
-            placements += node.plan.outputs
+    for call in tape.calls:
+        placements += call.plan.outputs
     return any(placement.type.size >= LARGE for placement in placements)
 
 
 def _trace(
     engine: Engine,
     device: Device,
-    tape: _Tape,
-    starts: Sequence[tuple[Node, Tensor]],
+    tape: Tape,
+    starts: Starts,
     leaves: Sequence[Node],
     *,
     fuses: bool,
 ) -> Any:
     """Return the program of a tape; ``_NEVER`` if it has none, since its rules need data."""
-    placements = [placement for _, placement, *_ in tape.saved]
+    placements = [placement for _, placement in tape.saved]
     placements += [dy._placement for _, dy in starts]
     if any(placement.device is not device for placement in placements):
         return _NEVER
     trace = Trace(engine, device, folds=False)
     entered = [trace.enter(dy.type) for _, dy in starts]
-    stand_ins = _StandIns(trace, tape.nodes, leaves)
+    stand_ins = _StandIns(trace, tape, leaves)
     nodes = stand_ins.made
     try:
         with use_context(trace.context()):
@@ -148,7 +154,10 @@ def _trace(
     inputs = [value for value, _ in entered] + stand_ins.values
     program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
     return _BackwardProgram(
-        Executable(engine, program, fuses=fuses), reached, [value.placement for value in wanted]
+        Executable(engine, program, fuses=fuses),
+        reached,
+        [value.placement for value in wanted],
+        Pattern.of(tape, starts, leaves),
     )
 
 
@@ -156,20 +165,18 @@ class _StandIns:
     """Nodes like those of a tape, whose saved tensors are inputs of a program.
 
     ``made``: by the nodes for which they stand. ``values``: of the saved tensors, in the order of
-    ``_Tape.saved``.
+    ``Tape.saved``. Only the first of those that are the result of one node is used.
     """
 
-    def __init__(self, trace: Trace, nodes: Sequence[Node], leaves: Sequence[Node]) -> None:
+    def __init__(self, trace: Trace, tape: Tape, leaves: Sequence[Node]) -> None:
         self._trace = trace
+        self._number = tape.number
+        self._results: dict[Node, Tensor] = {}
         self.values: list[Value] = []
         self.made: dict[Node, Node] = {}
         targets = set(leaves)
-        entered: dict[Node, Any] = {
-            node: (self._enter(node.saved_inputs), self._enter(node.saved_outputs))
-            for node in nodes
-            if isinstance(node, CallNode) and node not in targets
-        }
-        for node in sorted(nodes, key=attrgetter("order")):  # parents first
+        entered: dict[Node, Any] = {call: self._enter_all(call) for call in tape.calls}
+        for node in sorted(tape.number, key=attrgetter("order")):  # parents first
             self.made[node] = self._make(node, node in targets, entered.get(node))
 
     def _make(self, node: Node, is_target: bool, saved: Any) -> Node:  # noqa: FBT001  # of this class
@@ -181,9 +188,8 @@ class _StandIns:
             made = Leaf(())
         elif isinstance(node, CallNode):
             call: CallNode = object.__new__(CallNode)  # there are no outputs yet to save
-            call.parents, call.plan, call.recipe = parents, node.plan, node.recipe
-            call.saved_inputs, outputs = saved
-            call.saved_outputs = [_without_node(output) for output in outputs]
+            call.parents, call.plan = parents, node.plan
+            call.recipe, call.saved = saved
             made = call
         elif isinstance(node, OutputNode) and parents[0] is not None:
             made = OutputNode(parents[0], node.index)
@@ -192,79 +198,38 @@ class _StandIns:
         made.order = node.order
         return made
 
-    def _enter(self, saved: Any) -> Any:
-        if isinstance(saved, list):
-            return [self._enter(member) for member in saved]
-        if saved is None:
-            return None
-        value, tensor = self._trace.enter(saved[1].type)
+    def _enter_all(self, call: CallNode) -> tuple[Recipe, list[Any]]:
+        """Return the recipe and the saved values of the call that stands for ``call``."""
+        count = len(call.recipe.inputs)
+        saved: list[Any] = []
+        for at, placement in enumerate(call.placements):
+            nodes: Sequence[Node | None] = [None if call.count > 1 else call]
+            if at < count:
+                nodes = call.parents[call.recipe.firsts[at] :]
+            if isinstance(placement, list):
+                pairs = zip(placement, nodes, strict=False)
+                saved.append([self._enter(*pair) for pair in pairs])
+            else:
+                saved.append(None if placement is None else self._enter(placement, nodes[0]))
+        recipe = call.recipe.at([placement_of(tensors) for tensors in saved])
+        return recipe, [buffer_of(tensors) for tensors in saved]
+
+    def _enter(self, placement: Placement, node: Node | None) -> Tensor:
+        """Return the tensor of a saved value, which is the result of ``node``, if it has one."""
+        value, tensor = self._trace.enter(placement.type)
         self.values.append(value)
-        return tensor._buffer, tensor._placement, None
-
-
-def _without_node(saved: Any) -> Any:
-    return [_without_node(x) for x in saved] if isinstance(saved, list) else saved[:2]
-
-
-def _describe(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> _Tape | None:
-    """Return what a tape looks like; None if it cannot occur again.
-
-    That is because of the call of a Python function, or of a plan that serves one call.
-    """
-    nodes = _find_nodes(starts, leaves)
-    number: dict[Node | None, int] = {}
-    for node in nodes:
-        number[node] = len(number)
-    targets = set(leaves)
-    parts: list[Hashable] = []
-    saved: list[Any] = []  # not flat yet
-    find = number.get
-    for node in nodes:
-        if node in targets:
-            parts.append(None)
-        elif isinstance(node, CallNode):
-            if node.plan.variant or not node.plan.static_shapes:
-                return None  # its plan is another one for each call
-            parts.append((node.recipe, *[find(parent) for parent in node.parents]))
-            saved += node.saved_inputs
-            saved += node.saved_outputs
-        elif isinstance(node, OutputNode):
-            parts.append((node.index, find(node.parents[0])))
-        elif isinstance(node, Leaf):
-            parts.append(find(node.parents[0]))
-        else:
-            return None
-    plain = all(item.__class__ is tuple for item in saved)
-    ends = tuple([find(leaf) for leaf in leaves])
-    begins = tuple([(find(node), dy._placement) for node, dy in starts])
-    return _Tape((begins, ends, *parts), nodes, saved if plain else flatten(saved))
-
-
-def _find_nodes(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> list[Node]:
-    """Return the starts and their ancestors up to the leaves, in an order of their structure."""
-    oldest = min([leaf.order for leaf in leaves])
-    targets = set(leaves)  # their parents belong to an outer tape
-    found: dict[Node, None] = {}
-    stack = [node for node, _ in starts]
-    while stack:
-        node = stack.pop()
-        if node in found:
-            continue
-        found[node] = None
-        if node not in targets:
-            stack += [x for x in node.parents if x is not None and x.order >= oldest]
-    return list(found)
+        if node is None or node not in self._number:
+            return tensor
+        return self._results.setdefault(node, tensor)
 
 
 def _run(
     known: _BackwardProgram,
-    starts: Sequence[tuple[Node, Tensor]],
+    starts: Starts,
     leaves: Sequence[Node],
-    saved: Sequence[Saved],
+    saved: list[Buffer],
 ) -> dict[Node, Tensor]:
-    buffers: list[Buffer] = [dy._buffer for _, dy in starts]
-    buffers += [item[0] for item in saved]
-    outputs = known.executable.run(buffers)
+    outputs = known.executable.run([dy._buffer for _, dy in starts] + saved)
     return {
         leaves[at]: Tensor._of(buffer, placement)
         for at, buffer, placement in zip(known.reached, outputs, known.placements, strict=True)

@@ -8,7 +8,7 @@ from tensorplug.compile.tracing import Call
 from tensorplug.compile.values import Constant, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from tensorplug.compile.tracing import Operand
 
@@ -25,13 +25,8 @@ def eliminate_common_calls(
     first: dict[Hashable, Call] = {}
     kept: list[Call] = []
 
-    def replace(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [replace(member) for member in operand]
-        return replacements.get(operand, operand) if isinstance(operand, Value) else operand
-
     for call in calls:
-        inputs: list[Operand] = [replace(operand) for operand in call.inputs]
+        inputs: list[Operand] = [_replace(operand, replacements) for operand in call.inputs]
         hashable = [tuple(operand) if isinstance(operand, list) else operand for operand in inputs]
         key = (call.plan, *hashable)
         earlier = first.get(key)
@@ -40,7 +35,13 @@ def eliminate_common_calls(
             kept.append(Call(call.plan, inputs, call.outputs, call.site))
         else:
             replacements.update(zip(call.outputs, earlier.outputs, strict=True))
-    return kept, [replace(value) for value in wanted]
+    return kept, [_replace(value, replacements) for value in wanted]
+
+
+def _replace(operand: Any, replacements: Mapping[Value, Value]) -> Any:
+    if isinstance(operand, list):
+        return [_replace(member, replacements) for member in operand]
+    return replacements.get(operand, operand) if isinstance(operand, Value) else operand
 
 
 def eliminate_dead_calls(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:

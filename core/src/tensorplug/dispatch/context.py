@@ -89,7 +89,8 @@ class Context:
     ``device`` None means the engine's active device, which ``set_backend`` changes. ``plans`` is
     the device's cache of native plans. It is empty until the device is known, and if ``observers``
     must see every call. ``recording`` is a tape, ``scope`` a tidy scope; ``watched``: whether
-    there is one of them, which must see all results. ``entry`` is the use of a ``ContextBlock``
+    there is one of them, which must see all results: ``record`` shows them a plan, its inputs and
+    its outputs. ``entry`` is the use of a ``ContextBlock``
     that made it current, ``below`` the context before that.
     """
 
@@ -101,6 +102,7 @@ class Context:
         "entry",
         "observers",
         "plans",
+        "record",
         "recording",
         "scope",
         "watched",
@@ -120,6 +122,11 @@ class Context:
         self.recording = recording
         self.scope = scope
         self.watched = recording is not None or scope is not None
+        self.record: Callable[[Any, Sequence[Any], Sequence[Tensor]], None] = (
+            recording.record
+            if recording is not None and scope is None
+            else partial(_record, recording, scope)
+        )
         self.below: Context | None = None
         self.entry: _Entry | None = None
         self.plans: dict[Hashable, Any] = {}
@@ -145,13 +152,16 @@ class Context:
             changes.get("observers", self.observers),
         )
 
-    def record(self, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Record the outputs of a plan on the tape and in the scope."""
-        if self.recording is not None and plan.taped:
-            self.recording.record(plan, inputs, outputs)
-        if self.scope is not None:
-            for tensor in outputs:
-                self.scope.adopt(tensor)
+
+def _record(
+    recording: Any, scope: Any, plan: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
+) -> None:
+    """Record the outputs of a plan on the tape and in the scope."""
+    if recording is not None:
+        recording.record(plan, inputs, outputs)
+    if scope is not None:
+        for tensor in outputs:
+            scope.adopt(tensor)
 
 
 ROOT: Final = Context(None)  # of the process; its engine is built at first use

@@ -56,10 +56,11 @@ class Device:
 
     ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
     holds promotions, decompositions and fallbacks; ``programs`` those of backward passes, by what
-    their tapes look like. ``installed``: the kernels whose set-up has
-    run on this device. ``fate``: why the device is ``closed``. ``host`` holds the strings of a
-    device that does not support them. ``capabilities``: the optional methods of the backend.
-    ``trace``: records calls instead of running them; None on a real device.
+    their tapes look like, and ``recent`` the last one of all that look alike at a glance.
+    ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
+    ``closed``. ``host`` holds the strings of a device that does not support them.
+    ``capabilities``: the optional methods of the backend. ``trace``: records calls instead of
+    running them; None on a real device.
     """
 
     __slots__ = (
@@ -78,6 +79,7 @@ class Device:
         "owner",
         "plans",
         "programs",
+        "recent",
         "slow_plans",
         "trace",
     )
@@ -99,6 +101,7 @@ class Device:
         self.plans: dict[Hashable, Any] = {}
         self.slow_plans: dict[Hashable, Any] = {}
         self.programs: dict[Hashable, Any] = {}
+        self.recent: dict[Hashable, Any] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
@@ -170,6 +173,7 @@ class Device:
             self.plans.clear()
             self.slow_plans.clear()
             self.programs.clear()
+            self.recent.clear()
 
 
 def device_name(backend_name: str, number: int | str | None) -> str:

@@ -11,9 +11,8 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.memory.live_objects import live_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
-    from tensorplug.autodiff.tape import Saved
     from tensorplug.dispatch.device import Device
 
 __all__ = ["DeviceMemory", "Memory", "memory"]
@@ -130,17 +129,7 @@ def _count_tensor(counts: Mapping[int, _Count], tensor: Tensor) -> None:
 
 
 def _count_saved(counts: Mapping[int, _Count], node: CallNode) -> None:
-    saved = [getattr(node, name, None) for name in ("saved_inputs", "saved_outputs")]
-    for buffer, placement, *_ in _values(saved):
+    for buffer, placement in node.values():
         count = counts.get(id(placement.device))
         if count is not None:
             count.saved.append(buffer)
-
-
-def _values(saved: Iterable[Saved]) -> Iterator[Any]:
-    """Yield (buffer, placement, ...) of the saved values, with lists flattened."""
-    for value in saved:
-        if isinstance(value, list):
-            yield from _values(value)
-        elif value is not None:
-            yield value
