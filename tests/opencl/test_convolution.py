@@ -172,11 +172,26 @@ def pooled(x, dy, filter_size, strides, pad):
     return y, dx
 
 
-@pytest.mark.parametrize("odd", [None, np.nan, -np.inf])
+@pytest.fixture(params=["vectors", "elements"])
+def walking(request, monkeypatch, context):
+    """Make strips in vectors of channels, as for a CPU, or element by element, as for a GPU."""
+    monkeypatch.setattr(context.device.backend.runtime, "is_cpu", request.param == "vectors")
+    context.device.forget_plans()
+    yield
+    context.device.forget_plans()
+
+
+def skip_if_missing(context, dtype):
+    if dtype not in map(str, context.device.backend.dtypes):
+        pytest.skip(f"the device has no {dtype}")
+
+
+@pytest.mark.usefixtures("walking")
+@pytest.mark.parametrize(("channels", "odd"), [(3, None), (7, np.nan), (24, -np.inf)])
 @pytest.mark.parametrize(("filter_size", "strides", "pad"), POOLS)
-def test_max_pool(call, near, filter_size, strides, pad, odd):
+def test_max_pool(call, near, filter_size, strides, pad, channels, odd):
     rng = np.random.default_rng(10)
-    x = rng.integers(0, 5, (2, 6, 7, 3)).astype(np.float32)
+    x = rng.integers(0, 5, (2, 6, 7, channels)).astype(np.float32)
     if odd is not None:
         x[rng.integers(0, 3, x.shape) == 0] = odd
     options = {"filter_size": filter_size, "strides": strides, "pad": pad}
@@ -185,6 +200,58 @@ def test_max_pool(call, near, filter_size, strides, pad, odd):
     near(call(pooling.MAX_POOL, x, **options), y, "float32")
     _, dx = pooled(x, dy, **options)
     near(call(pooling.MAX_POOL_GRAD, dy, x, y.astype(np.float32), **options), dx, "float32")
+
+
+def test_a_row_of_several_strips(call, near):
+    x = np.random.default_rng(14).integers(0, 5, (1, 2, 150, 5)).astype(np.float32)
+    options = {"filter_size": (1, 3), "strides": (1, 2), "pad": 1}
+    y, _ = pooled(x, None, **options)
+    dy = np.arange(y.size, dtype=np.float32).reshape(y.shape)
+    _, dx = pooled(x, dy, **options)
+    near(call(pooling.MAX_POOL, x, **options), y, "float32")
+    near(call(pooling.MAX_POOL_GRAD, dy, x, y.astype(np.float32), **options), dx, "float32")
+
+
+@pytest.mark.usefixtures("walking")
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint32", "int64"])
+def test_the_place_of_the_largest(call, near, context, dtype):
+    skip_if_missing(context, dtype)
+    x = np.random.default_rng(15).integers(0, 9, (2, 5, 6, 11)).astype(dtype)
+    found = call(
+        pooling.MAX_POOL_WITH_ARGMAX,
+        x,
+        filter_size=2,
+        strides=(2, 1),
+        pad="valid",
+        include_batch_in_index=True,
+    )
+    numbers = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+    both = [
+        np.stack([of[:, i : i + 3 : 2, j : j + 5] for i in (0, 1) for j in (0, 1)])
+        for of in (x, numbers)
+    ]
+    first = np.argmax(both[0], axis=0)[None]
+    for actual, expected in zip(found, both, strict=True):
+        near(actual, np.take_along_axis(expected, first, 0)[0], expected.dtype)
+
+
+@pytest.mark.usefixtures("walking")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_average_pool_and_back(call, near, context, dtype):
+    """Windows of 3 with padding: each element counts once for each window that it is in."""
+    skip_if_missing(context, dtype)
+    x = np.random.default_rng(16).integers(-9, 9, (2, 1, 7, 13)).astype(dtype)
+    options = {"filter_size": (1, 3), "strides": (1, 2), "pad": ((0, 0), (0, 0), (1, 1), (0, 0))}
+    inside = np.zeros((4, 7))
+    for window, (first, last) in enumerate([(0, 1), (1, 3), (3, 5), (5, 6)]):
+        inside[window, first : last + 1] = 1
+    counts = inside.sum(1)[:, None]
+    y = np.einsum("wp,nhpc->nhwc", inside, x.astype(float)) / counts
+    near(call(pooling.AVG_POOL, x, **options), y, dtype)
+    dy = np.random.default_rng(17).integers(-9, 9, y.shape).astype(dtype)
+    dx = np.einsum("wp,nhwc->nhpc", inside, dy.astype(float) / counts)
+    eps = float(np.finfo(dtype).eps)
+    near(call(pooling.AVG_POOL_GRAD, dy, x, **options), dx, dtype, bound=9 * eps)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64"])
