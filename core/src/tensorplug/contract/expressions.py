@@ -12,7 +12,7 @@ Operators build expressions, and Python numbers take the dtype of the other oper
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
@@ -117,7 +117,8 @@ expression that ``contract.elementary`` gives for it.
 class Expression:
     """One operation on numbers, whose result has ``dtype``.
 
-    ``value``: of a constant, or the number of a parameter; None for other operations.
+    ``value``: of a constant, or the number of a parameter; True for a ``where`` whose condition
+    nearly always holds; None for other operations.
     """
 
     op: str
@@ -216,9 +217,19 @@ def bitcast(x: Expression, dtype: DType) -> Expression:
     return x if x.dtype is dtype else Expression("bitcast", dtype, (x,))
 
 
-def where(condition: Expression, t: Expression | Scalar, e: Expression | Scalar) -> Expression:
-    """Return ``t`` where the bool ``condition`` is true, else ``e``; both may be computed."""
-    return apply("where", condition, t, e)
+def where(
+    condition: Expression,
+    t: Expression | Scalar,
+    e: Expression | Scalar,
+    *,
+    likely: bool = False,
+) -> Expression:
+    """Return ``t`` where the bool ``condition`` is true, else ``e``; both may be computed.
+
+    ``likely``: it is nearly always true, so a renderer saves time by a branch around ``e``.
+    """
+    chosen = apply("where", condition, t, e)
+    return replace(chosen, value=True) if likely else chosen
 
 
 def function(name: str, /, *operands: Expression | Scalar) -> Expression:

@@ -32,8 +32,16 @@ __all__ = [
 _COSTS: Final = {"constant": 0, "parameter": 0, "divide": 4, "sqrt": 4, "remainder": 50}
 
 
-def order(roots: Iterable[Expression], known: Callable[[Expression], bool]) -> list[Expression]:
-    """Return the operations that the roots need, operands first, down to the known ones."""
+def order(
+    roots: Iterable[Expression],
+    known: Callable[[Expression], bool],
+    *,
+    rare: bool = True,
+) -> list[Expression]:
+    """Return the operations that the roots need, operands first, down to the known ones.
+
+    ``rare``: also those of the second choice where the first is likely.
+    """
     found: dict[int, Expression] = {}
     seen: set[int] = set()
     stack = [(root, False) for root in roots]
@@ -44,8 +52,13 @@ def order(roots: Iterable[Expression], known: Callable[[Expression], bool]) -> l
         elif id(node) not in seen and not known(node):
             seen.add(id(node))
             stack.append((node, True))
-            stack += [(operand, False) for operand in node.operands]
+            operands = node.operands if rare or not _is_likely(node) else node.operands[:2]
+            stack += [(operand, False) for operand in operands]
     return list(found.values())
+
+
+def _is_likely(node: Expression) -> bool:
+    return node.op == "where" and bool(node.value)
 
 
 def number_of(parameter: Expression) -> int:
@@ -55,8 +68,8 @@ def number_of(parameter: Expression) -> int:
 
 
 def cost(roots: Iterable[Expression]) -> int:
-    """Return about how many instructions compute the roots for a vector of elements."""
-    nodes = order(roots, lambda _: False)
+    """Return about how many instructions usually compute the roots for a vector of elements."""
+    nodes = order(roots, lambda _: False, rare=False)
     return sum(_COSTS.get(node.op, 1) for node in nodes)
 
 
@@ -135,15 +148,36 @@ class Evaluator:
         operations by identity; this adds those that it computes.
         """
         splats = self._splats
-        for node in order(roots, lambda node: id(node) in known or id(node) in splats):
-            known[id(node)] = (
-                load(node)
-                if node.op == "parameter"
-                else self.wide.render(
-                    node, [self._value(operand, known) for operand in node.operands]
-                )
-            )
+        done = order(roots, lambda node: id(node) in known or id(node) in splats, rare=False)
+        for node in done:
+            if node.op == "parameter":
+                value = load(node)
+            elif _is_likely(node):
+                value = self._choose(node, load, known)
+            else:
+                operands = [self._value(operand, known) for operand in node.operands]
+                value = self.wide.render(node, operands)
+            known[id(node)] = value
         return [self._value(root, known) for root in roots]
+
+    def _choose(
+        self, node: Expression, load: Callable[[Expression], str], known: dict[int, str]
+    ) -> str:
+        """Return the lanes of the likely choice; a branch replaces others, if there are any."""
+        code, lanes = self.code, self.lanes
+        condition, likely = (self._value(operand, known) for operand in node.operands[:2])
+        type_ = vector_type(element_type(node.dtype), lanes)
+        place = code.allocate(type_)
+        code.do(f"store {type_} {likely}, ptr {place}")
+        rarely, after = code.name(), code.name()
+        code.do(f"br i1 {code.all_lanes(condition, lanes)}, label %{after}, label %{rarely}")
+        code.label(rarely)
+        other = self.vectors([node.operands[2]], load, dict(known))[0]
+        chosen = self.wide.render(node, [condition, likely, other])
+        code.do(f"store {type_} {chosen}, ptr {place}")
+        code.do(f"br label %{after}")
+        code.label(after)
+        return code.emit(f"load {type_}, ptr {place}")
 
     def _value(self, node: Expression, known: dict[int, str]) -> str:
         return known[id(node)] if id(node) in known else self._splats[id(node)]

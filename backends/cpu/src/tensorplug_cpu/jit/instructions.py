@@ -165,6 +165,15 @@ class Code:
         type_ = vector_type("i32", lanes)
         return self.emit(f"icmp ult {type_} <{numbers}>, {count}")
 
+    def all_lanes(self, condition: str, lanes: int) -> str:
+        """Return whether a condition holds in all lanes."""
+        if lanes == 1:
+            return condition
+        type_ = vector_type("i1", lanes)
+        name = f"@llvm.vector.reduce.and.{suffix(type_)}"
+        self.declare(f"declare i1 {name}({type_})")
+        return self.emit(f"call i1 {name}({type_} {condition})")
+
     def write(self, attributes: str = "") -> str:
         """Return the module; the function takes the address of its arguments."""
         return "\n".join(

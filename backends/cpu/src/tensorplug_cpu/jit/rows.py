@@ -145,7 +145,7 @@ class _Rows:
                 chosen[id(node)] = node
                 return True
 
-            for node in order(roots, is_known):
+            for node in order(roots, is_known, rare=False):
                 first.setdefault(id(node), at)
         # A row of an output holds a value until the last pass writes the output itself.
         rows = [

@@ -3,8 +3,8 @@
 Multiples of pi / 2 are subtracted in parts whose products with a small integer are exact. Where
 the integer is not small, the fraction of a turn comes from a product of integers: the number's
 significand with those bits of 1 / (2 pi) that it meets (M. H. Payne and R. N. Hanek, Radian
-Reduction for Trigonometric Functions, 1983). The second way costs ten times as much and is always
-computed, since there are no branches; ``is_near`` says where the first way is enough.
+Reduction for Trigonometric Functions, 1983). The second way costs ten times as much; a renderer may
+branch around it.
 
 For the rest r, at most pi / 4, sin(r) = r + r**3 S(r**2) and cos(r) = 1 - r**2 / 2 + r**4 C(r**2).
 The coefficients of S and C minimize the largest relative error (reweighted least squares at
@@ -30,9 +30,11 @@ from tensorplug.contract.elementary.building import (
 from tensorplug.contract.expressions import bitcast, constant, where
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.contract.expressions import Expression
 
-__all__ = ["cos", "half_pi", "is_near", "sin", "tan"]
+__all__ = ["cos", "half_pi", "sin", "tan"]
 
 
 class _Reduction(NamedTuple):
@@ -98,30 +100,41 @@ def half_pi(x: Expression) -> tuple[float, float]:
     return in_two_parts(pi() / 2, real(x).fraction)
 
 
-def is_near(x: Expression) -> Expression:
-    """Return whether the short reduction is enough for ``x``."""
-    return abs(x) < _REDUCTIONS[x.dtype].reach
+def sin(x: Expression) -> Expression:
+    """Return the sine."""
+    return where(equal(x, 0.0), x, _of_rest(x, _sine_after_turns))
 
 
-def sin(x: Expression, *, near: bool = False) -> Expression:
-    """Return the sine; ``near``: only where ``is_near``."""
-    quadrant, rest = _reduce(x, near=near)
-    return where(equal(x, 0.0), x, _sine_after_turns(quadrant, rest))
+def cos(x: Expression) -> Expression:
+    """Return the cosine."""
+    return _of_rest(x, lambda quadrant, rest: _sine_after_turns(quadrant + 1, rest))
 
 
-def cos(x: Expression, *, near: bool = False) -> Expression:
-    """Return the cosine; ``near``: only where ``is_near``."""
-    quadrant, rest = _reduce(x, near=near)
-    return _sine_after_turns(quadrant + 1, rest)
+def tan(x: Expression) -> Expression:
+    """Return the tangent."""
+    return where(equal(x, 0.0), x, _of_rest(x, _tangent_after_turns))
 
 
-def tan(x: Expression, *, near: bool = False) -> Expression:
-    """Return the tangent; ``near``: only where ``is_near``."""
-    quadrant, rest = _reduce(x, near=near)
+def _of_rest(
+    x: Expression, formula: Callable[[Expression, Expression], Expression]
+) -> Expression:
+    """Return the formula of the number of quarter turns, right in its last two bits, and the rest.
+
+    The rest of infinity is NaN.
+    """
+    near = formula(*_reduce_near(x))
+    quadrant, rest = _reduce_far(abs(x))
+    is_negative = x < 0.0
+    quadrant = where(is_negative, constant(0, quadrant.dtype) - quadrant, quadrant)
+    far = formula(quadrant, where(abs(x) < inf, fold_sign(rest, is_negative), nan))
+    return where(abs(x) < _REDUCTIONS[x.dtype].reach, near, far, likely=True)
+
+
+def _tangent_after_turns(quadrant: Expression, rest: Expression) -> Expression:
+    """Return the tangent of ``rest`` and so many quarters of a turn."""
     sine, cosine = _sine(rest), _cosine(rest)
     is_even = equal(quadrant & 1, 0)
-    result = where(is_even, sine, -cosine) / where(is_even, cosine, sine)
-    return where(equal(x, 0.0), x, result)
+    return where(is_even, sine, -cosine) / where(is_even, cosine, sine)
 
 
 def _sine_after_turns(quadrant: Expression, rest: Expression) -> Expression:
@@ -142,23 +155,8 @@ def _cosine(rest: Expression) -> Expression:
     return fma(z * z, polynomial(_COSINE[rest.dtype], z), fma(z, -0.5, 1.0))
 
 
-def _reduce(x: Expression, *, near: bool) -> tuple[Expression, Expression]:
-    """Return the nearest whole number of quarter turns, right in its last two bits, and the rest.
-
-    The rest of infinity is NaN.
-    """
-    quadrant, rest = _reduce_near(x)
-    if near:
-        return quadrant, rest
-    far_quadrant, far_rest = _reduce_far(abs(x))
-    is_negative = x < 0.0
-    far_quadrant = where(is_negative, constant(0, quadrant.dtype) - far_quadrant, far_quadrant)
-    far_rest = where(abs(x) < inf, fold_sign(far_rest, is_negative), nan)
-    condition = is_near(x)
-    return where(condition, quadrant, far_quadrant), where(condition, rest, far_rest)
-
-
 def _reduce_near(x: Expression) -> tuple[Expression, Expression]:
+    """Return the nearest whole number of quarter turns, and the rest; up to ``reach``."""
     layout = real(x)
     shifted = fma(x, _TWO_OVER_PI, layout.rounder)
     k = shifted - layout.rounder
