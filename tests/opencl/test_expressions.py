@@ -12,7 +12,6 @@ from tensorplug.plugin import (
     Group,
     GroupInput,
     GroupOutput,
-    Reduction,
     TensorType,
     expressions,
 )
@@ -32,9 +31,7 @@ def device(request, backend):
     return backend
 
 
-def make_group(
-    shape: Any, inputs: Any, outputs: Any, reductions: tuple[Reduction, ...] = ()
-) -> Group:
+def make_group(shape: Any, inputs: Any, outputs: Any) -> Group:
     """Return a group; ``inputs`` are (dtype, spans), ``outputs`` expressions for all elements."""
     full = (True,) * len(shape)
 
@@ -45,7 +42,7 @@ def make_group(
         "test",
         shape,
         tuple(GroupInput(own(dtype, spans), spans) for dtype, spans in inputs),
-        reductions,
+        (),
         tuple(GroupOutput(each, own(each.dtype, full), full) for each in outputs),
     )
 
@@ -304,11 +301,7 @@ def test_constants(device):
 
 
 def test_what_is_declined(device):
-    x = parameter(0, dt.float32)
     full = (True,)
-    total = Reduction("sum", x, full)
-    shares = [x / parameter(1, dt.float32)]
-    assert device.compile_group(make_group((9,), [(dt.float32, full)], shares, (total,))) is None
     z = parameter(0, dt.complex64)
     assert device.compile_group(make_group((9,), [(dt.complex64, full)], [z + z])) is None
     many = [(dt.float32, full)] * 80

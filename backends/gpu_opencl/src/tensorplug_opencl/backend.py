@@ -100,7 +100,7 @@ class OpenCLBackend:
         return 1
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
-        """Return a function that computes a group, in one kernel; None if it has reductions."""
+        """Return a function that computes a group, or None to decline it."""
         from tensorplug_opencl.kernels import groups  # late: the module loads kernels
 
         return groups.compile_group(group, self.runtime)

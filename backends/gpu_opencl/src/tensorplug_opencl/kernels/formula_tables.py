@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import Group, GroupInput, GroupOutput, KernelRefusedError, expressions
-from tensorplug_opencl.kernels import calls, groups, pointwise
+from tensorplug_opencl.kernels import calls, element_groups, pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -103,7 +103,7 @@ def prepare_expression(
         (),
         (GroupOutput(expression, out, (True,) * out.rank),),
     )
-    return calls.make_producer(runtime, out, groups.prepare(group, runtime))
+    return calls.make_producer(runtime, out, element_groups.prepare(group, runtime))
 
 
 def _find_spans(type_: TensorType, out: TensorType) -> tuple[bool, ...]:

@@ -1,33 +1,43 @@
-"""Groups of a program's calls as one kernel: the expressions of a group in C.
+"""Groups of a program's calls as kernels.
 
-A CPU's work-item computes a run of elements in vectors, a GPU's one element, so that neighbours
-read neighbours. Groups with reductions are declined: the kernels of ``rowwise`` do these.
+A group with reductions along one axis is one kernel, in which a work-item (or a work-group of a
+GPU) does all passes over a row. If there are few long rows, each level of reductions is separate
+launches, for parts of rows and then for the parts' results; so are then the outputs. Groups that
+reduce several axes which do not lie side by side are declined.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions, shapes
+from tensorplug.plugin import (
+    Group,
+    GroupInput,
+    GroupOutput,
+    KernelRefusedError,
+    Reduction,
+    TensorType,
+    expressions,
+    shapes,
+)
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, pointwise, templates, vectors
-from tensorplug_opencl.kernels.statements import Writer
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.kernels import calls, element_groups, passes, row_groups, rows
+from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
+from tensorplug_opencl.kernels.row_groups import Form, Operand, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import DType
+    from tensorplug.plugin import Expression, Shape
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Runtime
+    from tensorplug_opencl.runtime import Launch, Runtime
 
     Run = Callable[..., list[DeviceBuffer]]
     Span = tuple[bool, ...]
 
-__all__ = ["compile_group", "prepare"]
+__all__ = ["compile_group"]
 
-TITLE: Final = 60  # characters, at most, of the calls' names in a program's title
-ARGUMENTS: Final = 1024  # bytes that every device allows
+TILE: Final = 8  # vectors side by side that a work-item of a CPU takes, at most
 
 
 def compile_group(group: Group, runtime: Runtime) -> Run | None:
@@ -40,11 +50,9 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     makers = [runtime.prepare_empty(output.type) for output in group.outputs]
     if not any(output.type.size for output in group.outputs):
         return lambda *_inputs: [make() for make in makers]
-    if group.reductions or not all(all(output.spans) for output in group.outputs):
-        return None
     try:
-        launch = prepare(group, runtime)
-    except KernelRefusedError:  # complex numbers, or too many arguments
+        launch = _prepare(group, runtime)
+    except KernelRefusedError:  # complex numbers, too many arguments, axes that lie apart
         return None
 
     def run(*inputs: DeviceBuffer) -> list[DeviceBuffer]:
@@ -55,214 +63,284 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     return run
 
 
-class _Array(NamedTuple):
-    """An input or output of the kernel, and how it is walked: as a ``templates.Operand`` is."""
+def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
+    """Return the launch of a group that has elements, of its inputs and then its outputs."""
+    if not group.reductions:
+        if not all(all(output.spans) for output in group.outputs):
+            raise KernelRefusedError("an output does not span all axes")
+        return element_groups.prepare(group, runtime)
+    frame = _Frame.of(group)
+    outputs = [(output.expression, _is_along(output, frame.kept)) for output in group.outputs]
+    plan = _plan(runtime, group, frame, group.expressions())
+    if plan.parts > 1:
+        return _Stages(group, frame, runtime).run
+    row = passes.make_row(
+        [operand.spans[frame.reduced] for operand in group.inputs],
+        [(reduction.op, reduction.expression) for reduction in group.reductions],
+        outputs,
+        keeps=True,
+    )
+    written = [(output.type, output.spans) for output in group.outputs]
+    return _launch(runtime, element_groups.write_title(group), group, frame, plan, row, written)
 
-    name: str
-    dtype: DType
-    stored: str
-    access: templates.Access
+
+def _is_along(output: GroupOutput, kept: Span) -> bool:
+    if output.spans != kept and not all(output.spans):
+        raise KernelRefusedError("an output varies along some of the rows' axes")
+    return output.spans != kept
 
 
-def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
-    """Return the launch of a group without reductions, all of whose outputs span all axes.
+class _Frame(NamedTuple):
+    """The axes of a group's rows.
 
-    It takes the buffers of the inputs, then of the outputs, which have elements.
-
-    Raises:
-        KernelRefusedError: the group has complex numbers, or too many arrays for one kernel.
-
+    ``reduced``: the axis along which elements are folded. ``side``: the last axis, if rows lie
+    side by side along it. ``outer``: the others.
     """
-    size = shapes.size(group.shape)
-    steps = [_strides(group, operand.spans) for operand in group.inputs]
-    layout = layouts.collapse(group.shape, [*steps, layouts.row_major(group.shape)])
-    inputs, placed = [], []
-    for at, (operand, own) in enumerate(zip(group.inputs, layout.strides, strict=False)):
-        access = pointwise.classify_access(own, layout.strides[-1])
-        if access in ("row", "column"):
-            placed.append(own[:-1])
-        dtype = operand.type.dtype
-        inputs.append(_Array(f"x{at}", dtype, ctypes.stored(dtype), access))
-    outputs = [
-        _Array(f"y{at}", output.type.dtype, ctypes.stored(output.type.dtype), "whole")
-        for at, output in enumerate(group.outputs)
-    ]
-    index = layouts.index_dtype(size, *(operand.type.size for operand in group.inputs))
-    roots = [output.expression for output in group.outputs]
-    width = _choose_width(roots, runtime) if runtime.is_cpu else 1
-    run = pointwise.RUN if runtime.is_cpu else 1
-    rank = layout.rank - 1 if placed else 0
-    source = _Program(_write_title(group), inputs, outputs, roots, width).write(rank, run, index)
-    arguments: list[Any] = [index.type(size)]
-    if placed:
-        arguments.append(index.type(layout.sizes[-1]))
-        outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
-        arguments.append(layouts.pack([outer], index))
-    arrays = len(inputs) + len(outputs)
-    if 16 * arrays + sum(argument.nbytes for argument in arguments) > ARGUMENTS:
-        raise KernelRefusedError(f"{arrays} arrays are too many for one kernel")
-    return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
+
+    shape: Shape
+    kept: Span
+    reduced: int
+    side: int | None
+    outer: tuple[int, ...]
+
+    @classmethod
+    def of(cls, group: Group) -> _Frame:
+        """Return the axes.
+
+        Raises:
+            KernelRefusedError: several axes are reduced, or there are no elements to reduce.
+
+        """
+        axes = group.reductions[0].axes
+        found = [axis for axis, reduced in enumerate(axes) if reduced]
+        if len(found) != 1 or not all(group.shape):
+            raise KernelRefusedError(f"it does not reduce one axis, but {len(found)}")
+        (reduced,) = found
+        last = len(group.shape) - 1
+        side = None if reduced == last else last
+        outer = tuple(axis for axis in range(last + 1) if axis not in (reduced, side))
+        return cls(group.shape, tuple(not axis for axis in axes), reduced, side, outer)
+
+    @property
+    def length(self) -> int:
+        """The elements of a row."""
+        return self.shape[self.reduced]
+
+    @property
+    def inner(self) -> int:
+        """The rows side by side."""
+        return 1 if self.side is None else self.shape[self.side]
+
+    @property
+    def blocks(self) -> int:
+        """The number of rows, or of those that do not lie side by side."""
+        return shapes.size(tuple(self.shape[axis] for axis in self.outer))
+
+    @property
+    def result(self) -> Shape:
+        """The shape of one number for each row."""
+        return tuple(n for n, kept in zip(self.shape, self.kept, strict=True) if kept)
 
 
-def _write_title(group: Group) -> str:
-    if len(group.name) <= TITLE:
-        return group.name
-    return f"{group.name[:TITLE]}... of {len(expressions.linearize(group.expressions()))}"
+class _Plan(NamedTuple):
+    """How rows are shared out; ``units``: work-items, or groups of them, for one part of each."""
+
+    form: Form
+    units: int
+    parts: int
 
 
-def _strides(group: Group, spans: Span) -> layouts.Strides:
-    """Return the strides of an input along the group's axes, 0 where it is repeated."""
-    own = tuple(n if spanned else 1 for n, spanned in zip(group.shape, spans, strict=True))
-    steps = zip(layouts.row_major(own), spans, strict=True)
-    return tuple(step if spanned else 0 for step, spanned in steps)
-
-
-def _choose_width(roots: Sequence[Expression], runtime: Runtime) -> int:
-    """Return how many elements of the longest dtype a vector holds."""
-    found = {each.dtype for each in expressions.linearize(list(roots))}
-    return vectors.choose_lanes(runtime, *(ctypes.computed(dtype) for dtype in found))
-
-
-class _Program(NamedTuple):
-    """The program of an elementwise group."""
-
-    title: str
-    inputs: Sequence[_Array]
-    outputs: Sequence[_Array]
-    roots: Sequence[Expression]
-    width: int
-
-    def write(self, rank: int, run: int, index: templates.Index) -> str:
-        """Return its text; ``rank``: of the layout of rows; ``run``: elements of a work-item."""
-        placed = [each.name for each in self.inputs if each.access in ("row", "column")]
-        fields = [("size", rank), *((f"{name}_step", rank) for name in placed)] if placed else []
-        declarations = [templates.declare_layout(fields)]
-        declarations += [
-            templates.define_place(f"{name}_place", rank, "size", f"{name}_step")
-            for name in placed
-        ]
-        if self.width > 1:
-            declarations.append(self._define_memory())
-        sizes = (
-            templates.declare_indices("n", "length", layout=True)
-            if placed
-            else (templates.declare_indices("n"))
+def _plan(runtime: Runtime, group: Group, frame: _Frame, roots: Sequence[Expression]) -> _Plan:
+    width = choose_width(roots, runtime) if runtime.is_cpu else 1
+    rank = len(frame.outer)
+    if frame.side is None and not runtime.is_cpu:
+        form = Form("group", rows.choose_group(runtime, frame.length), rank)
+        parts = rows.count_even_parts(runtime, frame.blocks, frame.length, group=form.width)
+        return _Plan(form, frame.blocks, parts)
+    if frame.side is None:
+        form = Form("lanes", _cut(width, frame.length), rank)
+        return _Plan(
+            form, frame.blocks, rows.count_even_parts(runtime, frame.blocks, frame.length)
         )
-        arrays = [Array(f"{each.name}_in", each.stored) for each in self.inputs]
-        arrays += [Array(f"{each.name}_out", each.stored, written=True) for each in self.outputs]
-        body = self._write_element() if run == 1 else self._write_run(run, by_rows=bool(placed))
-        return templates.write_program(
-            f"{self.title} by {self.width}",
-            arrays,
-            sizes,
-            "\n".join(body),
-            index=index,
-            declarations="\n".join(declarations),
-            apart=True,
+    width = _cut(width, frame.inner)
+    tile = 1
+    while runtime.is_cpu and 2 * tile <= min(TILE, frame.inner // width):
+        tile *= 2
+    units = frame.blocks * -(-frame.inner // (width * tile))
+    parts = rows.count_even_parts(runtime, units, frame.length, width * tile)
+    return _Plan(Form("columns", width, rank, tile), units, parts)
+
+
+def _cut(width: int, count: int) -> int:
+    """Return the lanes of vectors for ``count`` neighbours."""
+    return min(width, 1 << (count - 1).bit_length())
+
+
+def _launch(
+    runtime: Runtime,
+    title: str,
+    group: Group,
+    frame: _Frame,
+    plan: _Plan,
+    row: passes.Row,
+    written: Sequence[tuple[TensorType, Span]],
+    parts: Sequence[tuple[int, Operand]] = (),
+) -> Launch:
+    """Return the launch of a row's program: of the inputs, the outputs, then the parts."""
+
+    def name(letter: str, at: int, type_: TensorType, spans: Span) -> Operand:
+        across = frame.side is not None and spans[frame.side]
+        return Operand(f"{letter}{at}", type_.dtype, spans[frame.reduced], across)
+
+    arrays = [(each.type, each.spans) for each in group.inputs]
+    inputs = [name("x", at, *each) for at, each in enumerate(arrays)]
+    outputs = [name("y", at, *each) for at, each in enumerate(written)]
+    strides = [strides_of(group, spans) for _, spans in (*arrays, *written)]
+    outer = layouts.collapse(
+        tuple(frame.shape[axis] for axis in frame.outer),
+        [tuple(own[axis] for axis in frame.outer) for own in strides],
+    )
+    packed = [outer]
+    if frame.side is not None:
+        packed.append(layouts.Layout((), tuple((own[frame.reduced],) for own in strides)))
+    program = Program(title, inputs, outputs, row, parts)
+    count = len(inputs) + len(outputs) + len(parts)
+
+    def of_width(width: int) -> Launch:
+        form = plan.form._replace(width=width, rank=outer.rank)
+        index = layouts.index_dtype(
+            shapes.size(frame.shape),
+            frame.blocks * frame.inner * plan.parts,
+            plan.units * plan.parts,
+            frame.length + 8 * width,
         )
+        items = plan.units * plan.parts
+        span = -(-frame.length // plan.parts)
+        numbers = (items, plan.parts, frame.length, span, frame.inner)
+        struct = layouts.pack(packed, index)
+        arguments: list[Any] = [*map(index.type, numbers), *([] if struct is None else [struct])]
+        check_arguments(count, arguments)
+        text = program.write(form, index)
+        if form.kind == "group":
+            runtime.check_steps(-(-span // width))
+            return runtime.launch(text, count, arguments, items * width, group=width)
+        runtime.check_steps(span)
+        heavy = span > rows.LONG_WALK and (
+            not runtime.is_cpu or items < 64 * runtime.parallel_items
+        )
+        return runtime.launch(text, count, arguments, items, heavy=heavy)
 
-    def _define_memory(self) -> str:
-        """Return the functions that read and write vectors, of which the last may be short."""
-        width = self.width
-        stored = sorted({each.stored for each in (*self.inputs, *self.outputs)})
-        texts = [vectors.declare(width, *stored)]
-        for ctype in stored:
-            wide = f"{ctype}{width}"
-            texts.append(f"""
-INLINE {wide} read_{ctype}(global const {ctype} *from, index_t rest) {{
-  if (rest >= {width}) return {vectors.load(ctype, width, "from")};
-  union {{ {ctype} each[{width}]; {wide} all; }} last;
-  for (index_t j = 0; j < {width}; j++) last.each[j] = from[min(j, rest - 1)];
-  return last.all;
-}}
-INLINE void write_{ctype}(global {ctype} *to, {wide} value, index_t rest) {{
-  if (rest >= {width}) {{ {vectors.store(ctype, width, "to", "value")} return; }}
-  union {{ {ctype} each[{width}]; {wide} all; }} last;
-  last.all = value;
-  for (index_t j = 0; j < rest; j++) to[j] = last.each[j];
-}}""")
-        return "\n".join(texts)
+    width = plan.form.width
+    if plan.form.kind == "group":
+        return calls.shrink_until_allowed(of_width, width)
+    return of_width(width)
 
-    def _write_element(self) -> list[str]:
-        """Return the body that computes the element with this work-item's number."""
-        at = {"whole": "i", "single": "0"}
-        lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
-        if any(each.access not in at for each in self.inputs):
-            lines.append("  const index_t row = i / length, column = i - row * length;")
-        reads = [
-            f"{each.name}_in[{at.get(each.access) or _place_in_row(each)}]" for each in self.inputs
-        ]
-        statements, results = self._compute(reads)
-        stores = [
-            f"{each.name}_out[i] = {result};"
-            for each, result in zip(self.outputs, results, strict=True)
-        ]
-        return [*lines, *(f"  {line}" for line in (*statements, *stores))]
 
-    def _write_run(self, run: int, *, by_rows: bool) -> list[str]:
-        """Return the body that computes a run of elements, row by row if inputs need that."""
-        limits = [
-            f"  const index_t start = get_global_id(0) * (index_t){run};",
-            "  if (start >= n) return;",
-            f"  const index_t end = start + min(n - start, (index_t){run});",
-        ]
-        if not by_rows:
-            return [*limits, *self._write_loop("start", "end - start")]
-        return [
-            *limits,
-            "  for (index_t at = start; at < end;) {",
-            "  const index_t row = at / length, column = at - row * length;",
-            "  const index_t count = min(length - column, end - at);",
-            *self._write_loop("at", "count"),
-            "  at += count;",
-            "  }",
-        ]
+class _Stage(NamedTuple):
+    """The launch of one level of reductions: what it reads, and what becomes of the parts."""
 
-    def _write_loop(self, start: str, count: str) -> list[str]:
-        """Return a loop over ``count`` neighbouring elements."""
-        width = self.width
-        lines, reads = [], []
-        for each in self.inputs:
-            wide = each.stored if width == 1 else f"{each.stored}{width}"
-            if each.access in ("whole", "row"):
-                at = start if each.access == "whole" else _place_in_row(each)
-                lines.append(
-                    f"  global const {each.stored} *{each.name}_run = {each.name}_in + {at};"
-                )
-                name = f"{each.name}_run"
-                reads.append(
-                    f"read_{each.stored}({name} + k, rest)" if width > 1 else f"{name}[k]"
-                )
-            else:
-                at = "0" if each.access == "single" else _place_in_row(each)
-                lines.append(f"  const {wide} {each.name}_one = ({wide})({each.name}_in[{at}]);")
-                reads.append(f"{each.name}_one")
-        statements, results = self._compute(reads)
-        lines += [
-            f"  for (index_t k = 0; k < {count}; k += {width}) {{",
-            f"  const index_t rest = {count} - k;",
-            *(f"  {statement}" for statement in statements),
+    launch: Launch
+    reads: Sequence[int]
+    make: Sequence[Callable[[], DeviceBuffer]]
+    finish: Sequence[tuple[int, Callable[[DeviceBuffer], DeviceBuffer]]]
+
+
+class _Stages:
+    """Launches for few long rows. Buffers are numbered as parameters are, then the outputs."""
+
+    def __init__(self, group: Group, frame: _Frame, runtime: Runtime) -> None:
+        self._group, self._frame, self._runtime = group, frame, runtime
+        self._inputs = len(group.inputs)
+        self._title = element_groups.write_title(group)
+        self._values = [
+            *group.inputs,
+            *(
+                GroupInput(TensorType(each.expression.dtype, frame.result), frame.kept)
+                for each in group.reductions
+            ),
         ]
-        for each, result in zip(self.outputs, results, strict=True):
-            to = f"{each.name}_out + {start} + k"
-            lines.append(
-                f"  write_{each.stored}({to}, {result}, rest);"
-                if width > 1
-                else f"  *({to}) = {result};"
+        roots = [reduction.expression for reduction in group.reductions]
+        self._stages = [
+            self._prepare_level([group.reductions[at] for at in level], level)
+            for level in passes.find_levels(self._inputs, roots)
+        ]
+        spans = dict.fromkeys(output.spans for output in group.outputs)
+        self._ends = [self._prepare_outputs(each) for each in spans]
+
+    def run(self, *buffers: DeviceBuffer) -> None:
+        """Write the outputs."""
+        values: list[Any] = [*buffers[: self._inputs], *[None] * len(self._group.reductions)]
+        outputs = buffers[self._inputs :]
+        for stage in self._stages:
+            made = [make() for make in stage.make]
+            stage.launch(*(values[at] for at in stage.reads), *made)
+            for part, (number, finish) in zip(made, stage.finish, strict=True):
+                values[number] = finish(part)
+        for launch, reads, writes in self._ends:
+            launch(*(values[at] for at in reads), *(outputs[at] for at in writes))
+
+    def _restrict(self, roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]:
+        """Return the numbers of the parameters in use, and the roots with these from 0 on."""
+        used = passes.list_parameters(roots)
+        numbers = sorted(used)
+        new = {
+            number: expressions.parameter(at, used[number]) for at, number in enumerate(numbers)
+        }
+        unused = expressions.parameter(len(self._values), next(iter(used.values())))
+        values = [new.get(number, unused) for number in range(len(self._values))]
+        return numbers, expressions.substitute(roots, values)
+
+    def _prepare_level(self, reductions: Sequence[Reduction], level: Sequence[int]) -> _Stage:
+        runtime, frame = self._runtime, self._frame
+        reads, roots = self._restrict([each.expression for each in reductions])
+        group = Group(self._title, frame.shape, tuple(self._values[at] for at in reads), (), ())
+        plan = _plan(runtime, group, frame, roots)
+        row = passes.make_row(
+            [operand.spans[frame.reduced] for operand in group.inputs],
+            [(each.op, root) for each, root in zip(reductions, roots, strict=True)],
+            [],
+            keeps=False,
+        )
+        folded = [fold for step in row.passes for fold in step.folds]
+        parts = [
+            (fold.number, Operand(f"part{at}", fold.expression.dtype, False, True))  # noqa: FBT003
+            for at, fold in enumerate(folded)
+        ]
+        whole = (frame.blocks, plan.parts, frame.inner)
+        launch = _launch(runtime, f"{self._title} parts", group, frame, plan, row, [], parts)
+        finish = []
+        for number, each, fold in zip(level, reductions, folded, strict=True):
+            out = TensorType(each.expression.dtype, frame.result)
+            reduce = rows.make_reducer(
+                runtime,
+                f"{each.op} of parts",
+                rows.make_walk(whole, (1,)),
+                fold.expression.dtype,
+                out,
+                row_groups.FOLDS[each.op](out.dtype),
             )
-        return [*lines, "  }"]
+            finish.append((self._inputs + number, reduce))
+        make = [runtime.prepare_empty(TensorType(fold.expression.dtype, whole)) for fold in folded]
+        return _Stage(launch, reads, make, finish)
 
-    def _compute(self, reads: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the statements that compute the outputs from what ``reads`` give, and these."""
-        writer = Writer(self.width)
-        lines, parameters = [], {}
-        for at, (each, text) in enumerate(zip(self.inputs, reads, strict=True)):
-            parameters[at], declared = writer.read(each.name, each.dtype, text)
-            lines.append(declared)
-        statements, values = writer.write(self.roots, parameters)
-        return [*lines, *statements], [writer.stored(value) for value in values]
+    def _prepare_outputs(self, spans: Span) -> tuple[Callable[..., None], list[int], list[int]]:
+        """Return the launch of the outputs that span the same axes, what it reads and writes."""
+        group = self._group
+        writes = [at for at, output in enumerate(group.outputs) if output.spans == spans]
+        outputs = [group.outputs[at] for at in writes]
+        reads, roots = self._restrict([output.expression for output in outputs])
 
+        def of(own: Span) -> Span:
+            return tuple(each for each, has in zip(own, spans, strict=True) if has)
 
-def _place_in_row(array: _Array) -> str:
-    start = f"{array.name}_place(row, layout)"
-    return f"{start} + column" if array.access == "row" else start
+        part = Group(
+            self._title,
+            tuple(n for n, has in zip(group.shape, spans, strict=True) if has),
+            tuple(GroupInput(self._values[at].type, of(self._values[at].spans)) for at in reads),
+            (),
+            tuple(
+                GroupOutput(root, output.type, of(spans))
+                for root, output in zip(roots, outputs, strict=True)
+            ),
+        )
+        return element_groups.prepare(part, self._runtime), reads, writes

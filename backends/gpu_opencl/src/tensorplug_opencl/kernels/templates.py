@@ -73,12 +73,15 @@ def write_program(
     index: Index,
     declarations: str = "",
     apart: bool = False,
+    vectors: str = "",
 ) -> str:
     """Return a whole program.
 
     ``constants`` are C parameter declarations; ``body`` runs with every pointer already at its
     first element. ``index`` becomes the type ``index_t``. ``apart``: the kernel reads no written
-    element through another pointer.
+    element through another pointer. ``vectors``: the type of those that the body computes with;
+    without it some drivers compute several work-items at once, and take seconds to build programs
+    that already have vectors.
     """
     parameters = []
     qualifier = "restrict " if apart else ""
@@ -92,7 +95,9 @@ def write_program(
     wide = "uint" if index.itemsize == 4 else "ulong"
     head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, f"typedef {wide} index_t;"])
     joined = ",\n  ".join(parameters)
-    return f"{head}\n{declarations}\nkernel void run(\n  {joined})\n{{\n{starts}\n{body}\n}}\n"
+    hint = f"__attribute__((vec_type_hint({vectors})))\n" if vectors else ""
+    begin = f"{head}\n{declarations}\n{hint}kernel void run(\n  {joined})"
+    return f"{begin}\n{{\n{starts}\n{body}\n}}\n"
 
 
 def declare_indices(*names: str, layout: bool = False) -> list[str]:

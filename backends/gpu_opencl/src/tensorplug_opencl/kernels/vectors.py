@@ -15,7 +15,7 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["choose_lanes", "declare", "load", "store"]
+__all__ = ["choose_lanes", "declare", "define_parts", "load", "store"]
 
 WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
@@ -47,3 +47,28 @@ def load(ctype: str, width: int, pointer: str) -> str:
 def store(ctype: str, width: int, pointer: str, value: str) -> str:
     """Return the statement that writes ``value`` to the ``width`` elements from ``pointer`` on."""
     return f"((global {_name_loose(ctype, width)} *)({pointer}))->v = {value};"
+
+
+def define_parts(width: int, *types: str) -> str:
+    """Return the functions that read and write vectors of which only ``rest`` elements exist.
+
+    They are ``read_TYPE(from, rest)``, which repeats the last element, and
+    ``write_TYPE(to, value, rest)``; for a ``rest`` above ``width`` all elements exist.
+    """
+    texts = [declare(width, *types)]
+    for ctype in sorted(set(types)):
+        wide = f"{ctype}{width}"
+        texts.append(f"""
+INLINE {wide} read_{ctype}(global const {ctype} *from, index_t rest) {{
+  if (rest >= {width}) return {load(ctype, width, "from")};
+  union {{ {ctype} each[{width}]; {wide} all; }} last;
+  for (index_t j = 0; j < {width}; j++) last.each[j] = from[min(j, rest - 1)];
+  return last.all;
+}}
+INLINE void write_{ctype}(global {ctype} *to, {wide} value, index_t rest) {{
+  if (rest >= {width}) {{ {store(ctype, width, "to", "value")} return; }}
+  union {{ {ctype} each[{width}]; {wide} all; }} last;
+  last.all = value;
+  for (index_t j = 0; j < rest; j++) to[j] = last.each[j];
+}}""")
+    return "\n".join(texts)
