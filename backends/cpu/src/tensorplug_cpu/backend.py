@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
 __all__ = ["CpuBackend"]
+
+_references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
+
+
+def _count_of_view() -> int:
+    view = np.empty(1)[:]
+    base = view.base
+    return _references(base)
+
+
+_OF_VIEW: Final = _count_of_view()
+"""The number of references to an array that has one view, and is in a local variable."""
 
 
 class CpuBackend:
@@ -124,10 +137,13 @@ class CpuBackend:
     def owns_memory(self, buffer: Array) -> bool:
         """Return whether the memory is NumPy's, or a lease of the pool, and can be written to.
 
-        NumPy makes each view, memoryview and capsule refer to the array over such memory.
+        NumPy makes each view, memoryview and capsule refer to the array over such memory. That
+        array may be another one, if ``buffer`` is the only view of it.
         """
-        flags = buffer.flags
-        return (buffer.base is None or type(buffer.base) is Lease) and flags.carray
+        base = buffer.base
+        if type(base) is np.ndarray and _references(base) == _OF_VIEW:
+            base = base.base
+        return (base is None or type(base) is Lease) and buffer.flags.carray
 
     def synchronize(self) -> None:
         """Do nothing: kernels have run when they return."""

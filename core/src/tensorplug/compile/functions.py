@@ -223,7 +223,8 @@ class Compiled(Generic[P, R]):
             for tensor in tensors:
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
-            special = _trace(engine, device, body, tensors, floats)
+            given = self._donation.tensors(args, kwargs) if self._donation else ()
+            special = _trace(engine, device, body, tensors, floats, given)
             remember(self._known, signature, floats, special, LIMIT)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)
             self._traced += found is None
@@ -249,9 +250,10 @@ def _trace(
     body: Body,
     tensors: Sequence[Tensor],
     floats: Sequence[float],
+    donated: Sequence[Tensor],
 ) -> Specialized:
     """Trace a function; if it needs data that depend on floats, trace with all floats static."""
     if floats:
         with contextlib.suppress(CompileError):  # the next trace reports any other reason
-            return Specialized(engine, device, body, tensors, Floats(floats))
-    return Specialized(engine, device, body, tensors, Floats(floats, static=True))
+            return Specialized(engine, device, body, tensors, Floats(floats), donated)
+    return Specialized(engine, device, body, tensors, Floats(floats, static=True), donated)

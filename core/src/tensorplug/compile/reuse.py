@@ -1,8 +1,8 @@
 """Groups that write results into the memory of values that nothing reads afterwards.
 
-The core decides when a program is made which input of a group dies there. In each run it makes
-sure that the run holds the only reference to the buffer, and that the backend knows of no other
-use of the memory: the user, a view or a cache may hold it. If so, the group takes new memory.
+The core finds out once which input of a group dies there. The user, a view or a cache may still
+hold the memory, so each run makes sure that it has the only reference to the buffer, and that the
+backend knows of no other use of the memory. Else the group takes new memory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ LEAST: Final = 1 << 18
 Compute = Callable[..., Sequence[Any]]
 
 
-def _many(_: Any) -> int:
-    return 1 << 30
-
-
-references = getattr(sys, "getrefcount", _many)
-"""Returns the number of references to an object; a large one if the interpreter has none."""
+references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
+"""Returns the number of references to an object, or a larger one: not every interpreter counts."""
 
 
 def _count_local() -> int:
@@ -39,7 +35,7 @@ def _count_local() -> int:
     return references(held)
 
 
-_ONE: Final = _count_local()
+_ONE: Final = _count_local() if hasattr(sys, "getrefcount") else 0
 """The number for an object to which one local variable refers, as in a program's function."""
 
 

@@ -179,6 +179,7 @@ class Specialized:
         body: Body,
         arguments: Sequence[Tensor],
         floats: Floats,
+        donated: Sequence[Tensor] = (),
     ) -> None:
         self.engine = engine
         self.device = device
@@ -213,7 +214,9 @@ class Specialized:
         self.placements = [value.placement for value in wanted]
         calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
         program = Program(device, inputs, calls, wanted)
-        self.executable = Executable(engine, program, small=True)
+        given = {id(tensor) for tensor in donated}
+        free = [value for value, x in zip(inputs, arguments) if id(x) in given]  # noqa: B905  # reads follow
+        self.executable = Executable(engine, program, small=True, donated=free)
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device."""
