@@ -43,7 +43,6 @@ def groups(request, monkeypatch):
     if "small groups" in request.node.name:
         monkeypatch.setattr(rows, "GROUP", 8)
         monkeypatch.setattr(rows, "FEWEST", 2)
-        monkeypatch.setattr(merging, "NETWORK", 4)
         monkeypatch.setattr("tensorplug_opencl.kernels.scans.GROUP", 4)
 
 
@@ -114,24 +113,6 @@ def test_running_integers_wrap(device):
     run = make_scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
     found = device.to_host(run(upload(device, x | 1)))
     np.testing.assert_array_equal(found, np.cumprod(x | 1, axis=1, dtype=np.int8))
-
-
-@pytest.mark.parametrize(("count", "length"), [(1, 1), (3, 7), (2, 512), (2, 513), (1, 5001)])
-@pytest.mark.parametrize("descending", [False, True])
-def test_sorts_are_stable(device, count, length, descending):
-    x = np.random.default_rng(3).integers(-4, 4, (count, length)).astype(np.float32)
-    x[x == 3], x[x == 2], x[x == 1], x[x == -1] = math.nan, math.inf, -0.0, -math.inf
-    sort = merging.make_sorter(device.runtime, dt.float32, count, length, descending=descending)
-    keys = np.where(np.isnan(x), np.float32(1000), np.clip(x, -500, 500))
-    expected = np.argsort(-keys if descending else keys, axis=1, kind="stable")
-    np.testing.assert_array_equal(device.to_host(sort(upload(device, x))), expected)
-
-
-def test_padding_comes_after_the_largest_keys(device):
-    """The largest integer's key equals the padding of the last block."""
-    x = np.full((2, 5), 2**32 - 1, np.uint32)
-    sort = merging.make_sorter(device.runtime, dt.uint32, 2, 5, descending=False)
-    np.testing.assert_array_equal(device.to_host(sort(upload(device, x))), [[*range(5)]] * 2)
 
 
 def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):

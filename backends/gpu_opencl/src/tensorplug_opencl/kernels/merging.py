@@ -1,19 +1,19 @@
-"""Stable sorts of rows: blocks in local memory by a network, then merges of ever longer runs.
+"""Stable sorts of rows: blocks by a network, then merges of ever longer runs.
 
-The programs sort pairs of a key and an index. A key is an unsigned integer that orders as the
-elements do: 0.0 and -0.0 are equal, NaNs are largest and equal to one another. The network orders
-by key, then index, which is a total order; a merge takes the earlier run first: so equals stay in
-order.
+Blocks are sorted in local memory: by the vectors of one work-item on a CPU, by a group of
+work-items elsewhere. What is sorted has a total order, except for equal elements without indices,
+which cannot be told apart: so networks, which are not stable, keep the order of equals.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.kernels import calls, ctypes, networks, templates, vectors
+from tensorplug_opencl.kernels.keys import Keys
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -22,190 +22,377 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["make_sorter"]
+    Sorter = Callable[[DeviceBuffer], DeviceBuffer]
+
+__all__ = ["ALONE", "make_sorter", "make_value_sorter", "sorts_vectors"]
 
 SMALLEST: Final = 2  # elements in a block, of one work-item
 NETWORK: Final = 256  # work-items that sort a block of twice as many, if the device takes them
-CHUNK: Final = {True: 512, False: 16}  # elements that a work-item merges; on a CPU or not
+BLOCK_BYTES: Final = 1 << 17  # of a block in vectors, which a core's own cache holds
+BATCH: Final = 4096  # elements that a work-item sorts in vectors, at least, if rows are short
+CHUNK: Final = {True: 4096, False: 16}  # elements that a work-item merges; on a CPU or not
+ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
+
+
+def sorts_vectors(runtime: Runtime, keys: Keys) -> bool:
+    """Return whether a work-item sorts blocks in vectors."""
+    return runtime.is_cpu and vectors.choose_lanes(runtime, keys.lane) > 1
 
 
 def make_sorter(
     runtime: Runtime, dtype: DType, count: int, length: int, *, descending: bool
-) -> Callable[[DeviceBuffer], DeviceBuffer]:
+) -> Sorter:
     """Return a callable of a dense [count, length] buffer giving the int32 indices that sort it.
 
     Equals keep the order of their indices, in descending order too.
     """
-    index = layouts.index_dtype(2 * count * length)
-    key = dt.uint64 if dtype.itemsize == 8 else dt.uint32
-    make_keys = runtime.prepare_empty(TensorType(key, (count, length)))
-    make_order = runtime.prepare_empty(TensorType(dt.int32, (count, length)))
+    return _make_sorter(runtime, Keys(dtype, descending, placed=True), count, length)
 
-    def network(block: int) -> tuple[int, Launch]:
-        launch = _launch_network(
-            runtime, dtype, count, length, block, index, descending=descending
-        )
-        return block, launch
 
-    run, begin = calls.shrink_until_allowed(
-        network, _choose_block(runtime, dtype, length), SMALLEST
-    )
+def make_value_sorter(
+    runtime: Runtime, dtype: DType, count: int, length: int, *, descending: bool
+) -> Sorter | None:
+    """Return a callable of a dense [count, length] buffer giving the sorted elements.
+
+    Zeros of either sign keep their order. None where it is best to sort indices.
+    """
+    keys = Keys(dtype, descending, placed=False)
+    if not sorts_vectors(runtime, keys):
+        return None
+    sort = _make_sorter(runtime, keys, count, length)
+    if dtype.kind != "float":
+        return sort
+    restore = _launch_restore(runtime, dtype, count, length, descending=descending)
+
+    def run(x: DeviceBuffer) -> DeviceBuffer:
+        result = sort(x)
+        restore(x, result)
+        return result
+
+    return run
+
+
+class _Rows(NamedTuple):
+    """Rows to sort: ``number`` of ``length`` elements each, in blocks of ``block``."""
+
+    number: int
+    length: int
+    block: int
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks of a row."""
+        return -(-self.length // self.block)
+
+    @property
+    def padded(self) -> int:
+        """The number of elements of a row's blocks."""
+        return self.blocks * self.block
+
+
+def _make_sorter(runtime: Runtime, keys: Keys, count: int, length: int) -> Sorter:
+    wide = sorts_vectors(runtime, keys)
+    prepare = _launch_blocks if wide else _launch_network
+
+    def begin_with(block: int) -> tuple[_Rows, Launch]:
+        rows = _Rows(count, length, block)
+        return rows, prepare(runtime, keys, rows)
+
+    block = _choose_block(runtime, keys, length, wide=wide)
+    rows, begin = calls.shrink_until_allowed(begin_with, block, SMALLEST)
+    shown = dt.int32 if keys.placed else keys.dtype
+    out = TensorType(shown, (count, length))
+    if rows.blocks == 1:
+        return calls.make_producer(runtime, out, begin)
+    # The vectors of a CPU may be read two beyond the last element.
+    make_elements = runtime.prepare_empty(keys.buffer(count * rows.padded + 2 * vectors.WIDEST))
+    merge_runs = _launch_vector_merge if wide and not keys.paired else _launch_merge
     merges: list[Launch] = []
-    while run < length:
-        merges.append(_launch_merge(runtime, key, count, length, run, index))
+    run = rows.block
+    while run < rows.padded:
+        merges.append(merge_runs(runtime, keys, rows, run, last=2 * run >= rows.padded))
         run *= 2
 
-    def sort(x: DeviceBuffer) -> DeviceBuffer:
-        keys, order = make_keys(), make_order()
-        begin(x, keys, order)
-        if merges:
-            other_keys, other = make_keys(), make_order()
-            for merge in merges:
-                merge(keys, order, other_keys, other)
-                keys, order, other_keys, other = other_keys, other, keys, order
-        return order
+    def sort(x: DeviceBuffer, result: DeviceBuffer) -> None:
+        elements = make_elements()
+        begin(x, elements)
+        if len(merges) > 1:
+            others = make_elements()
+            for merge in merges[:-1]:
+                merge(elements, others)
+                elements, others = others, elements
+        merges[-1](elements, result)
 
-    return sort
+    return calls.make_producer(runtime, out, sort)
 
 
-def _choose_block(runtime: Runtime, dtype: DType, length: int) -> int:
+def _choose_block(runtime: Runtime, keys: Keys, length: int, *, wide: bool) -> int:
     """Return the length of the blocks that are sorted first: a power of two."""
-    pair = 4 + max(4, dtype.itemsize)
-    room = runtime.device.local_mem_size // 2 // pair
-    most = min(2 * NETWORK, 2 * runtime.device.max_work_group_size, room)
+    room = runtime.device.local_mem_size // 2 // keys.itemsize
     wanted = 1 << max(length - 1, 1).bit_length()
-    return min(1 << (most.bit_length() - 1), wanted)
-
-
-def define_key(dtype: DType, *, descending: bool) -> str:
-    """Return the type K and the C function ``key(A)`` for elements of ``dtype``."""
-    wide = "ulong" if dtype.itemsize == 8 else "uint"
-    top = "((K)1 << (8 * sizeof(K) - 1))"
-    if dtype.kind == "float":
-        body = (
-            f"  if (x != x) return {'0' if descending else '~(K)0'};\n"
-            f"  const K bits = as_{wide}(x + 0);  // of 0.0 for -0.0\n"
-            f"  const K up = x == 0 ? {top} : bits & {top} ? ~bits : bits | {top};\n"
-        )
-    elif dtype.kind == "signed":
-        signed = "long" if dtype.itemsize == 8 else "int"
-        body = f"  const K up = (K)({signed})x ^ {top};\n"
+    if wide:
+        most = min(BLOCK_BYTES // keys.itemsize, room)
+        least = vectors.choose_lanes(runtime, keys.lane)
     else:
-        body = "  const K up = (K)x;\n"
-    ordered = "~up" if descending else "up"
-    return (
-        f"typedef {ctypes.computed(dtype)} A;\ntypedef {wide} K;\n"
-        f"K key(A x) {{\n{body}  return {ordered};\n}}"
-    )
+        most = min(2 * NETWORK, 2 * runtime.device.max_work_group_size, room)
+        least = SMALLEST
+    return max(least, min(1 << (most.bit_length() - 1), wanted))
 
 
-def _launch_network(
-    runtime: Runtime,
-    dtype: DType,
-    count: int,
-    length: int,
-    block: int,
-    index: templates.Index,
-    *,
-    descending: bool,
-) -> Launch:
-    """Return the launch that sorts blocks: Batcher's bitonic network in local memory.
+def _choose_target(keys: Keys, *, last: bool) -> tuple[str, str, str]:
+    """Return the C type of what a launch writes, and how it shows one and a vector of them."""
+    if last:
+        return keys.result, "shown({})", "shown_all({})"
+    return "E", "{}", "{}"
 
-    Elements beyond the row's end come last, for they have the largest key and the largest indices.
-    """
-    half = block // 2
-    blocks = -(-length // block)
+
+def _launch_network(runtime: Runtime, keys: Keys, rows: _Rows) -> Launch:
+    """Return the launch in which groups sort blocks: a network in local memory."""
+    half = rows.block // 2
+    ctype, show, _ = _choose_target(keys, last=rows.blocks == 1)
+    index = layouts.index_dtype(2 * rows.number * rows.padded)
     text = templates.write_program(
-        f"sort blocks of {block} {dtype} {'down' if descending else 'up'}",
-        [
-            Array("x", ctypes.stored(dtype)),
-            Array("keys", "ulong" if dtype.itemsize == 8 else "uint", written=True),
-            Array("order", "int", written=True),
-        ],
-        templates.declare_indices("length", "blocks"),
-        f"""  local K held[{block}];
-  local int numbers[{block}];
+        f"sort blocks of {rows.block} {keys.describe()}, {'whole' if ctype != 'E' else 'in part'}",
+        [Array("x", ctypes.stored(keys.dtype)), Array("y", ctype, written=True)],
+        templates.declare_indices("length", "blocks", "stride"),
+        f"""  local E held[{rows.block}];
   const int lane = get_local_id(0);
   const index_t row = get_group_id(0) / blocks;
-  const index_t first = get_group_id(0) % blocks * {block};
-  for (int at = lane; at < {block}; at += {half}) {{
+  const index_t first = get_group_id(0) % blocks * {rows.block};
+  x += row * length; y += row * stride;
+  for (int at = lane; at < {rows.block}; at += {half}) {{
     const index_t place = first + at;
-    held[at] = place < length ? key((A)x[row * length + place]) : ~(K)0;
-    numbers[at] = place < length ? (int)place : INT_MAX;
+    held[at] = place < length ? element(key((A)x[place]), (int)place) : last();
   }}
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int size = 2; size <= {block}; size *= 2) {{
-    for (int apart = size / 2; apart; apart /= 2) {{
-      const int low = lane / apart * 2 * apart + lane % apart, high = low + apart;
-      const K a = held[low], b = held[high];
-      const int m = numbers[low], n = numbers[high];
-      const int after = a > b || (a == b && m > n);
-      if (after != ((low & size) != 0)) {{
-        held[low] = b; held[high] = a;
-        numbers[low] = n; numbers[high] = m;
+  network(held, lane, {rows.block});
+  for (int at = lane; at < {rows.block}; at += {half})
+    if (first + at < stride) y[first + at] = {show.format("held[at]")};""",
+        index=index,
+        declarations=f"{keys.define()}\n{networks.define_network()}",
+    )
+    stride = rows.length if rows.blocks == 1 else rows.padded
+    constants = map(index.type, (rows.length, rows.blocks, stride))
+    return runtime.launch(text, 2, [*constants], rows.number * rows.blocks * half, group=half)
+
+
+def _launch_blocks(runtime: Runtime, keys: Keys, rows: _Rows) -> Launch:
+    """Return the launch in which work-items sort blocks in vectors."""
+    width = vectors.choose_lanes(runtime, keys.lane)
+    m, last = rows.block // width, rows.blocks == 1
+    ctype, show, show_all = _choose_target(keys, last=last)
+    index = layouts.index_dtype(2 * rows.number * rows.padded)
+    room = m if m <= networks.REGISTERS else _room(runtime, keys) // width
+    stored = ctypes.stored(keys.dtype)
+    written = ctype if last else keys.lane
+    declarations = [
+        vectors.declare(width, stored, written),
+        keys.define(),
+        networks.define_vectors(keys, width),
+        keys.define_wide(width),
+        networks.define_block_sort(width, m),
+    ]
+    if m < width or (keys.paired and not last):
+        write = f"""    for (int at = 0; at < limit; at++)
+      to[at] = {show.format(f"get(held, at % m * {width} + at / m)")};"""
+    else:
+        declarations += [
+            networks.define_transpose(written, width),
+            _define_store(written, width),
+        ]
+        write = f"""    for (int at = 0; at < m; at += {width}) {{
+      {written}{width} r[{width}];
+      for (int k = 0; k < {width}; k++) r[k] = {show_all.format("held[at + k]")};
+      transpose(r);
+      for (int k = 0; k < {width}; k++) store(to + k * m + at, limit - k * m - at, r[k]);
+    }}"""
+    text = templates.write_program(
+        f"sort blocks of {m if m <= networks.REGISTERS else 'many'} vectors of {keys.describe()}, "
+        f"{'whole' if last else 'in part'}",
+        [Array("x", stored), Array("y", ctype, written=True)],
+        templates.declare_indices("items", "length", "block", "blocks", "stride", "batch"),
+        f"""  local V held[{room}];
+  const int m = block / {width};
+  const index_t end = min(items, (index_t)(get_group_id(0) + 1) * batch);
+  for (index_t item = get_group_id(0) * batch; item < end; item++) {{
+    const index_t first = item % blocks * block, span = min(block, length - first);
+    const int limit = (int)min(block, stride - first);
+    global const {stored} *from = x + item / blocks * length + first;
+    for (int at = 0; at < block; at += {width}) {{
+      if (at + {width} <= span) {{
+        held[at / {width}] = elements(keys_all(from + at), (int)first + at);
+        continue;
       }}
-      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int k = at; k < at + {width}; k++)
+        put(held, k, k < span ? element(key((A)from[k]), (int)first + k) : last());
     }}
-  }}
-  for (int at = lane; at < {block}; at += {half}) {{
-    const index_t place = first + at;
-    if (place < length) {{
-      keys[row * length + place] = held[at];
-      order[row * length + place] = numbers[at];
-    }}
+    sort_block(held, m);
+    global {ctype} *to = y + item / blocks * stride + first;
+{write}
   }}""",
         index=index,
-        declarations=define_key(dtype, descending=descending),
+        declarations="\n".join([*declarations, ALONE]),
     )
-    constants = [index.type(length), index.type(blocks)]
-    return runtime.launch(text, 3, constants, count * blocks * half, group=half)
+    items = rows.number * rows.blocks
+    batch = max(1, BATCH // rows.block)
+    stride = rows.length if last else rows.padded
+    numbers = (items, rows.length, rows.block, rows.blocks, stride, batch)
+    constants = map(index.type, numbers)
+    return runtime.launch(text, 2, [*constants], -(-items // batch), group=1)
 
 
-def _launch_merge(
-    runtime: Runtime, key: DType, count: int, length: int, run: int, index: templates.Index
-) -> Launch:
-    """Return the launch that merges neighbouring runs of ``run`` elements of each row.
+def _room(runtime: Runtime, keys: Keys) -> int:
+    """Return the length of the longest block that is sorted in vectors."""
+    most = min(BLOCK_BYTES, runtime.device.local_mem_size // 2) // keys.itemsize
+    return 1 << (most.bit_length() - 1)
 
-    Each work-item writes a chunk. It searches the diagonal on which its chunk begins to find how
-    many elements before it come from the first run (the "merge path").
-    """
-    chunk = min(CHUNK[runtime.is_cpu], 2 * run)
-    chunks = -(-length // chunk)
-    ctype = ctypes.stored(key)
-    text = templates.write_program(
-        f"merge runs of {ctype}",
-        [
-            Array("keys", ctype),
-            Array("order", "int"),
-            Array("new_keys", ctype, written=True),
-            Array("new_order", "int", written=True),
-        ],
-        templates.declare_indices("items", "length", "run", "chunk", "chunks"),
-        """  const index_t i = get_global_id(0);
+
+def _define_store(ctype: str, width: int) -> str:
+    """Return ``store(to, left, v)``: it writes a vector, or what is ``left`` to be written."""
+    return f"""INLINE void store(global {ctype} *to, const long left, const {ctype}{width} v) {{
+  if (left >= {width}) {{ {vectors.store(ctype, width, "to", "v")} return; }}
+  union {{ {ctype}{width} all; {ctype} lane[{width}]; }} u;
+  u.all = v;
+  for (int k = 0; k < left; k++) to[k] = u.lane[k];
+}}"""
+
+
+# Finds how many elements before a work-item's chunk come from the first of two runs: by a search
+# on the diagonal on which the chunk begins (the "merge path").
+_SPLIT: Final = """  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const index_t row = i / chunks * length, place = i % chunks * chunk;
+  const index_t row = i / chunks, place = i % chunks * chunk;
   const index_t start = place / (2 * run) * (2 * run);
   const index_t middle = min(start + run, length), end = min(middle + run, length);
   const index_t ahead = place - start, firsts = middle - start, seconds = end - middle;
-  keys += row; order += row; new_keys += row; new_order += row;
+  x += row * length; y += row * stride;
   index_t low = ahead > seconds ? ahead - seconds : 0, high = min(ahead, firsts);
   while (low < high) {
     const index_t half_way = (low + high) / 2;
-    if (keys[start + half_way] <= keys[middle + ahead - 1 - half_way]) low = half_way + 1;
+    if (!after(x[start + half_way], x[middle + ahead - 1 - half_way])) low = half_way + 1;
     else high = half_way;
   }
   index_t a = start + low, b = middle + ahead - low;
-  const index_t stop = min(place + chunk, end);
-  for (index_t at = place; at < stop; at++) {
-    const int first = a < middle && (b >= end || keys[a] <= keys[b]);
-    const index_t from = first ? a : b;
-    new_keys[at] = keys[from];
-    new_order[at] = order[from];
+"""
+
+
+def _launch_merge(runtime: Runtime, keys: Keys, rows: _Rows, run: int, *, last: bool) -> Launch:
+    """Return the launch that merges neighbouring runs of ``run`` elements of each row."""
+    ctype, show, _ = _choose_target(keys, last=last)
+    body = f"""{_SPLIT}  const index_t stop = min(place + chunk, min(end, stride));
+  for (index_t at = place; at < stop; at++) {{
+    const int first = a < middle && (b >= end || !after(x[a], x[b]));
+    const E e = x[first ? a : b];
+    y[at] = {show.format("e")};
     a += first;
     b += !first;
-  }""",
-        index=index,
+  }}"""
+    return _launch_chunks(runtime, keys, rows, run, ctype, keys.define(), body, last=last)
+
+
+def _launch_vector_merge(
+    runtime: Runtime, keys: Keys, rows: _Rows, run: int, *, last: bool
+) -> Launch:
+    """Return the same launch with vectors: each is merged with the greatest elements so far.
+
+    A vector comes from the run with the lesser next element. So of these elements and the vector,
+    the lesser half comes before all others.
+    """
+    width = vectors.choose_lanes(runtime, keys.lane)
+    ctype, _, show_all = _choose_target(keys, last=last)
+    written = ctype if last else keys.lane
+    numbers = ", ".join(map(str, range(width)))
+    lane = keys.lane
+    declarations = [
+        vectors.declare(width, keys.lane, written, ctypes.stored(keys.dtype)),
+        keys.define(),
+        networks.define_vectors(keys, width),
+        keys.define_wide(width),
+        _define_store(written, width),
+    ]
+    take = f"""    const int first = a < middle && (b >= end || !after(x[a], x[b]));
+    const index_t from = first ? a : b, to = first ? middle : end;
+    const E left = from < to ? min(to - from, (index_t){width}) : 0;
+    V v = {vectors.load(lane, width, "x + from")};
+    v = ({lane}{width})({numbers}) < left ? v : ({lane}{width})(last());
+    if (first) a += {width}; else b += {width};"""
+    body = f"""{_SPLIT}  const index_t stop = min(place + chunk, end);
+  V rest;
+  {{
+{take}
+    rest = v;
+  }}
+  for (index_t at = place; at < stop; at += {width}) {{
+{take}
+    V w = turn_{width - 1}(v);
+    exchange(&rest, &w);
+    store(y + at, (long)stride - (long)at, {show_all.format(f"merge_{width}(rest)")});
+    rest = merge_{width}(w);
+  }}"""
+    return _launch_chunks(
+        runtime, keys, rows, run, ctype, "\n".join(declarations), body, last=last
     )
-    numbers = (count * chunks, length, run, chunk, chunks)
-    constants = [*map(index.type, numbers)]
-    return runtime.launch(text, 4, constants, count * chunks, heavy=chunk > CHUNK[False])
+
+
+def _launch_chunks(
+    runtime: Runtime,
+    keys: Keys,
+    rows: _Rows,
+    run: int,
+    ctype: str,
+    declarations: str,
+    body: str,
+    *,
+    last: bool,
+) -> Launch:
+    chunk = min(CHUNK[runtime.is_cpu], 2 * run)
+    chunks = -(-rows.padded // chunk)
+    index = layouts.index_dtype(2 * rows.number * rows.padded)
+    text = templates.write_program(
+        f"merge runs of {keys.describe()}, {'whole' if last else 'in part'}",
+        [Array("x", "E"), Array("y", ctype, written=True)],
+        templates.declare_indices("items", "length", "run", "chunk", "chunks", "stride"),
+        body,
+        index=index,
+        declarations=declarations,
+    )
+    items, stride = rows.number * chunks, rows.length if last else rows.padded
+    constants = map(index.type, (items, rows.padded, run, chunk, chunks, stride))
+    return runtime.launch(text, 2, [*constants], items, heavy=chunk > CHUNK[False])
+
+
+def _launch_restore(
+    runtime: Runtime, dtype: DType, count: int, length: int, *, descending: bool
+) -> Launch:
+    """Return the launch that gives the zeros of sorted rows the signs that they had, in order.
+
+    It does nothing to rows whose zeros have the same sign: that of the first and the last one.
+    """
+    before = "!(v <= 0)" if descending else "v < 0"
+    stored = ctypes.stored(dtype)
+    return calls.launch_sized(
+        runtime,
+        f"signs of zeros of {dtype} {'down' if descending else 'up'}",
+        [Array("x", stored), Array("y", stored, written=True)],
+        {"items": count, "length": length},
+        f"""  x += i * length; y += i * length;
+  index_t first = 0, end = length;
+  while (first < end) {{
+    const index_t half_way = (first + end) / 2;
+    const A v = (A)y[half_way];
+    if ({before}) first = half_way + 1;
+    else end = half_way;
+  }}
+  index_t low = first;
+  end = length;
+  while (low < end) {{
+    const index_t half_way = (low + end) / 2;
+    if ((A)y[half_way] == 0) low = half_way + 1;
+    else end = half_way;
+  }}
+  if (first == end || !signbit((A)y[first]) == !signbit((A)y[end - 1])) return;
+  for (index_t at = 0; first < end; at++)
+    if ((A)x[at] == 0) y[first++] = x[at];""",
+        index=layouts.index_dtype(count * length),
+        declarations=f"typedef {ctypes.computed(dtype)} A;",
+        heavy=True,
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, folds, merging, rows, templates, vectors
+from tensorplug_opencl.kernels import calls, ctypes, folds, rows, templates, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["ASCENDING", "DESCENDING", "arg_max", "arg_min", "make_sorter"]
-
-ASCENDING: Final = "ascending"
-DESCENDING: Final = "descending"
+__all__ = ["arg_max", "arg_min"]
 
 # Of (a, its index) and (b, its index), which are different indices.
 _BEFORE: Final = """
@@ -214,13 +211,3 @@ def _launch_final(runtime: Runtime, walk: Walk, dtype: DType, parts: int, order:
     constants = _list_constants(walk, index, items, parts)
     runtime.check_steps(parts)
     return runtime.launch(text, 3, constants, items, heavy=parts > rows.LONG_WALK)
-
-
-def make_sorter(
-    runtime: Runtime, dtype: DType, count: int, length: int, order: str
-) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    """Return a callable of a dense [count, length] buffer giving int32 indices in ``order``.
-
-    ``order`` is DESCENDING or ASCENDING; equals keep the order of their indices.
-    """
-    return merging.make_sorter(runtime, dtype, count, length, descending=order == DESCENDING)

@@ -28,7 +28,7 @@ from tensorplug_opencl.kernels import (
     calls,
     ctypes,
     indexing,
-    ranking,
+    merging,
     reduction,
     templates,
 )
@@ -245,7 +245,7 @@ def _add_in_order(
     zero = calls.make_element(0, out.dtype)
     make_rows = runtime.prepare_empty(TensorType(dt.int64, (count,)))
     find = _launch_find_rows(runtime, targets)
-    sort = ranking.make_sorter(runtime, dt.int64, 1, count, ranking.ASCENDING)
+    sort = merging.make_sorter(runtime, dt.int64, 1, count, descending=False)
     add = _launch_add_runs(runtime, updates, count, out)
 
     def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import KernelTable, TensorType, shapes, specs
+from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, merging, moving, templates
+from tensorplug_opencl.kernels import calls, ctypes, merging, moving
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ def top_k(
     if not out[0].size:
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]
-    order_of = merging.make_sorter(runtime, x.dtype, x.size // length, length, descending=True)
-    values_at = _launch_take(runtime, x, x.rank - 1, k, values=True)
-    indices_at = _launch_take(runtime, x, x.rank - 1, k, values=False)
+    count = x.size // length
+    order_of = merging.make_sorter(runtime, x.dtype, count, length, descending=True)
+    values_at = _launch_take(runtime, x.dtype, count, length, k)
+    indices_at = _launch_take(runtime, None, count, length, k)
 
     def run(x: DeviceBuffer) -> list[DeviceBuffer]:
         values, indices = (make() for make in makers)
@@ -50,11 +51,18 @@ def sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Sort rows along any axis; equals always keep their order."""
+    runtime, length = backend.runtime, x.shape[axis]
     if not x.size:
-        return calls.make_empty(backend.runtime, out)
-    order_of = _make_order(backend.runtime, x, axis, descending=descending)
-    take = _launch_take(backend.runtime, x, axis, x.shape[axis], values=True)
-    return calls.make_producer(backend.runtime, out, lambda x, y: take(x, order_of(x), y))
+        return calls.make_empty(runtime, out)
+    count = x.size // length
+    values = merging.make_value_sorter(runtime, x.dtype, count, length, descending=descending)
+    if values is not None:
+        return _along(runtime, x, axis, values, out)
+    order_of = merging.make_sorter(runtime, x.dtype, count, length, descending=descending)
+    take = _launch_take(runtime, x.dtype, count, length, length)
+    rows = TensorType(x.dtype, (count, length))
+    by_order = calls.make_producer(runtime, rows, lambda x, y: take(x, order_of(x), y))
+    return _along(runtime, x, axis, by_order, out)
 
 
 @kernels.prepare(specs.ARG_SORT)
@@ -62,52 +70,47 @@ def arg_sort(
     x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
 ) -> Call:
     """Return the indices that sort."""
+    runtime, length = backend.runtime, x.shape[axis]
     if not x.size:
-        return calls.make_empty(backend.runtime, out)
-    order_of = _make_order(backend.runtime, x, axis, descending=descending)
-    if shapes.size(x.shape[axis + 1 :]) == 1:
-        return lambda x: order_of(x).view(out.shape)
-    take = _launch_take(backend.runtime, x, axis, x.shape[axis], values=False)
-    return calls.make_producer(backend.runtime, out, lambda x, y: take(order_of(x), y))
+        return calls.make_empty(runtime, out)
+    count = x.size // length
+    order_of = merging.make_sorter(runtime, x.dtype, count, length, descending=descending)
+    return _along(runtime, x, axis, order_of, out)
 
 
-def _make_order(
-    runtime: Runtime, x: TensorType, axis: int, *, descending: bool
-) -> Callable[[DeviceBuffer], DeviceBuffer]:
-    """Return a callable giving the indices that sort ``x`` along ``axis``, with that axis last."""
+def _along(
+    runtime: Runtime,
+    x: TensorType,
+    axis: int,
+    by_rows: Callable[[DeviceBuffer], DeviceBuffer],
+    out: TensorType,
+) -> Call:
+    """Return a callable that gives ``by_rows`` of the rows along ``axis``, in their places."""
     length = x.shape[axis]
-    sorter = merging.make_sorter(runtime, x.dtype, x.size // length, length, descending=descending)
-    others = [*range(axis), *range(axis + 1, x.rank), axis]
-    strides = layouts.row_major(x.shape)
-    moved = tuple(x.shape[other] for other in others)
-    by = tuple(strides[other] for other in others)
+    last = [*range(axis), *range(axis + 1, x.rank), axis]
+    back = [*range(axis), x.rank - 1, *range(axis, x.rank - 1)]
+    moved = tuple(x.shape[other] for other in last)
     rows = TensorType(x.dtype, (x.size // length, length))
+    by = layouts.permuted_strides(x.shape, last)
     arrange = moving.make_reader(runtime, x.dtype, moved, by, x.size, rows)
-    return lambda x: sorter(arrange(x))
+    by = layouts.permuted_strides(moved, back)
+    put_back = moving.make_reader(runtime, out.dtype, x.shape, by, x.size, out)
+    return lambda x: put_back(by_rows(arrange(x)))
 
 
-def _launch_take(runtime: Runtime, x: TensorType, axis: int, k: int, *, values: bool) -> Launch:
-    """Return the launch that writes the first ``k`` of each row in order, at their places.
+def _launch_take(runtime: Runtime, dtype: DType | None, count: int, length: int, k: int) -> Launch:
+    """Return the launch that writes the first ``k`` of each row in order.
 
-    With ``values`` it reads x and the order; otherwise it reads the order only, and writes
-    indices.
+    It reads elements of ``dtype`` and the order; or else the order only, and writes indices.
     """
-    length, inner = x.shape[axis], shapes.size(x.shape[axis + 1 :])
-    items = x.size // length * k
-    index = layouts.index_dtype(max(x.size, items))
-    ctype = ctypes.moved(x.dtype)
-    source = [Array("x", ctype)] if values else []
-    result = "x[(outer * length + at) * inner + side]" if values else "at"
-    text = templates.write_program(
-        f"take {ctype} in order" if values else "take indices in order",
-        [*source, Array("order", "int"), Array("y", ctype if values else "int", written=True)],
-        templates.declare_indices("items", "k", "length", "inner"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t side = i % inner, place = i / inner % k, outer = i / inner / k;
-  const index_t at = order[(outer * inner + side) * length + place];
-  y[i] = {result};""",
-        index=index,
+    ctype = "int" if dtype is None else ctypes.moved(dtype)
+    source = [] if dtype is None else [Array("x", ctype)]
+    return calls.launch_sized(
+        runtime,
+        f"take {'indices' if dtype is None else ctype} in order",
+        [*source, Array("order", "int"), Array("y", ctype, written=True)],
+        {"items": count * k, "k": k, "length": length},
+        f"""  const index_t row = i / k * length, at = order[row + i % k];
+  y[i] = {"at" if dtype is None else "x[row + at]"};""",
+        index=layouts.index_dtype(count * length),
     )
-    numbers = map(index.type, (items, k, length, inner))
-    return runtime.launch(text, 3 if values else 2, [*numbers], items)

@@ -1,0 +1,99 @@
+"""Sorting and selecting, in the forms for CPUs and GPUs, against NumPy's stable sort."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.ops import sorting
+from tensorplug_opencl.kernels import merging
+
+if TYPE_CHECKING:
+    from tensorplug_opencl.backend import OpenCLBackend
+
+# Less than a vector, one, registers, more than these, a block, and several blocks and merges.
+ROWS = [(1, 1), (700, 3), (3, 16), (70, 67), (3, 1000), (2, 4096), (1, 70_001)]
+DTYPES = ["bool", "int8", "uint16", "int32", "uint32", "uint64", "float64"]
+SORTS = [
+    *((rows, dtype) for rows in ROWS for dtype in ("float32", "int64")),
+    *(((2, 1500), dtype) for dtype in DTYPES),
+]
+
+
+@pytest.fixture(params=["cpu", "gpu", "small groups", "small blocks"])
+def device(request, backend, monkeypatch) -> OpenCLBackend:
+    """Return a backend that treats its device as that kind."""
+    backend.runtime.is_cpu = request.param in ("cpu", "small blocks")
+    if request.param == "small groups":
+        monkeypatch.setattr(merging, "NETWORK", 4)
+    if request.param == "small blocks":
+        monkeypatch.setattr(merging, "BLOCK_BYTES", 1 << 12)
+        monkeypatch.setitem(merging.CHUNK, True, 64)
+    return backend
+
+
+def make_rows(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+    """Return elements with many equals, the type's limits, and what is special about floats."""
+    rng = np.random.default_rng(3)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith("float"):
+        special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5, -1.5, np.finfo(dtype).max]
+        tiny = np.finfo(dtype).smallest_normal
+        return rng.choice(np.array([*special, tiny, -tiny], dtype), shape)
+    limits = np.iinfo(dtype)
+    near = np.array([limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1], dtype)
+    return rng.choice(near, shape)
+
+
+def sort_by_numpy(x: np.ndarray[Any, Any], *, descending: bool) -> np.ndarray[Any, Any]:
+    """Return the indices in stable order along the last axis."""
+    if not descending:
+        return np.argsort(x, axis=-1, kind="stable")
+    backwards = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return x.shape[-1] - 1 - backwards
+
+
+@pytest.mark.parametrize(("rows", "dtype"), SORTS)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts_are_stable(device, rows, dtype, descending):
+    count, length = rows
+    x = make_rows(rows, dtype)
+    expected = sort_by_numpy(x, descending=descending)
+    buffer, runtime, type_ = device.from_host(x), device.runtime, dt.of(x.dtype)
+    sort = merging.make_sorter(runtime, type_, count, length, descending=descending)
+    found = device.to_host(sort(buffer))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, expected)
+    values = merging.make_value_sorter(runtime, type_, count, length, descending=descending)
+    assert (values is not None) == runtime.is_cpu
+    if values is not None:
+        found = device.to_host(values(buffer))
+        assert found.dtype == x.dtype
+        wanted = np.take_along_axis(x, expected, -1)
+        np.testing.assert_array_equal(found, wanted)
+        if x.dtype.kind == "f":
+            zeros = wanted == 0
+            np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
+
+
+def test_padding_comes_after_the_largest_keys(device):
+    """The largest integer's key equals the key of the padding of the last block."""
+    x = np.full((2, 5), 2**32 - 1, np.uint32)
+    sort = merging.make_sorter(device.runtime, dt.uint32, 2, 5, descending=False)
+    np.testing.assert_array_equal(device.to_host(sort(device.from_host(x))), [[*range(5)]] * 2)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("descending", [False, True])
+def test_any_axis(call, near, axis, descending):
+    x = make_rows((17, 40, 5), "float32")
+    moved = np.moveaxis(x, axis, -1)
+    order = sort_by_numpy(moved, descending=descending)
+    found = call(sorting.ARG_SORT, x, axis=axis, descending=descending, stable=True)
+    near(found, np.moveaxis(order, -1, axis), "int32")
+    found = call(sorting.SORT, x, axis=axis, descending=descending, stable=True)
+    near(found, np.moveaxis(np.take_along_axis(moved, order, -1), -1, axis), "float32")
