@@ -11,6 +11,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting, special_functions
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.floating_point import kernel, ufunc, without_warnings
+from tensorplug_cpu.jit.functions import compiled
 from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _DIVIDES = {specs.MOD}  # an integer divided by 0 signals too; its result is 0, 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, out: TensorType) -> Call:
-        return ufunc(function, out, signals=x.dtype in dt.INEXACT)
+        return compiled(spec, out) or ufunc(function, out, signals=x.dtype in dt.INEXACT)
 
 
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
@@ -80,7 +81,7 @@ def floor(x: TensorType, *, out: TensorType) -> Call:
 @kernels.prepare(specs.ERF)
 def erf(x: TensorType, *, out: TensorType) -> Call:
     """Compute the error function; float16 in float32, rounded once."""
-    return kernel(special_functions.erf, out)
+    return compiled(specs.ERF, out) or kernel(special_functions.erf, out)
 
 
 @kernels.prepare(specs.DIV_NO_NAN)

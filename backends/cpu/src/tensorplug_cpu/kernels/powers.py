@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.floating_point import kernel, ufunc
+from tensorplug_cpu.jit.functions import compiled
 from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def expm1(x: TensorType, *, out: TensorType) -> Call:
     """Exponential less 1."""
     if x.dtype in dt.COMPLEX:
         return kernel(_complex_expm1, out)
-    return ufunc(np.expm1, out, signals=True)
+    return compiled(specs.EXPM1, out) or ufunc(np.expm1, out, signals=True)
 
 
 def _complex_expm1(x: Array) -> Any:

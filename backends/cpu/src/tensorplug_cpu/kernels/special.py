@@ -18,6 +18,7 @@ from tensorplug.plugin import (
     normal_formulas,
     specs,
 )
+from tensorplug_cpu.jit.functions import compiled
 from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _evaluate(formula: Callable[..., Any], result: Array, *inputs: Array) -> Non
 def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, out: TensorType) -> Call:
-        return elementwise_kernel(partial(_evaluate, formula), out, in_blocks=True)
+        work = partial(_evaluate, formula)
+        return compiled(spec, out) or elementwise_kernel(work, out, in_blocks=True)
 
 
 for _spec, _formula in _FORMULAS.items():

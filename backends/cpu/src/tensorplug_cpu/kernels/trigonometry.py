@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import ufunc
+from tensorplug_cpu.jit.functions import compiled
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
@@ -29,7 +30,7 @@ _UNARY: dict[KernelSpec, np.ufunc] = {
 def _register(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(x: TensorType, *, out: TensorType) -> Call:
-        return ufunc(function, out, signals=True)
+        return compiled(spec, out) or ufunc(function, out, signals=True)
 
 
 for _spec, _function in _UNARY.items():
