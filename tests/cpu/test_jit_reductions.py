@@ -10,8 +10,7 @@ import pytest
 
 from tensorplug.ops import reduction as ops
 from tensorplug.plugin import specs
-from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import factors, reductions
+from tensorplug_cpu.jit import calls, factors, reductions
 from tensorplug_cpu.jit.settings import JIT
 from tensorplug_cpu.summation import groups, summer
 
@@ -222,7 +221,7 @@ def test_any_number_of_threads(shape, axes, monkeypatch):
     monkeypatch.setattr(reductions, "_SHARED", 0)
     results = [fold("sum", x, axes)]
     shared = []
-    monkeypatch.setattr(parallel, "together", lambda work: shared.append(work()))
+    monkeypatch.setattr(calls, "together", lambda work: shared.append(work()))
     results.append(fold("sum", x, axes))
     assert len(shared) == 1
     np.testing.assert_array_equal(*results)

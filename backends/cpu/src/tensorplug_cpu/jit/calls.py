@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+import ctypes
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import empty
-from tensorplug_cpu.parallel import in_parts, thread_count, together
+from tensorplug_cpu.parallel import in_parts, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["address", "dense", "each", "fold_columns", "is_worth", "shared"]
+__all__ = ["address", "dense", "fold_columns", "is_large", "is_worth", "launch"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
 _PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
@@ -25,6 +25,11 @@ _PER_ELEMENT: Final = 8  # multiplications that are as much work as one element 
 def is_worth(products: int) -> bool:
     """Return whether a loop over so many multiplications is to be a native one."""
     return products > 0 and is_worthwhile(max(1, products // _PER_ELEMENT))
+
+
+def is_large(cost: int) -> bool:
+    """Return whether threads share so many multiplications, or elements moved."""
+    return cost >= _SHARED
 
 
 def address(array: Array) -> int:
@@ -74,27 +79,20 @@ def fold_columns(
         in_parts(work_on_columns, after, shared=shared)
 
 
-def each(work: Callable[..., Any], items: Iterable[tuple[Any, ...]], cost: int) -> None:
-    """Call ``work(*item)`` for each item, in several threads if the ``cost`` of all is large.
+def launch(
+    function: Callable[..., None],
+    pointers: Sequence[int],
+    integers: Sequence[int],
+    *,
+    shared: bool,
+) -> None:
+    """Call a native function; ``shared``: in several threads, which share what there is to do.
 
-    A thread takes the next item as soon as it is free, so the calls must not depend on order.
+    Its last pointer is a counter (``loops.Function.taken``), which is added here.
     """
-    waiting = deque(items)
-
-    def run(_first: int, _last: int) -> None:
-        while True:
-            try:
-                item = waiting.popleft()
-            except IndexError:
-                return
-            work(*item)
-
-    in_parts(run, min(thread_count(), len(waiting)), shared=cost >= _SHARED)
-
-
-def shared(work: Callable[[], Any], cost: int) -> None:
-    """Call ``work`` in several threads, which share what there is to do, if its cost is large."""
-    if cost >= _SHARED:
-        together(work)
+    counter = ctypes.c_int64()
+    place = ctypes.addressof(counter)
+    if shared:
+        together(lambda: function(*pointers, place, *integers))
     else:
-        work()
+        function(*pointers, place, *integers)

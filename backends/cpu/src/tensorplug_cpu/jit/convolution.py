@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.jit import sweeps
-from tensorplug_cpu.jit.calls import address, dense, is_worth, shared
+from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.products import filter_function, most_places, sweep_function
 from tensorplug_cpu.memory_pool import empty
-from tensorplug_cpu.parallel import thread_count
+from tensorplug_cpu.parallel import thread_count, together
 from tensorplug_cpu.sliding_windows import room
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ def _make(calls: list[Call], elements: int, dtype: np.dtype[Any], work: int) -> 
             counter = begin + number * step
             function(*pointers[:3], place, *pointers[3:], counter, *integers)
 
-    shared(make, work)
+    if is_large(work):
+        together(make)
+    else:
+        make()
 
 
 class _Pass:

@@ -6,13 +6,12 @@ channels are repeated, so that each has one.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.jit.calls import address, dense, each, is_worth
+from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.windows import depthwise_filter_function, window_function
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     Native = Callable[..., Array]
 
-__all__ = ["channel_vectors", "forward", "gradient_of_filter", "gradient_of_image", "stretches"]
+__all__ = ["channel_vectors", "forward", "gradient_of_filter", "gradient_of_image"]
 
 _PARTS: Final = 16  # pieces of the work
 _ROWS: Final = 64  # rows of dy whose products are added one after the other
@@ -39,12 +38,6 @@ def channel_vectors(dtype: np.dtype[Any], channels: int) -> tuple[int, int, bool
     count = -(-channels // width)
     vectors = next(number for number in (4, 3, 2, 1) if count % number == 0)
     return width, vectors, channels % (width * vectors) == 0
-
-
-def stretches(count: int, parts: int) -> list[tuple[int, int]]:
-    """Return about ``parts`` equal parts of ``range(count)``."""
-    parts = max(1, min(parts, count))
-    return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
 class DepthwiseSums:
@@ -95,10 +88,9 @@ class DepthwiseSums:
         pointers = [source, filter, result, bias, slope, *self._tables]
         places = [0 if array is None else address(array) for array in pointers]
 
-        def run(first: int, last: int) -> None:
-            call(*places, first, last, rows, columns, channels, self._image)
-
-        each(run, stretches(batch * rows, _PARTS), self._work)
+        grain = -(-batch * rows // _PARTS)
+        integers = (batch * rows, grain, rows, columns, channels, self._image)
+        launch(call, places, integers, shared=is_large(self._work))
         return result
 
 
@@ -124,19 +116,14 @@ class DepthwiseFilterGradient:
         width, vectors, whole = self._vectors
         call = depthwise_filter_function(self._type.name, width, vectors, whole=whole)
         count = self._batch * self._rows
-        parts = stretches(count, max(1, min(_ROWS, count // _ROWS)))
-        totals = np.zeros((len(parts), *self._shape), self._type)
-        tables = [address(table) for table in self._tables]
-
-        def run(total: Array, first: int, last: int) -> None:
-            call(
-                *(address(x), address(dy), address(total), *tables),
-                *(first, last, self._rows, self._columns, self._channels),
-                *(self._image, self._step, self._shape[1]),
-            )
-
-        items = [(total, *part) for total, part in zip(totals, parts, strict=True)]
-        each(run, items, self._work)
+        grain = -(-count // max(1, min(_ROWS, count // _ROWS)))
+        totals = np.zeros((-(-count // grain), *self._shape), self._type)
+        integers = (
+            *(count, grain, self._rows, self._columns, self._channels),
+            *(self._image, self._step, self._shape[1], totals[0].size),
+        )
+        pointers = [*map(address, (x, dy, totals, *self._tables))]
+        launch(call, pointers, integers, shared=is_large(self._work))
         return np.asarray(np.add.reduce(totals, axis=0))
 
 

@@ -188,16 +188,16 @@ class Function:
         self.builder.position_at_end(after)
 
     @contextmanager
-    def taken(self, count: Value) -> Iterator[Value]:
-        """Run the block for each integer below ``count`` that this thread gets from the counter.
+    def taken(self, count: Value, grain: Value = 1) -> Iterator[Value]:
+        """Run the block for integers below ``count`` that this thread gets from the counter.
 
-        Threads that call the function with the same parameter "counter", which begins with 0,
-        share the integers among themselves.
+        They are ``grain`` apart. Threads that call the function with the same parameter
+        "counter", which begins with 0, share them among themselves.
         """
-        number = self.variable(0)
+        number, grain = self.variable(0), self._whole(grain)
 
         def more() -> Value:
-            one = self.builder.atomic_rmw("add", self["counter"], self.number(1), "monotonic")
+            one = self.builder.atomic_rmw("add", self["counter"], grain, "monotonic")
             number.set(one)
             return self.less(one, count)
 

@@ -6,8 +6,8 @@ from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_cpu.jit.calls import address, dense, each, is_worth
-from tensorplug_cpu.jit.depthwise import channel_vectors, stretches
+from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
+from tensorplug_cpu.jit.depthwise import channel_vectors
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.windows import first_equal_function, window_function
 from tensorplug_cpu.memory_pool import empty
@@ -22,6 +22,7 @@ __all__ = ["FirstEqual", "WindowValues", "first_equal", "window_values"]
 
 _PARTS: Final = 16  # pieces of the work
 _LONG: Final = 64  # elements of a window, more of which would lose digits if added in order
+_VISITS: Final = 4  # multiplications that take as long as to read an element of a window
 _FEW: Final = 4  # channels, fewer of which leave most of a vector idle
 
 
@@ -73,10 +74,9 @@ class WindowValues:
         call = window_function(self._type.name, width, vectors, self._kind, whole=whole)
         places = (address(x), 0, address(result), 0, 0, *geometry.tables)
 
-        def run(first: int, last: int) -> None:
-            call(*places, first, last, *geometry.numbers)
-
-        each(run, stretches(geometry.batch * geometry.rows, _PARTS), geometry.work)
+        count = geometry.batch * geometry.rows
+        integers = (count, -(-count // _PARTS), *geometry.numbers)
+        launch(call, places, integers, shared=is_large(geometry.work))
         return result
 
 
@@ -98,11 +98,11 @@ class FirstEqual:
     ) -> None:
         self._geometry = _Geometry(at, batch, channels, back=False)
         self._shape = (batch, *(window.size for window in at), channels)
-        self._type, self._adding, self._blank = dtype, adding, adding or not covered
+        self._type, self._kind = dtype, {"adding": adding, "covered": covered}
         width, vectors, _ = self._vectors = channel_vectors(dtype, channels)
-        block = width * vectors
-        blocks = stretches(-(-channels // block), -(-_PARTS // max(batch, 1)))
-        self._channels = [(first * block, min(last * block, channels)) for first, last in blocks]
+        blocks = -(-channels // (width * vectors))
+        most = min(blocks, -(-_PARTS // max(batch, 1)))
+        self._channels = -(-blocks // most) * width * vectors  # of a part
 
     def __call__(self, dy: Array, x: Array, largest: Array) -> Array:
         """Return the gradient of ``x``."""
@@ -110,26 +110,18 @@ class FirstEqual:
         dy, x, largest = dense(dy), dense(x), dense(largest)
         result = empty(self._shape, self._type)
         width, vectors, whole = self._vectors
-        call = first_equal_function(
-            self._type.name, width, vectors, whole=whole, adding=self._adding
-        )
+        call = first_equal_function(self._type.name, width, vectors, whole=whole, **self._kind)
         places = (*map(address, (x, largest, dy, result)), *geometry.tables)
-        rows = geometry.rows
-
-        def run(image: int, first: int, last: int) -> None:
-            if self._blank:
-                result[image, ..., first:last] = 0
-            call(*places, image * rows, (image + 1) * rows, *geometry.numbers, first, last)
-
-        items = [(image, *part) for image in range(geometry.batch) for part in self._channels]
-        each(run, items, geometry.work)
+        parts = -(-self._shape[-1] // self._channels)
+        integers = (geometry.batch * parts, parts, self._channels, *geometry.numbers)
+        launch(call, places, integers, shared=is_large(geometry.work))
         return result
 
 
 def _suits(at: Windows, batch: int, channels: int, dtype: np.dtype[Any]) -> bool:
     products = batch * channels * prod(window.out * window.filter for window in at)
     known = dtype.name in {"float32", "float64"}
-    return known and len(at) > 1 and channels >= _FEW and is_worth(products)
+    return known and len(at) > 1 and channels >= _FEW and is_worth(_VISITS * products)
 
 
 def window_values(

@@ -8,7 +8,6 @@ for any number of threads.
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import contextmanager
 from functools import cache
 from math import prod
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug_cpu import parallel
-from tensorplug_cpu.jit.calls import address
+from tensorplug_cpu.jit.calls import address, launch
 from tensorplug_cpu.jit.folds import Fold, converts_halves, wide_dtype
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
@@ -167,16 +165,7 @@ def _middle(
     def run(x: Array) -> Array:
         total = allocate()
         function = find(kind, source.name, written.name)
-        counter = ctypes.c_int64()
-        pointers = address(x), address(total), ctypes.addressof(counter)
-
-        def work() -> None:
-            function(*pointers, *integers)
-
-        if shared:
-            parallel.together(work)
-        else:
-            work()
+        launch(function, (address(x), address(total)), integers, shared=shared)
         return total if whole else rest(total).astype(result, copy=False)
 
     return run

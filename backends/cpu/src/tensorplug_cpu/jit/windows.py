@@ -82,8 +82,9 @@ def window_function(
 
     Its pointers: the source; the weights [taps, channels]; the result; a number per channel to
     add, and one to multiply negative sums with; the tables of links of rows and of columns, each
-    as starts and pairs of offsets. Its integers: the first row and the last, of all images; the
-    rows of an image, the places in a row, the channels, the elements of an image.
+    as starts and pairs of offsets; the counter of rows. Its integers: the rows of all images,
+    those that a thread takes at once, the rows of an image, the places in a row, the channels,
+    the elements of an image.
 
     ``kind``: "weighted" for sums of products, "sum", "average", or "largest". ``whole``: the
     channels are a multiple of ``lanes * vectors``.
@@ -91,14 +92,14 @@ def window_function(
     f = Function(
         "windows",
         dtype,
-        ("source", "weights", "result", "bias", "slope", *_TABLES),
-        ("first", "last", "rows", "columns", "channels", "image"),
+        ("source", "weights", "result", "bias", "slope", *_TABLES, "counter"),
+        ("total", "grain", "rows", "columns", "channels", "image"),
     )
     block = _Channels(f, lanes, vectors, whole=whole)
     lowest = f.number(float("-inf") if kind == "largest" else 0.0, block.type)
     totals = [f.variable(lowest) for _ in range(vectors)]
     channels, columns = f["channels"], f["columns"]
-    with f.loop(f["first"], f["last"]) as row:
+    with _rows(f) as row:
         image = f.builder.sdiv(row, f["rows"])
         row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
         start = f.multiply(image, f["image"])
@@ -131,6 +132,15 @@ def window_function(
     return f.compiled()
 
 
+@contextmanager
+def _rows(f: Function) -> Iterator[Any]:
+    """Run the block for each row that this thread takes."""
+    with f.taken(f["total"], f["grain"]) as first:
+        last = f.least(f.add(first, f["grain"]), f["total"])
+        with f.loop(first, last) as row:
+            yield row
+
+
 def _length(f: Function, stretch: tuple[Any, Any]) -> Any:
     return f.subtract(stretch[1], stretch[0])
 
@@ -156,17 +166,18 @@ def _exceeds(f: Function, x: Any, largest: Any) -> Any:
 def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bool) -> Any:
     """Return the function that adds the gradient of a depthwise filter over rows.
 
-    Its pointers: the source, dy, the gradient [taps, channels], to which is added; the links of
-    rows, as in ``window_function``; for each tap of a row the first place and the last at which
-    it lies on elements, the offset of the element at place 0, and its offset in the gradient.
-    Its integers: the first row and the last, of all images; the rows of an image, the places in
-    a row, the channels, the elements of an image, of those between places, the taps of a row.
+    Its pointers: the source, dy, gradients [taps, channels] of parts of the rows, to which is
+    added; the links of rows, as in ``window_function``; for each tap of a row the first place and
+    the last at which it lies on elements, the offset of the element at place 0, and its offset in
+    the gradient; the counter of rows. Its integers: the rows of all images, those of a part, the
+    rows of an image, the places in a row, the channels, the elements of an image, of those
+    between places, the taps of a row, the elements of a gradient.
     """
     f = Function(
         "depthwise_filter",
         dtype,
-        ("source", "dy", "result", "row_starts", "row_links", "taps"),
-        ("first", "last", "rows", "columns", "channels", "image", "step", "count"),
+        ("source", "dy", "result", "row_starts", "row_links", "taps", "counter"),
+        ("total", "grain", "rows", "columns", "channels", "image", "step", "count", "size"),
     )
     block = _Channels(f, lanes, vectors, whole=whole)
     chains = max(1, 4 // vectors)  # sums side by side, since one addition waits for another
@@ -181,9 +192,10 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
             x = block.load(f["source"], here, at)
             total.set(f.multiply_add(x, block.load(f["dy"], there, at), total.get()))
 
-    with f.loop(f["first"], f["last"]) as row:
+    with _rows(f) as row:
         start = f.multiply(f.builder.sdiv(row, f["rows"]), f["image"])
         row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        part = f.multiply(f.builder.sdiv(row, f["grain"]), f["size"])
         dy_row = f.multiply(f.multiply(row, columns), channels)
         with (
             block.blocks(0, channels) as channel,
@@ -203,7 +215,7 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
                     add(f.add(place, at), source, upstream, chain)
             with f.loop(rest, high) as place:
                 add(place, source, upstream, totals[0])
-            target = f.add(tap, more_tap, channel)
+            target = f.add(part, tap, more_tap, channel)
             for at in range(vectors):
                 total = block.load(f["result"], target, at)
                 for chain in totals:
@@ -214,35 +226,46 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
 
 @cache
 def first_equal_function(
-    dtype: str, lanes: int, vectors: int, *, whole: bool, adding: bool
+    dtype: str, lanes: int, vectors: int, *, whole: bool, adding: bool, covered: bool
 ) -> Any:
     """Return the function that gives dy to the first element of a window that is its largest.
 
     Its pointers: the source, the largest, dy, the result, and tables of links as in
-    ``window_function``. Its integers: the first row and the last, of all images; the rows of an
-    image, the places in a row, the channels, the elements of an image, and the first channel and
-    the last.
+    ``window_function``; the counter of parts. Its integers: the parts, which are some channels of
+    an image, the parts of an image, the channels of a part; the rows of an image, the places in a
+    row, the channels, the elements of an image.
 
-    ``adding``: to what the result holds, since windows overlap.
+    ``adding``: windows overlap. ``covered``: they leave no element out.
     """
     f = Function(
         "first_equal",
         dtype,
-        ("source", "largest", "dy", "result", *_TABLES),
-        ("first", "last", "rows", "columns", "channels", "image", "from_channel", "to_channel"),
+        ("source", "largest", "dy", "result", *_TABLES, "counter"),
+        ("parts", "parts_of_image", "width", "rows", "columns", "channels", "image"),
     )
     block = _Channels(f, lanes, vectors, whole=whole)
     channels, columns = f["channels"], f["columns"]
     blank = f.number(0.0, block.type)
     none = f.builder.fcmp_ordered("<", blank, blank)
     found = [f.variable(none) for _ in range(vectors)]
-    with f.loop(f["first"], f["last"]) as row:
-        start = f.multiply(f.builder.sdiv(row, f["rows"]), f["image"])
-        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
-        with f.loop(0, columns) as column:
+    with f.taken(f["parts"]) as part:
+        image = f.builder.sdiv(part, f["parts_of_image"])
+        low = f.multiply(f.builder.srem(part, f["parts_of_image"]), f["width"])
+        high = f.least(f.add(low, f["width"]), channels)
+        start = f.multiply(image, f["image"])
+        if adding or not covered:
+            with (
+                f.loop(start, f.add(start, f["image"]), channels) as place,
+                block.blocks(low, high) as channel,
+            ):
+                for at in range(vectors):
+                    block.store(blank, f["result"], f.add(place, channel), at)
+        with f.loop(0, f["rows"]) as row, f.loop(0, columns) as column:
+            row_links = _stretch(f, f["row_starts"], row)
             column_links = _stretch(f, f["column_starts"], column)
-            window = f.multiply(f.add(f.multiply(row, columns), column), channels)
-            with block.blocks(f["from_channel"], f["to_channel"]) as channel:
+            window = f.add(f.multiply(image, f["rows"]), row)
+            window = f.multiply(f.add(f.multiply(window, columns), column), channels)
+            with block.blocks(low, high) as channel:
                 own = f.add(window, channel)
                 largest, upstream = (
                     [block.load(f[name], own, at) for at in range(vectors)]
