@@ -136,6 +136,32 @@ def _exchanges(_target: Target, opened: Callable[[], Session]) -> None:
         raise CheckFailedError("to_dlpack shares the memory although a copy was asked for")
 
 
+def _reuses(_target: Target, opened: Callable[[], Session]) -> None:
+    """Memory that something else shares is not said to belong to a buffer."""
+    session = opened()
+    device = session.device
+    backend, reuses = device.backend, device.capabilities.reuses
+    if reuses is None:
+        raise NotMeasuredError("the backend does not offer owns_memory")
+    array = np.arange(12, dtype=np.float32)
+    shared: dict[str, Any] = {}
+    original = session.upload(array)
+    (view,) = session.call(specs.RESHAPE, [original], {"shape": (3, 4)})
+    memory, _ = backend.allocation(original._buffer)
+    if backend.allocation(view._buffer)[0] == memory:
+        shared["a reshaped view"] = view._buffer
+    if device.capabilities.shares_memory is not None:
+        shared["a buffer in the caller's array"] = (
+            device.capabilities.shares_memory.share_from_host(array)
+        )
+    lender = device.capabilities.exclusive and device.capabilities.exclusive(original._buffer)
+    if lender is not None:
+        shared["a buffer on loan"] = lender.lend()
+    for what, buffer in shared.items():
+        if reuses.owns_memory(buffer):
+            raise CheckFailedError(f"owns_memory is True for {what}")
+
+
 def _measures(_target: Target, opened: Callable[[], Session]) -> None:
     """``measure`` gives the time of the work in between: some, and not more than went by."""
     session = opened()
@@ -209,6 +235,7 @@ CHECKS: Final = (
     Check(1, "counts buffers", _counts),
     Check(1, "shares host memory", _shares),
     Check(1, "exchanges device memory", _exchanges),
+    Check(1, "reuses memory", _reuses),
     Check(1, "measures", _measures),
     Check(1, "trims", _trims),
     Check(1, "kernels run on the device", _on_device),

@@ -173,6 +173,11 @@ class _SaysItWrote(Delegate):
         return Unguarded(buffer, lambda _array, _key, _value: True)
 
 
+class _OwnsEverything(Delegate):
+    def owns_memory(self, _buffer: Any) -> bool:
+        return True
+
+
 class _WritesUnsaid(Delegate):
     def exclusive(self, buffer: Any) -> Unguarded:
         def write(array: Array, key: Any, value: Any) -> bool:
@@ -322,6 +327,7 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("exchanges wrong data", _ExchangesWrongData, 1, "exchanges device memory"),
     WrongBackend("never copies for others", _NeverCopiesForOthers, 1, "exchanges device memory"),
     WrongBackend("exchanges host memory", _ExchangesHostMemory, 1, "exchanges device memory"),
+    WrongBackend("owns what others see", _OwnsEverything, 1, "reuses memory"),
     WrongBackend("measures nothing", _MeasuresNothing, 1, "measures"),
     WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
     WrongBackend("trims for ever", _TrimsForEver, 1, "trims"),
