@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["compile_group"]
 
 TILE: Final = 8  # vectors side by side that a work-item of a CPU takes, at most
+LONGEST: Final = 1 << 20  # elements of a row in the caches of a CPU, whose parts save no time
 
 
 def compile_group(group: Group, runtime: Runtime) -> Run | None:
@@ -72,6 +73,9 @@ def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
     frame = _Frame.of(group)
     outputs = [(output.expression, _is_along(output, frame.kept)) for output in group.outputs]
     plan = _plan(runtime, group, frame, group.expressions())
+    walks_once = runtime.is_cpu and frame.length <= LONGEST and any(along for _, along in outputs)
+    if plan.parts > 1 and walks_once:
+        plan = plan._replace(parts=1)
     if plan.parts > 1:
         return _Stages(group, frame, runtime).run
     row = passes.make_row(
@@ -216,7 +220,10 @@ def _launch(
         )
         items = plan.units * plan.parts
         span = -(-frame.length // plan.parts)
-        numbers = (items, plan.parts, frame.length, span, frame.inner)
+        numbers = [items, plan.parts, frame.length, span, frame.inner]
+        sizes = zip(inputs, arrays, strict=True)
+        rooms = {operand.name: type_.size for operand, (type_, _) in sizes}
+        numbers += [rooms[operand.name] for operand in program.list_rooms(form)]
         struct = layouts.pack(packed, index)
         arguments: list[Any] = [*map(index.type, numbers), *([] if struct is None else [struct])]
         check_arguments(count, arguments)

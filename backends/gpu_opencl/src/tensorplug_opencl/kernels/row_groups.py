@@ -109,6 +109,7 @@ class Program(NamedTuple):
             stored = {operand.stored for _, operand in placed}
             stored |= {operand.stored for _, operand in self.parts}
             declarations.append(vectors.define_parts(form.lanes, *stored))
+        rooms = [f"{operand.name}_size" for operand in self.list_rooms(form)]
         arrays = [
             Array(name, operand.stored, written=operand in self.outputs)
             for name, operand in placed
@@ -117,13 +118,22 @@ class Program(NamedTuple):
         return templates.write_program(
             f"{self.title} by {form.kind} of {form.width}" + f" x {form.tile}" * (form.tile > 1),
             arrays,
-            templates.declare_indices(*CONSTANTS, layout=bool(struct)),
+            templates.declare_indices(*CONSTANTS, *rooms, layout=bool(struct)),
             "\n".join(_Body(self, form).write()),
             index=index,
             declarations="\n".join(text for text in declarations if text),
             apart=True,
             vectors=_name_vectors(form),
         )
+
+    def list_rooms(self, form: Form) -> list[Operand]:
+        """Return the inputs whose numbers of elements are arguments before the layout.
+
+        A vector that ends beyond its row may be read whole if it ends within the array.
+        """
+        if form.kind != "lanes" or form.width == 1:
+            return []
+        return [operand for operand in self.inputs if operand.along]
 
     @staticmethod
     def _name(operands: Iterable[Operand], suffix: str) -> list[tuple[str, Operand]]:
@@ -138,6 +148,7 @@ class _Body:
         self._form = form
         self._lanes = form.lanes
         self._columns = form.kind == "columns"
+        self._rooms = {f"{each.name}_in" for each in program.list_rooms(form)}
         self._row_writer = Writer(self._lanes if self._columns else 1)
         self._numbers: dict[int, Value] = {}  # of the row, by the number of the parameter
 
@@ -178,6 +189,8 @@ class _Body:
         for name, operand in placed:
             place = f"{name}_place(row, layout)" if form.rank else "0"
             yield f"  {name} += {place}{' + first' * (self._columns and operand.across)};"
+            if name in self._rooms:
+                yield f"  const index_t {operand.name}_room = {operand.name}_size - {place};"
         for _, own in self._program.parts:
             place = "(row * parts + own) * inner + first" if self._columns else "i"
             yield f"  {own.name}_out += {place};"
@@ -412,6 +425,8 @@ class _Body:
             text = f"({wide})(*({at}))"
         elif whole:
             text = vectors.load(operand.stored, self._lanes, at)
+        elif output is None and not self._columns:  # what lies behind the row is masked
+            text = f"read_{operand.stored}({at}, {operand.name}_room - ({place}))"
         else:
             text = f"read_{operand.stored}({at}, rest)"
         return writer.read(f"{operand.name}_{suffix}_read", operand.dtype, text)

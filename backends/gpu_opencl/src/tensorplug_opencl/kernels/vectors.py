@@ -55,9 +55,11 @@ def define_parts(width: int, *types: str) -> str:
     They are ``read_TYPE(from, rest)``, which repeats the last element, and
     ``write_TYPE(to, value, rest)``; for a ``rest`` above ``width`` all elements exist.
     """
-    texts = [declare(width, *types)]
+    texts = []
+    halves = [width >> by for by in range(1, width.bit_length() - 1)]
     for ctype in sorted(set(types)):
         wide = f"{ctype}{width}"
+        texts += [declare(length, ctype) for length in (width, *halves)]
         texts.append(f"""
 INLINE {wide} read_{ctype}(global const {ctype} *from, index_t rest) {{
   if (rest >= {width}) return {load(ctype, width, "from")};
@@ -68,7 +70,11 @@ INLINE {wide} read_{ctype}(global const {ctype} *from, index_t rest) {{
 INLINE void write_{ctype}(global {ctype} *to, {wide} value, index_t rest) {{
   if (rest >= {width}) {{ {store(ctype, width, "to", "value")} return; }}
   union {{ {ctype} each[{width}]; {wide} all; }} last;
-  last.all = value;
-  for (index_t j = 0; j < rest; j++) to[j] = last.each[j];
-}}""")
+  uint at = 0;
+  last.all = value;""")
+        for length in halves:
+            own = f"(({_name_loose(ctype, length)} *)(last.each + at))->v"
+            put = store(ctype, length, "to + at", own)
+            texts.append(f"  if (rest & {length}) {{ {put} at += {length}; }}")
+        texts.append("  if (rest & 1) to[at] = last.each[at];\n}")
     return "\n".join(texts)
