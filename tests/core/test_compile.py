@@ -453,7 +453,7 @@ def test_threads_share_programs():
 def test_a_program_is_shown():
     compiled = tp.compile(lambda x: tp.sum(tp.sin(x) * 2))
     text = repr(compiled.program(tensor(A)))
-    assert "<Program on cpu: 3 calls>" in text
+    assert "<Program on cpu: 3 calls, 0 groups>" in text
     assert "%0: float32[2,3], input" in text
     assert "Sin(x=float32[2,3]) -> float32[2,3] of %0" in text
     assert "test_compile.py:" in text

@@ -119,6 +119,11 @@ FORMS: list[Any] = [
         (X,),
         [("Exp+Add+Multiply", (30,), 1, [], [(True,), (True,)])],
     ),
+    (  # a reshape that puts in and leaves out axes of length 1
+        lambda x: tp.reshape(tp.exp(tp.reshape(x * 2, (ROWS, 1, COLUMNS))), (ROWS, COLUMNS)) + x,
+        (X,),
+        [("Multiply+Reshape+Exp+Reshape+Add", (30,), 1, [], [(True,)])],
+    ),
     (
         tp.nn.softmax,
         (X,),
@@ -261,3 +266,66 @@ def test_an_observer_sees_the_kernels_of_a_group(compiled: Compiled) -> None:
         with tp.profile() as profile:
             f(tp.asarray(X))
     assert {"Exp", "Add"} <= {kernel.name for kernel in profile.kernels}
+
+
+# What a program shows -------------------------------------------------------------------
+
+
+def shown(compiled: Compiled, f: Callable[..., Any], *arrays: Any) -> list[str]:
+    """Return the lines of a program's text, without the lines of the source."""
+    with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
+        program = tp.compile(f).program(*[tp.asarray(array) for array in arrays])
+    return [line.split("  # ")[0].strip() for line in repr(program).splitlines()]
+
+
+def test_a_program_shows_its_groups(compiled: Compiled) -> None:
+    lines = shown(compiled, lambda x, row: tp.sum(tp.sort(tp.exp(x) * row) + x), X, ROW)
+    assert lines[0] == "<Program on cpu: 5 calls, 2 groups>"
+    assert [line.split(", ")[-1] for line in lines if " = " in line] == [
+        "in group 1",
+        "in group 1",
+        "alone: neither elementwise nor a reduction",
+        "in group 2",
+        "in group 2",
+    ]
+    assert lines[-3:] == [
+        "group 1: Exp+Multiply of %0, %1 -> %3, by cpu over 6 x 5",
+        "group 2: Add+Sum of %4, %0 -> %6, by cpu over 30",
+        "return %6",
+    ]
+
+
+ALONE: list[Any] = [
+    (lambda x: tp.sort(x), lambda _: True, "neither elementwise nor a reduction"),
+    (lambda x: tp.exp(x) * 2, lambda _: False, "declined by the backend"),
+    (lambda x: tp.exp(x[:2, :2]), lambda _: True, "few calls on fewer than 12 elements"),
+    (lambda x: tp.reshape(x, (ROWS, 1, COLUMNS)), lambda _: True, "moves no elements"),
+    (lambda x: tp.sum(x), lambda _: True, "one pass as it is"),
+]
+
+
+@pytest.mark.parametrize(("f", "takes", "reason"), ALONE)
+def test_a_program_shows_why_a_call_is_alone(
+    compiled: Compiled, f: Any, takes: Any, reason: str
+) -> None:
+    compiled.takes = takes
+    lines = shown(compiled, f, X)
+    assert lines[0].endswith("0 groups>")
+    assert [line for line in lines if " = " in line][-1].endswith(f", alone: {reason}")
+
+
+def test_a_kernel_of_somebody_else_is_alone(compiled: Compiled) -> None:
+    with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
+        program = tp.compile(lambda x: tp.exp(x) * 2).program
+        with tp.register_kernel("Exp", "cpu", lambda x: np.exp(x), override=True):
+            text = repr(program(tp.asarray(X)))
+    assert "alone: a kernel of " in text
+
+
+def test_a_group_shows_which_memory_it_overwrites() -> None:
+    with tp.use_backend("cpu"):
+        x = tp.zeros((256, 256))
+        text = repr(tp.compile(lambda x: tp.tanh(tp.sort(x) - 1) * 3).program(x))
+    assert "group 1: Sub+Tanh+Multiply of %1 -> %6, by cpu over 65536, %6 in the memory of %1" in (
+        text
+    )

@@ -56,7 +56,7 @@ def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
 
     inputs = [_enter(plan.device, operand) for operand in plan.inputs]
     call = Call(plan, inputs, [Value(placement) for placement in plan.outputs])
-    found = fuse(engine, groups, [call], call.outputs)
+    found = fuse(engine, groups, [call], call.outputs).groups
     if not found:
         return None
     run = found[0].run

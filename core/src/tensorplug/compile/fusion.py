@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.forming import form_group
 from tensorplug.compile.loops import Leaves, Loops
@@ -26,7 +26,7 @@ from tensorplug.compile.steps import (
 from tensorplug.contract.dtypes import string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from tensorplug.compile.loops import Source
     from tensorplug.compile.steps import Step
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.engine.engine import Engine
 
-__all__ = ["FusedCall", "fuse"]
+__all__ = ["FusedCall", "Fusion", "fuse"]
 
 _NAMED: Final = 8  # members in the name of a group
 _MANY: Final = 4  # kernel calls that cost more than one call of a compiled group of few elements
@@ -55,6 +55,13 @@ class FusedCall:
     inputs: list[Source]
     outputs: list[Value]
     run: Callable[..., Any]
+
+
+class Fusion(NamedTuple):
+    """The groups of a program; ``alone``: the other calls by position, each with the reason."""
+
+    groups: Sequence[FusedCall]
+    alone: Mapping[int, str]
 
 
 @dataclass(eq=False)
@@ -77,7 +84,7 @@ def fuse(
     *,
     small: bool = False,
     owned: Collection[Value] = (),
-) -> list[FusedCall]:
+) -> Fusion:
     """Return the groups of a program's calls that the backend accepts.
 
     ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
@@ -87,7 +94,10 @@ def fuse(
     steps = Steps(engine)
     found = [_find_step(steps, call) for call in calls]
     program = _Program(groups, calls, found, frozenset(wanted), small, frozenset(owned))
-    return program.fuse(range(len(calls)))
+    fused = program.fuse(range(len(calls)))
+    inside = {at for each in fused for at in each.members}
+    alone = [at for at in range(len(calls)) if at not in inside]
+    return Fusion(fused, {at: program.why_alone(at) for at in alone})
 
 
 def _find_step(steps: Steps, call: Call) -> Step | None:
@@ -114,6 +124,7 @@ class _Program:
 
     def __post_init__(self) -> None:
         self.leaves = Leaves()
+        self.declined: set[int] = set()
         self.users: dict[Any, set[int]] = {}
         for at, call in enumerate(self.calls):
             for operand in call.operands():
@@ -145,10 +156,31 @@ class _Program:
         run = self.backend.compile_group(group)
         if run is not None:
             yield FusedCall(group, places, inputs, outputs, run)
-        elif len(places) > 1:
+            return
+        self.declined |= inside
+        if len(places) > 1:
             cut = self._cut(places)
             yield from self.fuse(places[:cut])
             yield from self.fuse(places[cut:])
+
+    def why_alone(self, at: int) -> str:
+        """Return why a call is in no group."""
+        call, step, least = self.calls[at], self.steps[at], self.backend.least_group
+        plan = call.plan
+        if at in self.declined:
+            return "declined by the backend"
+        if step is None and plan.how != "native":
+            return f"runs {plan.how}"
+        if step is None and plan.owner != plan.device.owner:
+            return f"a kernel of {plan.owner}"
+        if step is None:
+            return "neither elementwise nor a reduction"
+        if isinstance(step, Reshape):
+            return "moves no elements"
+        if max(prod(shape) for shape in _shapes(call)) >= least:
+            return "one pass as it is"
+        few = "few calls on " if self.small else ""
+        return f"{few}fewer than {least} elements"
 
     def _dies(self, source: Source, places: Sequence[int]) -> bool:
         """Return whether nothing needs a value after the group of the calls at ``places``.

@@ -13,6 +13,7 @@ from tensorplug.observers.observation import describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.compile.fusion import FusedCall, Fusion
     from tensorplug.compile.memory import ProgramMemory
     from tensorplug.compile.tracing import Call
     from tensorplug.contract.spec import KernelSpec
@@ -62,6 +63,7 @@ class Program:
 
     ``inputs`` are passed to each run, ``wanted`` are returned. ``slots`` numbers all values, the
     inputs first. ``planned``: the memory of its calls as they run, fused ones together.
+    ``fusion``: its groups; None if the backend compiles none, or was not asked.
     """
 
     device: Device
@@ -70,6 +72,7 @@ class Program:
     wanted: Sequence[Value | Constant]
     slots: dict[Value | Constant, int] = field(init=False)
     planned: ProgramMemory | None = field(init=False, default=None)
+    fusion: Fusion | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.slots = {operand: at for at, operand in enumerate(self.inputs)}
@@ -121,23 +124,54 @@ class Program:
         return self.planned
 
     def __repr__(self) -> str:
-        lines = [f"<Program on {self.device.name}: {len(self.calls)} calls>"]
+        notes, groups = self._describe_groups()
+        count = f", {len(groups)} groups" if len(groups) != 1 else ", 1 group"
+        count = "" if self.fusion is None else count
+        lines = [f"<Program on {self.device.name}: {len(self.calls)} calls{count}>"]
         lines += [
             f"  %{at}: {operand.placement.type}, input" for at, operand in enumerate(self.inputs)
         ]
         for key, at in self.slots.items():
             if isinstance(key, Constant):
                 lines.append(f"  %{at}: {key.placement.type}, constant")
-        lines += [self._line(call) for call in self.calls]
+        lines += [self._line(call, note) for call, note in zip(self.calls, notes, strict=True)]
         returned = ", ".join(f"%{self.slots[value]}" for value in self.wanted)
-        return "\n".join([*lines, f"  return {returned or 'nothing'}"])
+        return "\n".join([*lines, *groups, f"  return {returned or 'nothing'}"])
 
-    def _line(self, call: Call) -> str:
-        outputs = ", ".join(f"%{self.slots[output]}" for output in call.outputs)
-        inputs = ", ".join(f"%{self.slots[operand]}" for operand in call.operands())
+    def _line(self, call: Call, note: str) -> str:
         how = "" if call.plan.how == "native" else f" ({call.plan.how})"
         where = "" if call.site is None else f"  # {call.site.short}"
-        return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{where}"
+        outputs, inputs = self._names(call.outputs), self._names(call.operands())
+        return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{note}{where}"
+
+    def _names(self, values: Sequence[Value | Constant]) -> str:
+        return ", ".join(f"%{self.slots[value]}" for value in values)
+
+    def _describe_groups(self) -> tuple[list[str], list[str]]:
+        """Return what to say of each call: its group, or why it has none; and of each group."""
+        notes = [""] * len(self.calls)
+        if self.fusion is None:
+            return notes, []
+        lines = []
+        for number, fused in enumerate(self.fusion.groups, 1):
+            for at in fused.members:
+                notes[at] = f", in group {number}"
+            lines.append(f"  group {number}: {self._describe_group(fused)}")
+        for at, reason in self.fusion.alone.items():
+            notes[at] = f", alone: {reason}"
+        return notes, lines
+
+    def _describe_group(self, fused: FusedCall) -> str:
+        group = fused.group
+        inputs = f" of {self._names(fused.inputs)}" if fused.inputs else ""
+        over = " x ".join(map(str, group.shape)) or "1"
+        text = f"{group.name}{inputs} -> {self._names(fused.outputs)}, by {self.device.name} over {over}"
+        places = [
+            f"%{self.slots[output]} in the memory of %{self.slots[fused.inputs[each.into]]}"
+            for output, each in zip(fused.outputs, group.outputs, strict=True)
+            if each.into is not None
+        ]
+        return ", ".join([text, *places])
 
 
 def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:

@@ -71,8 +71,9 @@ class Executable:
         if groups is not None and fuses:
             owned = _find_owned(program, donated)
             found = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
-            if found:
-                calls = _with_groups(program, calls, found)
+            program.fusion = found
+            if found.groups:
+                calls = _with_groups(program, calls, found.groups)
         self._fused = calls is not flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]

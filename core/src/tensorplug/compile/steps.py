@@ -98,7 +98,8 @@ class Steps:
             tuple(tuple(x) if isinstance(x, list) else x for x in plan.inputs),
         )
         if key not in self._found:
-            self._found[key] = _find_single(plan) or self._find_composite(plan)
+            found = _find_single(plan)
+            self._found[key] = self._find_composite(plan) if found is None else found
         return self._found[key]
 
     def _find_composite(self, plan: Plan) -> Composite | None:
