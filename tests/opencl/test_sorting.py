@@ -9,7 +9,7 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops import sorting
-from tensorplug_opencl.kernels import merging
+from tensorplug_opencl.kernels import blocks, merging
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -28,9 +28,9 @@ def device(request, backend, monkeypatch) -> OpenCLBackend:
     """Return a backend that treats its device as that kind."""
     backend.runtime.is_cpu = request.param in ("cpu", "small blocks")
     if request.param == "small groups":
-        monkeypatch.setattr(merging, "NETWORK", 4)
+        monkeypatch.setattr(blocks, "NETWORK", 4)
     if request.param == "small blocks":
-        monkeypatch.setattr(merging, "BLOCK_BYTES", 1 << 12)
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setitem(merging.CHUNK, True, 64)
     return backend
 
