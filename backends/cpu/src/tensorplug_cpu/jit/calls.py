@@ -39,7 +39,10 @@ def address(array: Array) -> int:
 
 def dense(array: Array) -> Array:
     """Return ``array`` in row-major order, with elements where the processor wants them."""
-    if array.size < _SHARED or array.flags.carray:
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned:
+        return array
+    if not is_large(array.size):
         return np.require(array, requirements=["C", "ALIGNED"])
     result = empty(array.shape, array.dtype)
     axis = next((axis for axis, length in enumerate(array.shape) if length > 1), 0)

@@ -18,7 +18,7 @@ from tensorplug_cpu.jit import sweeps
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.products import filter_function, most_places, sweep_function
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory_pool import allocator, empty
 from tensorplug_cpu.parallel import thread_count, together
 from tensorplug_cpu.sliding_windows import room
 
@@ -124,6 +124,7 @@ class _Pass:
         self._step = sweep[-1].reads * channels
         self._tile = _tile(dtype, columns, grid.width)
         self._type = dtype.name
+        self._places = [*map(address, (self._reads, self._writes, self._runs, self._blocks))]
         self._integers = [
             *self._tables.sizes,
             len(grid.pieces),
@@ -172,14 +173,13 @@ class _Pass:
             bias=bias is not None,
         )
         places = [0 if array is None else address(array) for array in (bias, slope)]
-        tables = self._reads, self._writes, self._runs, self._blocks
         pointers = [
             address(source),
             *self._tables.pointers,
             address(panels),
             address(result),
             *places,
-            *map(address, tables),
+            *self._places,
         ]
         return function, pointers, self._integers
 
@@ -229,7 +229,7 @@ class Convolution:
         self._passes = [_Pass(sweep, batch, filter, result, dtype) for sweep in kept]
         self._whole = len(kept) == len(parts)
         self._room = max((part.room for part in self._passes), default=0)
-        self._result, self._type = result, dtype
+        self._allocate, self._type = allocator(result, dtype), dtype
         self._work = prod(filter) * batch * prod(axis.count for axis in parts[0])
 
     def __call__(
@@ -250,7 +250,7 @@ class Convolution:
             ending: the activation, of ``products.ENDINGS``.
 
         """
-        result = empty(self._result, self._type)
+        result = self._allocate()
         if not self._whole:
             result.fill(0)
         source = dense(source)
@@ -301,6 +301,8 @@ class FilterGradient:
             ],
             np.int64,
         )
+        tables = self._reads, self._upstream, self._items, self._runs, self._offsets
+        self._places = [*map(address, tables)]
         group = _GROUP * (4 if self._shared else 1)
         self._integers = [
             *self._tables.sizes,
@@ -310,22 +312,21 @@ class FilterGradient:
             sweep[-1].reads * channels,
             columns,
         ]
-        self._shape, self._type = filter, dtype
+        self._shape, self._type, self._name = filter, dtype, dtype.name
 
     def __call__(self, x: Array, dy: Array) -> Array:
         """Return the gradient from ``x`` and ``dy``, both NHWC."""
         x, dy = dense(x), dense(dy)
         totals = np.zeros((self._count, self._length, self._columns), self._type)
         function = filter_function(
-            self._type.name, self._tile, padded=self._padded, scattered=self._scattered
+            self._name, self._tile, padded=self._padded, scattered=self._scattered
         )
-        tables = self._reads, self._upstream, self._items, self._runs, self._offsets
         pointers = [
             address(x),
             *self._tables.pointers,
             address(dy),
             address(totals),
-            *map(address, tables),
+            *self._places,
         ]
         _make([(function, pointers, self._integers)], self._tables.room, self._type, self._work)
         total = totals[0] if self._count == 1 else totals.sum(axis=0)

@@ -15,7 +15,7 @@ from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.loops import lanes
 from tensorplug_cpu.jit.windows import depthwise_filter_function, window_function
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory_pool import allocator
 from tensorplug_cpu.multipliers import merged, repeated
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ class DepthwiseSums:
         self._tables = [
             table for links in (row_links, column_links) for table in (links.starts, links.table())
         ]
-        self._shape, self._type = (batch, *shape, channels), dtype
+        self._shape, self._name = (batch, *shape, channels), dtype.name
+        self._allocate = allocator(self._shape, dtype)
+        self._places = [*map(address, self._tables)]
         self._image = prod(source) * channels
         self._vectors = channel_vectors(dtype, channels)
         self._work = prod(self._shape) * prod(window.filter for window in at)
@@ -79,14 +81,14 @@ class DepthwiseSums:
     ) -> Array:
         """Return the sums of ``source`` [N,H,W,C] with ``filter`` [KH,KW,C]; see ``endings``."""
         source, filter = dense(source), dense(filter)
-        result = empty(self._shape, self._type)
+        result = self._allocate()
         width, vectors, whole = self._vectors
         call = window_function(
-            self._type.name, width, vectors, "weighted", ending, whole=whole, bias=bias is not None
+            self._name, width, vectors, "weighted", ending, whole=whole, bias=bias is not None
         )
         batch, rows, columns, channels = self._shape
-        pointers = [source, filter, result, bias, slope, *self._tables]
-        places = [0 if array is None else address(array) for array in pointers]
+        pointers = (source, filter, result, bias, slope)
+        places = [0 if array is None else address(array) for array in pointers] + self._places
 
         grain = -(-batch * rows // _PARTS)
         integers = (batch * rows, grain, rows, columns, channels, self._image)
@@ -101,12 +103,13 @@ class DepthwiseFilterGradient:
         rows, columns = at
         links = Links.forward(rows).scaled(columns.size * channels, columns.filter * channels)
         self._tables = [links.starts, links.table(), _row_taps(at, channels)]
+        self._places = [*map(address, self._tables)]
         self._shape: Shape = (rows.filter, columns.filter, channels)
         self._rows, self._columns, self._channels = rows.out, columns.out, channels
         self._image = rows.size * columns.size * channels
         self._step = columns.stride * channels
         self._vectors = channel_vectors(dtype, channels)
-        self._type = dtype
+        self._type, self._name = dtype, dtype.name
         self._batch = batch
         self._work = batch * rows.out * columns.out * prod(self._shape)
 
@@ -114,7 +117,7 @@ class DepthwiseFilterGradient:
         """Return the gradient."""
         x, dy = dense(x), dense(dy)
         width, vectors, whole = self._vectors
-        call = depthwise_filter_function(self._type.name, width, vectors, whole=whole)
+        call = depthwise_filter_function(self._name, width, vectors, whole=whole)
         count = self._batch * self._rows
         grain = -(-count // max(1, min(_ROWS, count // _ROWS)))
         totals = np.zeros((-(-count // grain), *self._shape), self._type)
@@ -122,7 +125,7 @@ class DepthwiseFilterGradient:
             *(count, grain, self._rows, self._columns, self._channels),
             *(self._image, self._step, self._shape[1], totals[0].size),
         )
-        pointers = [*map(address, (x, dy, totals, *self._tables))]
+        pointers = (*map(address, (x, dy, totals)), *self._places)
         launch(call, pointers, integers, shared=is_large(self._work))
         return np.asarray(np.add.reduce(totals, axis=0))
 

@@ -395,12 +395,12 @@ def _fold(partials: Array, op: str, axes: Sequence[int], dtype: DType, shape: Sh
     result = partials
     with np.errstate(all="ignore"):
         for axis in axes:
-            result = np.moveaxis(result, axis, 0)
+            result = result.swapaxes(axis, 0)
             while len(result) > 1:
                 half = len(result) // 2
                 new = function(result[:half], result[half : 2 * half])
                 if len(result) % 2:
                     function(new[:1], result[-1:], out=new[:1])
                 result = new
-            result = np.moveaxis(result, 0, axis)
+            result = result.swapaxes(0, axis)
         return result.reshape(shape).astype(dtype.numpy, copy=False)

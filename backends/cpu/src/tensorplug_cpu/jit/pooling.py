@@ -10,7 +10,7 @@ from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.depthwise import channel_vectors
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.windows import first_equal_function, window_function
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,15 +63,16 @@ class WindowValues:
         back: bool = False,
     ) -> None:
         self._geometry = _Geometry(at, batch, channels, back=back)
-        self._type, self._kind = dtype, kind
+        self._name, self._kind = dtype.name, kind
+        self._allocate = allocator(self._geometry.shape, dtype)
         self._vectors = channel_vectors(dtype, channels)
 
     def __call__(self, x: Array) -> Array:
         """Return the values of the windows of ``x``, or for its elements."""
         x, geometry = dense(x), self._geometry
-        result = empty(geometry.shape, self._type)
+        result = self._allocate()
         width, vectors, whole = self._vectors
-        call = window_function(self._type.name, width, vectors, self._kind, whole=whole)
+        call = window_function(self._name, width, vectors, self._kind, whole=whole)
         places = (address(x), 0, address(result), 0, 0, *geometry.tables)
 
         count = geometry.batch * geometry.rows
@@ -97,24 +98,25 @@ class FirstEqual:
         covered: bool,
     ) -> None:
         self._geometry = _Geometry(at, batch, channels, back=False)
-        self._shape = (batch, *(window.size for window in at), channels)
-        self._type, self._kind = dtype, {"adding": adding, "covered": covered}
+        self._name = dtype.name
+        self._allocate = allocator((batch, *(window.size for window in at), channels), dtype)
+        self._kind = {"adding": adding, "covered": covered}
         width, vectors, _ = self._vectors = channel_vectors(dtype, channels)
         blocks = -(-channels // (width * vectors))
         most = min(blocks, -(-_PARTS // max(batch, 1)))
-        self._channels = -(-blocks // most) * width * vectors  # of a part
+        taken = -(-blocks // most) * width * vectors  # channels of a part
+        parts = -(-channels // taken)
+        self._integers = (batch * parts, parts, taken, *self._geometry.numbers)
 
     def __call__(self, dy: Array, x: Array, largest: Array) -> Array:
         """Return the gradient of ``x``."""
         geometry = self._geometry
         dy, x, largest = dense(dy), dense(x), dense(largest)
-        result = empty(self._shape, self._type)
+        result = self._allocate()
         width, vectors, whole = self._vectors
-        call = first_equal_function(self._type.name, width, vectors, whole=whole, **self._kind)
+        call = first_equal_function(self._name, width, vectors, whole=whole, **self._kind)
         places = (*map(address, (x, largest, dy, result)), *geometry.tables)
-        parts = -(-self._shape[-1] // self._channels)
-        integers = (geometry.batch * parts, parts, self._channels, *geometry.numbers)
-        launch(call, places, integers, shared=is_large(geometry.work))
+        launch(call, places, self._integers, shared=is_large(geometry.work))
         return result
 
 
