@@ -269,9 +269,12 @@ DEPTHWISE = [  # x (NHWC), filter, strides, dilations, pad
     ((2, 7, 8, 3), (3, 3, 3, 1), (1, 1), (1, 1), "same"),
     ((2, 6, 9, 18), (3, 2, 18, 1), (2, 1), (1, 2), "valid"),
     ((3, 6, 6, 5), (2, 3, 5, 4), (2, 2), (1, 1), ((0, 0), (1, 2), (0, 1), (0, 0))),
+    ((2, 9, 11, 9), (3, 4, 9, 1), (4, 3), (3, 2), 2),  # pixels without taps, taps in turns
+    ((1, 2, 150, 4), (1, 3, 4, 1), (1, 1), (1, 1), 3),  # rows of several strips
 ]
 
 
+@pytest.mark.usefixtures("walking")
 @pytest.mark.parametrize("data_format", FORMATS)
 @pytest.mark.parametrize(("shape", "filter_shape", "strides", "dilations", "pad"), DEPTHWISE)
 def test_depthwise_convolution_and_its_transposes(
@@ -330,6 +333,7 @@ def test_convolution_of_volumes(call, near, data_format):
     near(found, dfilter, "float32")
 
 
+@pytest.mark.usefixtures("walking")
 @pytest.mark.parametrize("data_format", FORMATS)
 @pytest.mark.parametrize("spec", [fused.FUSED_CONV2D, fused.FUSED_DEPTHWISE_CONV2D])
 def test_fused_convolution(call, near, spec, data_format):

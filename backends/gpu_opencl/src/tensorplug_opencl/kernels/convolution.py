@@ -20,7 +20,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, implicit, moving, patched
+from tensorplug_opencl.kernels import calls, channels_last, implicit, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
@@ -87,11 +87,10 @@ def _make_readable(convolution: Convolution, shape: Shape, by: Strides) -> tuple
     """
     if not convolution.runtime.is_cpu or by[-1] == 1 or convolution.places == 1:
         return by, lambda buffer: buffer
-    last = (shape[0], *shape[2:], shape[1])
-    target = layouts.row_major(last)
+    last = channels_last.turn(shape)
     out = TensorType(convolution.dtype, last)
-    copy = moving.make_mover(convolution.runtime, convolution.dtype, last, by, target, out.size)
-    return target, calls.make_producer(convolution.runtime, out, copy)
+    copy = channels_last.launch_turn(convolution.runtime, convolution.dtype, shape)
+    return layouts.row_major(last), calls.make_producer(convolution.runtime, out, copy)
 
 
 def _register(family: ConvolutionFamily) -> None:

@@ -1,7 +1,7 @@
 """Depthwise convolution: every output channel reads one input channel, so nothing is shared.
 
-There is no matrix product: work-items walk the taps themselves. On CPUs each takes neighbouring
-channels, which share the index arithmetic.
+There is no matrix product: work-items walk the taps themselves (``strips``). Channels that come
+first count as images of one channel each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tensorplug.plugin import (
     KernelTable,
     Shape,
     TensorType,
+    Windows,
     channel_axis,
     convolution_windows,
     spatial_axes,
@@ -22,17 +23,21 @@ from tensorplug.plugin import (
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import (
     calls,
+    channels_last,
     ctypes,
+    folds,
     functions,
-    patches,
     products,
     slices,
+    strips,
     templates,
+    vectors,
 )
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.patches import Images
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
+from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit, Walk
+from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,18 +52,22 @@ kernels = KernelTable()
 
 Attributes = dict[str, Any]
 
-PART: Final = 64  # positions whose products one work-item adds up
+BLOCK: Final = 64  # products that are added one after the other
+PART: Final = {True: 512, False: 64}  # positions that a work-item takes, by whether on a CPU
 
 
 class Depthwise(NamedTuple):
-    """The shapes of x, filter and y, the images that x is, and the order of their axes."""
+    """The shapes of x, filter and y, the windows, and the order of their axes in memory.
+
+    The order is (image, rows, columns, channel).
+    """
 
     runtime: Runtime
     dtype: DType
     x: Shape
     filter: Shape
     y: Shape
-    images: Images
+    windows: Windows
     order: tuple[int, ...]
 
     @classmethod
@@ -70,12 +79,10 @@ class Depthwise(NamedTuple):
         attributes: Attributes,
     ) -> Depthwise:
         """Return the convolution of x and filter to y, whose ``shapes`` are given."""
-        x, filter, _ = shapes
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
-        strides = layouts.permuted_strides(x, order)
-        images = Images(x[0], convolution_windows(x, filter, attributes), filter[2], strides)
-        return cls(backend.runtime, dtype, *shapes, images, order)
+        windows = convolution_windows(shapes[0], shapes[1], attributes)
+        return cls(backend.runtime, dtype, *shapes, windows, order)
 
     @property
     def empty(self) -> bool:
@@ -83,84 +90,61 @@ class Depthwise(NamedTuple):
         return 0 in (*self.x, *self.filter, *self.y)
 
     @property
+    def last(self) -> bool:
+        """Whether channels come last."""
+        return self.order[-1] == 3
+
+    @property
+    def multiplier(self) -> int:
+        """Output channels of each input channel."""
+        return self.filter[3]
+
+    @property
     def outputs(self) -> int:
         """Number of output channels."""
         return self.filter[2] * self.filter[3]
 
+    @property
+    def reach(self) -> int:
+        """The number of elements in the largest of x, filter and y."""
+        return max(TensorType(self.dtype, shape).size for shape in (self.x, self.filter, self.y))
 
-class Work(NamedTuple):
-    """The work of a program: for each of ``items``, runs of up to ``channels`` channels.
+    def walk(self, *, back: bool) -> Walk:
+        """Return the walk over the elements of y, or ``back``: of x."""
+        images, channels = self.x[0], self.filter[2] if back else self.outputs
+        if self.last:
+            return Walk(self.runtime, self.windows, images, channels, back)
+        return Walk(self.runtime, self.windows, images * channels, 1, back)
 
-    ``limit`` is the C name of ``channels``. ``body`` can use ``rest`` (the item), ``first`` and
-    ``count`` (of the run's channels), and an array ``sum`` with an element for each of them.
-    """
+    def launch(
+        self,
+        title: str,
+        walk: Walk,
+        write: Callable[[Lanes, Visit], str],
+        epilogue: Epilogue = NO_EPILOGUE,
+        steps: Mapping[str, int] | None = None,
+    ) -> Launch:
+        """Return the launch on x (or dy), filter, the epilogue's inputs, and the result.
 
-    title: str
-    items: int
-    channels: int
-    limit: str
-    body: Sequence[str]
-    written: str
-    more: Mapping[str, int] = {}
-    epilogue: Epilogue = NO_EPILOGUE
-
-
-def _launch(depthwise: Depthwise, work: Work) -> Launch:
-    """Return the launch on two inputs, those of the epilogue, and the result."""
-    run = patches.choose_run(depthwise.runtime)
-    runs = -(-work.channels // run)
-    count = work.items * runs
-    sizes = (
-        TensorType(depthwise.dtype, shape).size
-        for shape in (depthwise.x, depthwise.filter, depthwise.y)
-    )
-    index = layouts.index_dtype(count, work.items * work.channels, *sizes)
-    own = layouts.row_major(depthwise.y)
-    values = {
-        "items": count,
-        "runs": runs,
-        "outputs": depthwise.outputs,
-        "multiplier": depthwise.filter[3],
-        **patches.list_geometry(depthwise.images),
-        **{f"y{number}_by": own[axis] for number, axis in enumerate(depthwise.order)},
-        **work.more,
-    }
-    stored, computed = ctypes.stored(depthwise.dtype), ctypes.computed(depthwise.dtype)
-    body = [
-        "  const index_t i = get_global_id(0);",
-        "  if (i >= items) return;",
-        f"  const index_t first = i % runs * {run};",
-        f"  const index_t count = min((index_t){run}, {work.limit} - first);",
-        "  index_t rest = i / runs;",
-        f"  A sum[{run}];",
-        f"  for (int c = 0; c < {run}; c++) sum[c] = 0;",
-        *work.body,
-    ]
-    numbers = work.epilogue.numbers
-    text = templates.write_program(
-        f"depthwise convolution {work.title} {depthwise.dtype}",
-        [
-            templates.Array("x", stored),
-            templates.Array("w", stored),
-            *(templates.Array(name, stored) for name, _ in work.epilogue.inputs),
-            templates.Array("y", work.written, written=True),
-        ],
-        [
-            *templates.declare_indices(*values),
-            *(f"const A {name}_argument" for name, _ in numbers),
-        ],
-        "\n".join(body),
-        index=index,
-        declarations="\n".join(
+        ``steps`` are constants for the places of these inputs.
+        """
+        stored, computed = ctypes.stored(self.dtype), ctypes.computed(self.dtype)
+        kind = ctypes.host(computed).type
+        library = functions.define(epilogue.expression, self.dtype)
+        return strips.launch(
+            walk,
+            f"depthwise convolution {title} {self.dtype}",
             [
-                functions.define(work.epilogue.expression, depthwise.dtype),
-                products.define_epilogue(work.epilogue, work.written),
-            ]
-        ),
-    )
-    kind = ctypes.host(computed).type
-    arguments = [*map(index.type, values.values()), *(kind(number) for _, number in numbers)]
-    return depthwise.runtime.launch(text, 3 + len(work.epilogue.inputs), arguments, count)
+                *(Array(name, stored) for name in ("x", "w", *dict(epilogue.inputs))),
+                Array("y", stored, written=True),
+            ],
+            write,
+            computed,
+            values={"outputs": self.outputs, "multiplier": self.multiplier, **(steps or {})},
+            numbers=[(f"{name}_argument", kind(value)) for name, value in epilogue.numbers],
+            reach=self.reach,
+            declarations=f"{library}\n{products.define_epilogue(epilogue, computed)}",
+        )
 
 
 def _launch_forward(
@@ -172,42 +156,84 @@ def _launch_forward(
 
     ``steps``: the distances in each of these inputs along (image, row, column, channel).
     """
-    ctype = ctypes.stored(depthwise.dtype)
-    inside, place = patches.write_input_place(depthwise.images)
+    stored = ctypes.stored(depthwise.dtype)
+    at = ("image", "at0", "at1", "(c + k)")
+    channel = "c"
+    if not depthwise.last:
+        at = ("(image / outputs)", "at0", "at1", "(image % outputs)")
+        channel = "image % outputs"
     more: dict[str, int] = {}
     places: dict[str, str] = {}
     for name, along in (steps or {}).items():
-        more |= {f"{name}{number}_by": step for number, step in enumerate(along)}
-        places[name] = (
-            f"rest * {name}0_by + position0 * {name}1_by + position1 * {name}2_by"
-            f" + (first + c) * {name}3_by"
-        )
-    body = [
-        *patches.write_split(depthwise.images, "position", "out"),
-        "  x += rest * image_by;",
-        "  y += rest * y0_by + position0 * y1_by + position1 * y2_by;",
-        "  for (index_t tap0 = 0; tap0 < taps0; tap0++) {",
-        f"  A row[{patches.choose_run(depthwise.runtime)}];",
-        "  for (index_t c = 0; c < count; c++) row[c] = 0;",
-        "  for (index_t tap1 = 0; tap1 < taps1; tap1++) {",
-        f"    if (!({inside})) continue;",
-        f"    global const {ctype} *from = x + {place};",
-        f"    global const {ctype} *by = w + (tap0 * taps1 + tap1) * outputs + first;",
-        "    if (multiplier == 1 && channel_by == 1)",
-        "      for (index_t c = 0; c < count; c++) row[c] += (A)from[first + c] * (A)by[c];",
-        "    else",
-        "      for (index_t c = 0; c < count; c++)",
-        "        row[c] += (A)from[(first + c) / multiplier * channel_by] * (A)by[c];",
-        "  }",
-        "  for (index_t c = 0; c < count; c++) sum[c] += row[c];",
-        "  }",
-        "  for (index_t c = 0; c < count; c++)",
-        f"    y[(first + c) * y3_by] = {products.call_epilogue(epilogue, 'sum[c]', places)};",
-    ]
-    items = depthwise.images.number * depthwise.images.positions
-    return _launch(
-        depthwise, Work("", items, depthwise.outputs, "outputs", body, ctype, more, epilogue)
-    )
+        moving = [(axis, step) for axis, step in enumerate(along) if step]
+        more |= {f"{name}{axis}_by": step for axis, step in moving}
+        places[name] = " + ".join(["0", *(f"{at[axis]} * {name}{axis}_by" for axis, _ in moving)])
+
+    def read(lanes: Lanes) -> str:
+        if not depthwise.last:
+            return lanes.load(stored, "x + image / multiplier * sources + from")
+        if depthwise.multiplier == 1:
+            return lanes.load(stored, f"x + {SOURCE}")
+        pixel = "(image * sources + from) * (outputs / multiplier)"
+        return lanes.gather(f"x[{pixel} + {{c}} / multiplier]")
+
+    def write(lanes: Lanes, visit: Visit) -> str:
+        w = lanes.load(stored, f"w + tap * outputs + {channel}")
+        loops = visit(f"row += {read(lanes)} * {w};", "A row = 0;", "sum.all += row;")
+        ended = products.call_epilogue(epilogue, "sum.each[k]", places)
+        lines = [
+            f"union {{ {lanes.element} each[{lanes.width}]; A all; }} sum;",
+            "sum.all = 0;",
+            loops,
+            f"for (int k = 0; k < {lanes.width}; k++) sum.each[k] = {ended};",
+            lanes.store(stored, f"y + {RESULT}", "sum.all"),
+        ]
+        if epilogue is NO_EPILOGUE:
+            del lines[3]
+        return "\n  ".join(lines)
+
+    return depthwise.launch("", depthwise.walk(back=False), write, epilogue, more)
+
+
+def _turn_images(
+    depthwise: Depthwise,
+    prepare: Callable[[Depthwise], Callable[..., None]],
+    images: Sequence[Shape],
+    result: Shape | None = None,
+) -> Callable[..., None]:
+    """Return what ``prepare`` returns, a function of inputs and the result, for any order of axes.
+
+    CPUs compute with channels last. ``images`` are the shapes of the first inputs, and ``result``
+    that of the result, if these are images.
+    """
+    runtime, dtype = depthwise.runtime, depthwise.dtype
+    if depthwise.last or not runtime.is_cpu or depthwise.outputs < strips.FEWEST:
+        return prepare(depthwise)
+    x, y = channels_last.turn(depthwise.x), channels_last.turn(depthwise.y)
+    run = prepare(depthwise._replace(x=x, y=y, order=(0, 1, 2, 3)))
+
+    def make_empty(shape: Shape) -> Callable[[], DeviceBuffer]:
+        return runtime.prepare_empty(TensorType(dtype, channels_last.turn(shape)))
+
+    turns = [(make_empty(of), channels_last.launch_turn(runtime, dtype, of)) for of in images]
+    back = None
+    if result is not None:
+        back = make_empty(result), channels_last.launch_turn_back(runtime, dtype, result)
+
+    def write(*buffers: DeviceBuffer) -> None:
+        turned = []
+        for (make, turn), buffer in zip(turns, buffers, strict=False):
+            turned.append(make())
+            turn(buffer, turned[-1])
+        *rest, out = buffers[len(turns) :]
+        if back is None:
+            run(*turned, *rest, out)
+            return
+        made = back[0]()
+        run(*turned, *rest, made)
+        back[1](made, out)
+
+    return write
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D)
@@ -223,7 +249,8 @@ def depthwise_conv2d(
     depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if depthwise.empty:
         return calls.make_constant(backend.runtime, out)
-    return calls.make_producer(backend.runtime, out, _launch_forward(depthwise))
+    write = _turn_images(depthwise, _launch_forward, (x.shape,), out.shape)
+    return calls.make_producer(backend.runtime, out, write)
 
 
 @kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
@@ -247,9 +274,10 @@ def fused_depthwise_conv2d(
         along = layouts.broadcast_strides(shape, out.shape)
         steps[name] = [along[axis] for axis in depthwise.order]
     epilogue = fused.bind(out.shape, lambda _steps: Matrix(0, 0, ()))
-    return calls.make_producer(
-        backend.runtime, out, fused.reorder(_launch_forward(depthwise, epilogue, steps))
+    write = _turn_images(
+        depthwise, lambda of: _launch_forward(of, epilogue, steps), (x.shape,), out.shape
     )
+    return calls.make_producer(backend.runtime, out, fused.reorder(write))
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
@@ -266,24 +294,156 @@ def depthwise_conv2d_backprop_input(
     depthwise = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
     if depthwise.empty:
         return calls.make_constant(backend.runtime, out)
-    ctype = ctypes.stored(depthwise.dtype)
-    gathered = f"""  global const {ctype} *from = x + rest * y0_by + position / out1 * y1_by
-    + position % out1 * y2_by;
-  global const {ctype} *by = w + tap * outputs;
-  for (index_t c = 0; c < count; c++)
-    for (index_t m = 0; m < multiplier; m++) {{
-      const index_t o = (first + c) * multiplier + m;
-      sum[c] += (A)from[o * y3_by] * (A)by[o];
-    }}"""
+    write = _turn_images(depthwise, _launch_input_gradient, (dy.shape,), input_shape)
+    return calls.make_producer(backend.runtime, out, write)
+
+
+def _launch_input_gradient(depthwise: Depthwise) -> Launch:
+    """Return the launch (dy, filter, result)."""
+    stored = ctypes.stored(depthwise.dtype)
+
+    def read(lanes: Lanes) -> tuple[str, str]:
+        if not depthwise.last:
+            channel = "image % (outputs / multiplier) * multiplier + m"
+            return (
+                lanes.load(stored, "x + (image * multiplier + m) * sources + from"),
+                lanes.load(stored, f"w + tap * outputs + {channel}"),
+            )
+        if depthwise.multiplier == 1:
+            return lanes.load(stored, f"x + {SOURCE}"), lanes.load(stored, "w + tap * outputs + c")
+        return (
+            lanes.gather("x[(image * sources + from) * outputs + {c} * multiplier + m]"),
+            lanes.gather("w[tap * outputs + {c} * multiplier + m]"),
+        )
+
+    def write(lanes: Lanes, visit: Visit) -> str:
+        dy, w = read(lanes)
+        many = "for (index_t m = 0; m < multiplier; m++) " if depthwise.multiplier > 1 else ""
+        m = "" if many else "const index_t m = 0; "
+        store = lanes.store(stored, f"y + {RESULT}", "sum")
+        return f"A sum = 0;\n{visit(f'{many}{{ {m}sum += {dy} * {w}; }}')}\n  {store}"
+
+    return depthwise.launch("gradient of input", depthwise.walk(back=True), write)
+
+
+# For each tap of a run and each lane: the sum of products over some rows of y. Blocks are added in
+# four chains each, and to one another with compensation.
+_SUM: Final = """typedef {A} A;
+  for (index_t tap = first_tap; tap < last_tap; tap++) {
+    const index_t tap0 = tap / taps1, shift = tap % taps1 * dilation1;
+    const index_t low = shift < before1 ? (before1 - shift + stride1 - 1) / stride1 : 0;
+    const index_t room = size1 + before1 > shift ? size1 + before1 - shift : 0;
+    const index_t high = min(out1, (room + stride1 - 1) / stride1);
+    {state}
+    for (index_t row = first_row; row < last_row; row++) {
+      const index_t image = row / out0, at0 = row % out0;
+      const index_t from0 = at0 * stride0 + tap0 * dilation0 - before0;
+      if (from0 >= size0) continue;
+      global const S *of = x + image * x0_by + from0 * x1_by;
+      global const S *dy = w + image * y0_by + at0 * y1_by + c * y3_by;
+      for (index_t begin = low; begin < high; begin += {block}) {
+        const index_t end = min(begin + {block}, high);
+        A some0 = 0, some1 = 0, some2 = 0, some3 = 0;
+        index_t at = begin;
+        for (; at + 4 <= end; at += 4) {
+          {takes}
+        }
+        for (; at < end; at++) {
+          {take}
+        }
+        const A v = (some0 + some1) + (some2 + some3);
+        {step}
+      }
+    }
+    {store}
+  }"""
+
+
+def _write_sum(depthwise: Depthwise, lanes: Lanes) -> str:
+    """Return the statements that add up the gradient of the filter for some lanes."""
+    stored, computed = ctypes.stored(depthwise.dtype), ctypes.computed(depthwise.dtype)
+    fold = folds.sum_fold(depthwise.dtype)
+
+    def take(n: int) -> str:
+        column = f"((at + {n}) * stride1 + shift - before1) * x2_by"
+        if depthwise.multiplier == 1:
+            x = lanes.load(stored, f"of + {column} + c * x3_by")
+        else:
+            x = lanes.gather(f"of[{column} + {{c}} / multiplier * x3_by]")
+        return f"some{n} += {x} * {lanes.load(stored, f'dy + (at + {n}) * y2_by')};"
+
+    values = {
+        "A": lanes.widen(lanes.element),
+        "block": str(BLOCK),
+        "state": fold.state,
+        "takes": " ".join(map(take, range(4))),
+        "take": take(0),
+        "step": fold.step,
+        "store": lanes.store(
+            computed, "y + (part * taps0 * taps1 + tap) * outputs + c", fold.result
+        ),
+    }
+    text = _SUM
+    for key, value in values.items():
+        text = text.replace(f"{{{key}}}", value)
+    return text
+
+
+def _launch_sums(depthwise: Depthwise, parts: int, rows: int) -> Launch:
+    """Return the launch (x, dy, sums) that adds up products over ``rows`` rows of y in each part.
+
+    A work-item takes a run of taps: on a CPU a row of the filter, which reads the same rows.
+    """
+    walk = depthwise.walk(back=False)
+    runtime, stored = depthwise.runtime, ctypes.stored(depthwise.dtype)
+    computed = ctypes.computed(depthwise.dtype)
+    width = walk.choose_width(stored, computed)
+    down, across = depthwise.windows
+    run = across.filter if runtime.is_cpu else 1
+    values = {"blocks": -(-depthwise.outputs // width), "run": run}
+    values |= {"runs": down.filter * across.filter // run, "rows": rows}
+    items = parts * values["blocks"] * values["runs"]
+    values |= {"all_rows": depthwise.x[0] * down.out, "outputs": depthwise.outputs}
+    values |= {"multiplier": depthwise.multiplier}
+    for axis, at in enumerate(depthwise.windows):
+        fields = {"taps": at.filter, "stride": at.stride, "dilation": at.dilation}
+        fields |= {"before": at.before, "size": at.size, "out": at.out}
+        values |= {f"{name}{axis}": value for name, value in fields.items()}
+    for name, shape in (("x", depthwise.x), ("y", depthwise.y)):
+        along = layouts.permuted_strides(shape, depthwise.order)
+        values |= {f"{name}{axis}_by": step for axis, step in enumerate(along)}
     body = [
-        *patches.write_split(depthwise.images, "pixel", "size"),
-        *patches.write_output_loops(depthwise.images, gathered, "0"),
-        "  y += rest * image_by + pixel0 * axis0_by + pixel1 * axis1_by;",
-        f"  for (index_t c = 0; c < count; c++) y[(first + c) * channel_by] = ({ctype})sum[c];",
+        "  index_t rest = get_global_id(0);",
+        "  if (rest >= items) return;",
+        f"  index_t c = rest % blocks * {width};",
+        "  rest /= blocks;",
+        "  const index_t first_tap = rest % runs * run, last_tap = first_tap + run;",
+        "  const index_t part = rest / runs, first_row = part * rows;",
+        "  const index_t last_row = min(first_row + rows, all_rows);",
+        strips.write_lanes(
+            "outputs",
+            depthwise.outputs,
+            Lanes(width, computed),
+            lambda lanes: _write_sum(depthwise, lanes),
+        ),
     ]
-    items = depthwise.images.number * depthwise.images.pixels
-    work = Work("gradient of input", items, depthwise.images.channels, "channels", body, ctype)
-    return calls.make_producer(backend.runtime, out, _launch(depthwise, work))
+    loose = vectors.declare(width, stored, computed) if width > 1 else ""
+    index = layouts.index_dtype(items, depthwise.reach)
+    text = templates.write_program(
+        f"depthwise convolution gradient of filter {depthwise.dtype} in {width}",
+        [Array("x", stored), Array("w", stored), Array("y", computed, written=True)],
+        templates.declare_indices("items", *values),
+        "\n".join(body),
+        index=index,
+        declarations=f"typedef {stored} S;\n{loose}",
+    )
+    return runtime.launch(
+        text,
+        3,
+        [*map(index.type, (items, *values.values()))],
+        items,
+        group=1 if width > 1 else None,
+    )
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_FILTER)
@@ -296,45 +456,29 @@ def depthwise_conv2d_backprop_filter(
     backend: OpenCLBackend,
     out: TensorType,
 ) -> Call:
-    """Add up products over ``PART`` positions for each tap, then these sums, compensated."""
+    """Add up the products of each part of the positions, then these sums, compensated."""
     depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
     runtime = backend.runtime
     if depthwise.empty:
         return calls.make_constant(runtime, out)
-    ctype, computed = ctypes.stored(depthwise.dtype), ctypes.computed(depthwise.dtype)
-    positions = depthwise.images.number * depthwise.images.positions
-    parts = -(-positions // PART)
-    inside, place = patches.write_input_place(depthwise.images)
-    body = [
-        "  const index_t part = rest / (taps0 * taps1);",
-        "  y += rest * outputs + first;",
-        "  rest %= taps0 * taps1;",
-        "  const index_t tap0 = rest / taps1, tap1 = rest % taps1;",
-        f"  const index_t end = min((part + 1) * {PART}, positions);",
-        f"  for (index_t at = part * {PART}; at < end; at++) {{",
-        "  rest = at;",
-        *patches.write_split(depthwise.images, "position", "out"),
-        f"  if (!({inside})) continue;",
-        f"  global const {ctype} *from = x + rest * image_by + {place};",
-        f"  global const {ctype} *by = w + rest * y0_by + position0 * y1_by + position1 * y2_by;",
-        "  for (index_t c = 0; c < count; c++)",
-        "    { const index_t o = first + c;",
-        "      sum[c] += (A)from[o / multiplier * channel_by] * (A)by[o * y3_by]; }",
-        "  }",
-        "  for (index_t c = 0; c < count; c++) y[c] = sum[c];",
-    ]
-    more = {"positions": positions}
-    items = parts * depthwise.images.places
-    work = Work("gradient of filter", items, depthwise.outputs, "outputs", body, computed, more)
-    launch = _launch(depthwise, work)
-    make = runtime.prepare_empty(
-        TensorType(slices.choose_dtype(depthwise.dtype), (parts, *out.shape))
-    )
-    total = slices.launch_add(runtime, depthwise.dtype, parts, out.size)
+    write = _turn_images(depthwise, _prepare_filter_gradient, (x.shape, dy.shape))
+    return calls.make_producer(runtime, out, write)
+
+
+def _prepare_filter_gradient(depthwise: Depthwise) -> Callable[..., None]:
+    """Return a function (x, dy, result)."""
+    runtime, dtype = depthwise.runtime, depthwise.dtype
+    down, across = depthwise.windows
+    rows = max(1, PART[runtime.is_cpu] // across.out)
+    parts = -(-depthwise.x[0] * down.out // rows)
+    launch = _launch_sums(depthwise, parts, rows)
+    size = depthwise.filter[0] * depthwise.filter[1] * depthwise.outputs
+    make = runtime.prepare_empty(TensorType(slices.choose_dtype(dtype), (parts, size)))
+    total = slices.launch_add(runtime, dtype, parts, size)
 
     def write(x: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
         sums = make()
         launch(x, dy, sums)
         total(sums, result)
 
-    return calls.make_producer(runtime, out, write)
+    return write

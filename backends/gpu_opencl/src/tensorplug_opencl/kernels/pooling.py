@@ -17,7 +17,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import calls, ctypes, reduction, strips
-from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
+from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit, Walk
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 Attributes = dict[str, Any]
-
-SOURCE: Final = "(image * sources + from) * channels + c"
-RESULT: Final = "(image * results + at) * channels + c"
 
 # Elements of a window along an axis that lie on the image, for the window at a place.
 _INSIDE: Final = """

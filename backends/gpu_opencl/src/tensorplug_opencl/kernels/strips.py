@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.templates import Array
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Lanes", "Visit", "Walk", "launch"]
+__all__ = ["FEWEST", "RESULT", "SOURCE", "Lanes", "Visit", "Walk", "launch", "write_lanes"]
+
+RESULT: Final = "(image * results + at) * channels + c"
+"""The place of a result, among arrays like it."""
+SOURCE: Final = "(image * sources + from) * channels + c"
+"""The place of a source that has the result's channels."""
 
 FEWEST: Final = 4  # channels that are worth a vector
 STRIP: Final = 64  # elements of a row in a strip, at most, so that long rows are shared
@@ -143,10 +148,12 @@ def launch(
     most = walk.images * walk.channels * max(sizes["results"], sizes["sources"])
     index = layouts.index_dtype(items, most, reach)
     constants = {"items": items, **sizes, **_list_axes(walk), **(values or {})}
-    scope = _write_scope(walk, Lanes(width, element), write)
-    if walk.channels % width:
-        rest = _write_scope(walk, Lanes(1, element), write)
-        scope = f"  if (c + {width} <= channels) {scope}\n  else for (; c < channels; c++) {rest}"
+    scope = write_lanes(
+        "channels",
+        walk.channels,
+        Lanes(width, element),
+        lambda lanes: _write_strip(walk, lanes, write),
+    )
     text = templates.write_program(
         f"{title} of {len(walk.windows)} axes in {width}",
         arrays,
@@ -172,6 +179,20 @@ def launch(
         items,
         heavy=prod(at.filter for at in walk.windows) > MANY_TAPS,
         group=1 if width > 1 else None,  # whose items a driver does not try to make vectors of
+    )
+
+
+def write_lanes(limit: str, channels: int, lanes: Lanes, write: Callable[[Lanes], str]) -> str:
+    """Return the text that ``write`` returns, for the lanes from channel ``c`` on.
+
+    If they lie beyond the last of the ``channels``, whose number in C is ``limit``, these channels
+    are taken one by one.
+    """
+    if channels % lanes.width == 0:
+        return f"  {{ {write(lanes)} }}"
+    return (
+        f"  if (c + {lanes.width} <= {limit}) {{ {write(lanes)} }}\n"
+        f"  else for (; c < {limit}; c++) {{ {write(Lanes(1, lanes.element))} }}"
     )
 
 
@@ -245,22 +266,21 @@ def _write_start(walk: Walk, axis: int, at: str) -> str:
     )
 
 
-def _write_scope(walk: Walk, lanes: Lanes, write: Callable[[Lanes, Visit], str]) -> str:
-    """Return the block that makes the strip for some lanes."""
+def _write_strip(walk: Walk, lanes: Lanes, write: Callable[[Lanes, Visit], str]) -> str:
+    """Return the statements that make the strip for some lanes."""
     last = len(walk.windows) - 1
     before = "0"
     for axis in range(last):
         before = f"({before} + at{axis}) * extent{axis + 1}"
     body = write(lanes, lambda *texts: _write_loops(last + 1, *texts))
-    return f"""{{
-  typedef {lanes.widen(lanes.element)} A;
+    return f"""typedef {lanes.widen(lanes.element)} A;
   for (index_t lead = begin; lead < end && lead - begin < hop{last}; lead++) {{
 {_write_start(walk, last, "lead")}
   for (index_t at{last} = lead; at{last} < end;
        at{last} += hop{last}, start{last} += move{last}) {{
   const index_t at = {before} + at{last};
   {body}
-  }} }} }}"""
+  }} }}"""
 
 
 def _write_loops(axes: int, take: str, begin: str = "", end: str = "") -> str:
