@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+from functools import partial
+from threading import Event
+
 import numpy as np
 import pytest
 
@@ -75,3 +79,42 @@ def test_in_several_threads(name, monkeypatch):
             monkeypatch.setattr(holder, "share_out", counted)
     np.testing.assert_array_equal(compute(), alone)
     assert shared == [None]
+
+
+def test_a_call_that_is_not_started_holds_no_arrays(monkeypatch):
+    workers = parallel._Workers()
+    workers._count = 1
+    monkeypatch.setattr(parallel, "_workers", workers)
+    going_on = Event()
+    busy = workers.submit(going_on.wait)  # the only thread
+    array = np.ones(3)
+    alive = weakref.ref(array)
+    try:
+        parallel.together(array.sum)
+        del array
+        assert alive() is None
+    finally:
+        going_on.set()
+    assert busy.wait() is None
+
+
+def test_a_call_that_has_ended_holds_no_arrays(monkeypatch):
+    workers = parallel._Workers()
+    workers._count = 1
+    monkeypatch.setattr(parallel, "_workers", workers)
+    seen = []
+    for _ in range(50):
+        array, going_on = np.ones(3), Event()
+        alive = weakref.ref(array)
+        task = workers.submit(partial(_sum_later, array, going_on))
+        # What is done at the end is done before the thread lets go of what it was given.
+        task.future.add_done_callback(lambda _, alive=alive: seen.append(alive() is None))
+        del array
+        going_on.set()
+        assert task.wait() is None
+    assert all(seen)
+
+
+def _sum_later(array, going_on):
+    going_on.wait()
+    array.sum()

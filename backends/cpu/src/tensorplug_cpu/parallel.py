@@ -11,7 +11,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tensorplug_cpu.memory_pool import LARGE, allocator, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
@@ -68,11 +69,37 @@ class _Workers:
         """The largest number of these threads."""
         return self._count
 
-    def submit(self, call: Callable[[], Any]) -> Any:
-        """Run ``call`` in one of the threads; return its future."""
+    def submit(self, call: Callable[[], Any]) -> _Task:
+        """Run ``call`` in one of the threads."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="tensorplug-cpu")
-        return self._pool.submit(call)
+        held = [call]
+        return _Task(self._pool.submit(_call, held), held)
+
+
+def _call(held: list[Callable[[], Any]]) -> None:
+    held.pop()()
+
+
+class _Task(NamedTuple):
+    """A call in another thread, with what it holds: the arrays that it works on.
+
+    The pool keeps what it was given for a moment after the end, and longer after a cancellation.
+    """
+
+    future: Future[Any]
+    held: list[Callable[[], Any]]
+
+    def wait(self) -> BaseException | None:
+        """Return the error of the call, after its end."""
+        return self.future.exception()
+
+    def cancel(self) -> bool:
+        """Return whether the call had not started, and will not."""
+        cancelled = self.future.cancel()
+        if cancelled:
+            self.held.clear()
+        return cancelled
 
 
 _workers: Final = _Workers()
@@ -173,7 +200,7 @@ def together(work: Callable[[], Any]) -> None:
     try:
         work()
     finally:
-        raised = [future.exception() for future in pending if not future.cancel()]
+        raised = [task.wait() for task in pending if not task.cancel()]
     for error in raised:
         if error is not None:
             raise error
@@ -185,7 +212,7 @@ def _run(calls: Sequence[Callable[[], Any]]) -> None:
     try:
         calls[0]()
     finally:
-        raised = [future.exception() for future in pending]
+        raised = [task.wait() for task in pending]
     for error in raised:
         if error is not None:
             raise error
