@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract import inference
+from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug_conformance.selftest.backends import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
@@ -296,11 +299,11 @@ def test_a_program_shows_its_groups(compiled: Compiled) -> None:
 
 
 ALONE: list[Any] = [
-    (lambda x: tp.sort(x), lambda _: True, "neither elementwise nor a reduction"),
+    (tp.sort, lambda _: True, "neither elementwise nor a reduction"),
     (lambda x: tp.exp(x) * 2, lambda _: False, "declined by the backend"),
     (lambda x: tp.exp(x[:2, :2]), lambda _: True, "few calls on fewer than 12 elements"),
     (lambda x: tp.reshape(x, (ROWS, 1, COLUMNS)), lambda _: True, "moves no elements"),
-    (lambda x: tp.sum(x), lambda _: True, "one pass as it is"),
+    (tp.sum, lambda _: True, "one pass as it is"),
 ]
 
 
@@ -317,7 +320,7 @@ def test_a_program_shows_why_a_call_is_alone(
 def test_a_kernel_of_somebody_else_is_alone(compiled: Compiled) -> None:
     with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
         program = tp.compile(lambda x: tp.exp(x) * 2).program
-        with tp.register_kernel("Exp", "cpu", lambda x: np.exp(x), override=True):
+        with tp.register_kernel("Exp", "cpu", np.exp, override=True):
             text = repr(program(tp.asarray(X)))
     assert "alone: a kernel of " in text
 
@@ -329,3 +332,29 @@ def test_a_group_shows_which_memory_it_overwrites() -> None:
     assert "group 1: Sub+Tanh+Multiply of %1 -> %6, by cpu over 65536, %6 in the memory of %1" in (
         text
     )
+
+
+TWO_STEPS = KernelSpec("TwoSteps", ("x",), inference.same)
+
+
+@pytest.mark.parametrize(
+    ("spec", "attributes", "takes", "step"),
+    [
+        ("Softmax", {"dim": 1}, True, "Softmax, by cpu"),
+        ("Softmax", {"dim": 1}, False, "none: declined by the backend"),
+        ("Exp", {}, True, "none: one pass as it is"),
+        ("Sort", {}, True, "none: neither elementwise nor a reduction"),
+        (TWO_STEPS, {}, True, "Exp+Add, by cpu"),
+    ],
+)
+def test_an_explanation_names_the_groups(
+    compiled: Compiled, spec: Any, attributes: Any, takes: bool, step: str
+) -> None:
+    compiled.takes = lambda _: takes
+    with (
+        use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)),
+        tp.register_decomposition(TWO_STEPS, lambda x: tp.exp(x) + x),
+    ):
+        large = tp.explain(spec, [TensorType(dt.float32, (6, 5))], attributes)
+        small = tp.explain(spec, [TensorType(dt.float32, (2, 3))], attributes)
+    assert large.steps == (*small.steps, ("group", step))

@@ -17,10 +17,11 @@ from tensorplug.engine.operands import flatten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.compile.fusion import Fusion
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = ["make_program"]
+__all__ = ["find_groups", "make_program"]
 
 _LARGEST: Final = 4096
 """Bytes of the data that a program of a decomposition may hold, beside Python numbers."""
@@ -36,32 +37,57 @@ def make_program(engine: Engine, plan: Plan, fuses: bool) -> Callable[..., Any] 
     """
     if plan.how == "native":
         return _fuse_native(engine, plan)
-    traced = trace_decomposition(engine, plan)
-    if traced is None or _held_bytes(traced) > _LARGEST:
+    made = _make_executable(engine, plan, fuses=fuses)
+    if made is None:
         return None
-    calls, wanted = eliminate_common_calls(traced.calls, traced.outputs)
-    calls = eliminate_dead_calls(calls, wanted)
-    run = Executable(engine, Program(plan.device, traced.inputs, calls, wanted), fuses=fuses).run
+    run = made.run
     flat = all(isinstance(operand, TensorType) for operand in plan.inputs)
     if plan.spec.multiple_outputs:
         return (lambda *buffers: run(buffers)) if flat else (lambda *given: run(flatten(given)))
     return (lambda *buffers: run(buffers)[0]) if flat else (lambda *given: run(flatten(given))[0])
 
 
-def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
-    """Return a function that computes a native call as one group; None if there is none."""
-    groups = plan.device.capabilities.groups
-    if groups is None or not plan.static_shapes:
-        return None
+def find_groups(engine: Engine, plan: Plan) -> Fusion | None:
+    """Return the groups in which a call of ``plan`` runs; None if the backend is not asked.
 
+    It is asked for large calls of its kernels, and of decompositions that are programs.
+    """
+    if not plan.may_fuse():
+        return None
+    if plan.how == "decomposed":
+        made = _make_executable(engine, plan, fuses=True)
+        return made and made.program.fusion
+    return _find_native(engine, plan)[1]
+
+
+def _make_executable(engine: Engine, plan: Plan, *, fuses: bool) -> Executable | None:
+    """Return the program of a decomposition; None if there is none."""
+    traced = trace_decomposition(engine, plan)
+    if traced is None or _held_bytes(traced) > _LARGEST:
+        return None
+    calls, wanted = eliminate_common_calls(traced.calls, traced.outputs)
+    calls = eliminate_dead_calls(calls, wanted)
+    return Executable(engine, Program(plan.device, traced.inputs, calls, wanted), fuses=fuses)
+
+
+def _find_native(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
+    """Return a native call, and whether it is a group."""
+    groups = plan.device.capabilities.groups
     inputs = [_enter(plan.device, operand) for operand in plan.inputs]
     call = Call(plan, inputs, [Value(placement) for placement in plan.outputs])
-    found = fuse(engine, groups, [call], call.outputs).groups
-    if not found:
+    if groups is None or not plan.static_shapes:
+        return call, None
+    return call, fuse(engine, groups, [call], call.outputs)
+
+
+def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
+    """Return a function that computes a native call as one group; None if there is none."""
+    call, fusion = _find_native(engine, plan)
+    if fusion is None or not fusion.groups:
         return None
-    run = found[0].run
-    operands = call.operands()
-    places = [operands.index(source) for source in found[0].inputs]
+    group, operands = fusion.groups[0], call.operands()
+    run = group.run
+    places = [operands.index(source) for source in group.inputs]
     multiple = plan.spec.multiple_outputs
 
     def compute(*given: Any) -> Any:

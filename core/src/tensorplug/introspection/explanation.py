@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.compile.decomposed import find_groups
 from tensorplug.compile.tracing import Trace
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import use_context
@@ -29,9 +30,9 @@ class Explanation:
     """How one call runs on one device.
 
     ``how`` is None if the call is not possible, for the ``reason`` given. ``steps`` are the steps
-    tried, with their outcomes. ``owner`` is the distribution whose code runs. ``inner`` are the
-    explanations of a decomposition's calls, in order; they are unknown without the types of a
-    call.
+    tried, with their outcomes, and the groups in which a large call runs. ``owner`` is the
+    distribution whose code runs. ``inner`` are the explanations of a decomposition's calls, in
+    order; they are unknown without the types of a call.
     """
 
     kernel: str
@@ -137,7 +138,10 @@ class _Explainer:
         """Return the explanation of a call."""
         try:
             found, plan = self._resolve(spec, types, attributes)
-            if plan is None or plan.how != "decomposed":
+            if plan is None:
+                return found
+            found = replace(found, steps=(*found.steps, *_find_groups(self._engine, plan)))
+            if plan.how != "decomposed":
                 return found
             context = self._trace.context()
             with use_context(context):
@@ -246,6 +250,17 @@ class _Explainer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
+
+
+def _find_groups(engine: Engine, plan: Plan) -> list[Step]:
+    """Return the groups in which a large call runs, or why it is none."""
+    found = find_groups(engine, plan)
+    if found is None:
+        return []
+    if found.groups:
+        return [("group", f"{fused.group.name}, by {plan.device.name}") for fused in found.groups]
+    reasons = dict.fromkeys(found.alone.values())
+    return [("group", f"none: {'; '.join(reasons)}")]
 
 
 # In general -----------------------------------------------------------------------------
