@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import tensorplug as tp
+from tensorplug.autodiff.recording import Recording
 from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.ops.indexing import slicing
@@ -19,7 +20,7 @@ from .engines import using
 
 def test_frames_differ_in_what_is_said(engine):
     context = current_context()
-    marks = {"recording": object(), "scope": object(), "device": engine.open("other")}
+    marks = {"recording": Recording(), "scope": object(), "device": engine.open("other")}
     assert not context.watched
     for name, value in marks.items():
         changed = context.replace(**{name: value})

@@ -116,7 +116,7 @@ def jacobian(
 def _jacobian(
     f: Callable[..., Any], argnums: Any, unconnected: Unconnected, *, holomorphic: bool
 ) -> Callable[..., Any]:
-    choice = Argnums.of(argnums)
+    choice = Argnums(argnums)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

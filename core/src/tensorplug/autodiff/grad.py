@@ -81,10 +81,27 @@ def value_and_grad(
 
     """
     check_function(f, "value_and_grad", unconnected)
-    choice = Argnums.of(argnums)
+    run = _differentiate(f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, dy: Any = None, **kwargs: Any) -> tuple[Any, Any]:
+        return run(args, kwargs, dy)
+
+    return differentiated
+
+
+def _differentiate(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int],
+    unconnected: Unconnected,
+    *,
+    has_aux: bool,
+    holomorphic: bool,
+) -> Callable[[tuple[Any, ...], dict[str, Any], Any], tuple[Any, Any]]:
+    """Return a function of args, kwargs and dy that returns the value and the gradient."""
+    choice = Argnums(argnums)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], dy: Any) -> tuple[Any, Any]:
         traced = Traced.of(
             f, args, kwargs, choice.within(args), has_aux=has_aux, holomorphic=holomorphic
         )
@@ -95,9 +112,7 @@ def value_and_grad(
             check_holomorphic_result(y, "grad")
         elif dy is None:
             check_real_loss(y, "grad")
-        start = (
-            creation.ones_like(detach(y)) if dy is None else match_tree(dy, y, "dy", "result")[0]
-        )
+        start = creation.ones_like(y) if dy is None else match_tree(dy, y, "dy", "result")[0]
         if holomorphic:
             trees = traced.vjp([(y, start)], unconnected)
         else:
@@ -106,7 +121,7 @@ def value_and_grad(
         value = (detach(y), traced.aux) if has_aux else detach(y)
         return value, trees if choice.several else trees[0]
 
-    return differentiated
+    return run
 
 
 def grad(
@@ -122,13 +137,11 @@ def grad(
     With ``has_aux`` it returns ``(gradient, aux)``.
     """
     check_function(f, "grad", unconnected)
-    both = value_and_grad(
-        f, argnums, unconnected=unconnected, has_aux=has_aux, holomorphic=holomorphic
-    )
+    run = _differentiate(f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def gradient(*args: Any, dy: Any = None, **kwargs: Any) -> Any:
-        value, found = both(*args, dy=dy, **kwargs)
+        value, found = run(args, kwargs, dy)
         return (found, value[1]) if has_aux else found
 
     return gradient

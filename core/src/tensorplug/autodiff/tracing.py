@@ -49,18 +49,17 @@ def check_function(f: object, who: str, unconnected: str = "error") -> None:
     choice(unconnected, ("error", "zeros"), f"{who}: unconnected")
 
 
-class Argnums(NamedTuple):
+class Argnums:
     """The positions of the arguments to differentiate."""
 
-    positions: list[int]
-    several: bool
+    __slots__ = ("_fitting", "positions", "several")
 
-    @classmethod
-    def of(cls, argnums: Any) -> Argnums:
+    def __init__(self, argnums: Any) -> None:
         """Convert a position, or a sequence of them."""
-        several = isinstance(argnums, Sequence)
+        self.several = isinstance(argnums, Sequence)
         positions: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
-        return cls([shapes.index(position, "argnums") for position in positions], several)
+        self.positions = [shapes.index(position, "argnums") for position in positions]
+        self._fitting: int | None = None  # a number of arguments that have all positions
 
     def within(self, args: Sequence[Any]) -> list[int]:
         """Return the positions, checked against ``args``.
@@ -69,6 +68,8 @@ class Argnums(NamedTuple):
             ArgumentError: one is out of range, or two are the same.
 
         """
+        if len(args) == self._fitting:
+            return self.positions
         for position in self.positions:
             if not -len(args) <= position < len(args):
                 raise ArgumentError(
@@ -77,26 +78,28 @@ class Argnums(NamedTuple):
         count = len(self.positions)
         if count > 1 and len({position % len(args) for position in self.positions}) < count:
             raise ArgumentError(f"argnums {tuple(self.positions)} contains an argument twice")
+        self._fitting = len(args)
         return self.positions
 
 
 class _Entry(NamedTuple):
     """An argument of a differentiated function.
 
-    ``name``: for messages. ``tree``: the argument with leaves that start a tape. ``aliases``:
+    ``tree``: the argument with leaves that start a tape. ``aliases``:
     aliases of these leaves, which the function cannot dispose of. ``rebuild``: builds the
     argument's tree with other leaves.
     """
 
-    name: str
+    position: int
     tree: Any
     aliases: list[Tensor]
     rebuild: Callable[[list[Any]], Any]
 
 
-def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
+def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     values, rebuild = flatten(tree)
     leaves, aliases = [], []
+    what = f"argument {position}"
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
         if tensor.dtype not in dt.INEXACT:
@@ -112,7 +115,7 @@ def _enter(tree: Any, what: str, *, holomorphic: bool) -> _Entry:
         leaf = Leaf((tensor._node,))
         leaves.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
         aliases.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
-    return _Entry(what, rebuild(leaves), aliases, rebuild)
+    return _Entry(position, rebuild(leaves), aliases, rebuild)
 
 
 class Traced(NamedTuple):
@@ -145,11 +148,12 @@ class Traced(NamedTuple):
         flag(has_aux, "has_aux")
         full, entries = list(args), []
         for position in positions:
-            entries.append(_enter(full[position], f"argument {position}", holomorphic=holomorphic))
-            full[position] = entries[-1].tree
+            entry = _enter(full[position], position, holomorphic=holomorphic)
+            full[position] = entry.tree
+            entries.append(entry)
         context = current_context()
         recording = Recording(context.recording, watched or {})
-        with use_context(context.replace(recording=recording)):
+        with use_context(context.recorded_by(recording)):
             y, aux = f(*full, **kwargs), None
             if has_aux:
                 if not isinstance(y, tuple) or len(y) != 2:
@@ -167,10 +171,14 @@ class Traced(NamedTuple):
         """Return ``gradients`` in the structure of the arguments."""
         return self.regroup(self.gradients(starts, unconnected))
 
-    def regroup(self, values: Sequence[Tensor]) -> tuple[Any, ...]:
+    def regroup(self, values: list[Tensor]) -> tuple[Any, ...]:
         """Return one value per leaf of the arguments, in their structure."""
-        rest = iter(values)
-        return tuple(entry.rebuild([next(rest) for _ in entry.aliases]) for entry in self.entries)
+        trees, start = [], 0
+        for entry in self.entries:
+            end = start + len(entry.aliases)
+            trees.append(entry.rebuild(values[start:end]))
+            start = end
+        return tuple(trees)
 
     def gradients(
         self, starts: Sequence[tuple[Tensor, Tensor]], unconnected: Unconnected
@@ -180,16 +188,22 @@ class Traced(NamedTuple):
         ``starts``: tensors that ``f`` returned, with their cotangents. Complex cotangents are in
         the form on the tape (``complex_numbers``).
         """
-        leaves = [leaf for entry in self.entries for leaf in entry.aliases]
+        leaves: list[Tensor] = []
+        for entry in self.entries:
+            leaves += entry.aliases
         nodes = [leaf._node for leaf in leaves]
         found = backpropagate([(y._node, dy) for y, dy in starts], nodes)
+        scope = current_context().scope
         result: list[Tensor] = []
         for leaf, node in zip(leaves, nodes, strict=True):
             gradient = found.get(node)
             if gradient is not None:
                 # Not the tensor itself: rules may return dy, a user's tensor, or one tensor for
                 # two arguments.
-                result.append(with_node(gradient, gradient._node))
+                other = Tensor._of(gradient._buffer, gradient._placement, gradient._node)
+                if scope is not None:
+                    scope.adopt(other)
+                result.append(other)
             elif unconnected == "zeros":
                 result.append(creation.zeros_like(with_node(leaf, None)))
             else:
@@ -199,7 +213,7 @@ class Traced(NamedTuple):
     def _not_connected(self, results: Sequence[Tensor], leaf: Tensor) -> NotConnectedError:
         types = ", ".join(str(y.type) for y in results)
         (name,) = [
-            entry.name + place
+            f"argument {entry.position}{place}"
             for entry in self.entries
             for other, place in zip(
                 entry.aliases, paths(entry.rebuild([*entry.aliases])), strict=True

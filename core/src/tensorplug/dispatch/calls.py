@@ -17,6 +17,7 @@ from tensorplug.dispatch.context import (
     use_context,
 )
 from tensorplug.dispatch.keys import freeze_attributes
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.dispatch.device import Device
 
 __all__ = [
     "MULTIPLE_OUTPUTS",
@@ -37,6 +38,7 @@ __all__ = [
     "dispatch_multiple",
     "dispatch_planned",
     "dispatch_unary",
+    "is_here",
     "run_near",
     "run_on",
     "to_device",
@@ -316,8 +318,19 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
         ArgumentError, DTypeError, ShapeError: the value is not an array of numbers.
 
     """
+    if dtype is None and is_here(value):  # the most frequent case
+        tensor: Tensor = value
+        return tensor
     context = current_context()
     return engine_of(context).convert(context, value, dtype, what)
+
+
+def is_here(value: Any) -> bool:
+    """Return whether ``value`` is a live tensor on the current device; False with observers."""
+    if value.__class__ is not Tensor:
+        return False
+    device: Device | None = value._placement.device  # None: it was disposed
+    return device is not None and device.plans is innermost().plans and not device.closed
 
 
 def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:

@@ -142,6 +142,10 @@ class Context:
         """The trace of the function that is being compiled; None if none is."""
         return None if self.device is None else self.device.trace
 
+    def recorded_by(self, recording: Any) -> Context:
+        """Return a copy with another tape."""
+        return Context(engine_of(self), self.device, recording, self.scope, self.observers)
+
     def replace(self, **changes: Any) -> Context:
         """Return a copy with ``changes``."""
         return Context(

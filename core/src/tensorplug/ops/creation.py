@@ -12,7 +12,14 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.expressions import constant
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary, run_near, run_on
+from tensorplug.dispatch.calls import (
+    as_tensor,
+    dispatch,
+    dispatch_unary,
+    is_here,
+    run_near,
+    run_on,
+)
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.conversion import asarray
 from tensorplug.ops.movement import BROADCAST_TO, broadcast_to
@@ -244,6 +251,8 @@ def full_like(
 def _fill_like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
     if dtype is None and device is None and getattr(x, "dtype", None) is not dt.string:
         spec = ONES_LIKE if value else ZEROS_LIKE
+        if is_here(x):
+            return dispatch_unary(spec, x)
         return run_near(x, None, lambda: dispatch_unary(spec, x))
     shape, own = _look_up_type(x, caller)
     wanted = own if dtype is None else dt.of(dtype, caller)

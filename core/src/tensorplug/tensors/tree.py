@@ -13,6 +13,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         ArgumentError: a container contains itself, or the tree is too deep for recursion.
 
     """
-    if _open(tree) is None:
+    if tree.__class__ is Tensor or _open(tree) is None:
         return [tree], _rebuild_leaf
     found: list[Any] = []
     try:

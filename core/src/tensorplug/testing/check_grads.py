@@ -167,7 +167,7 @@ class _Point:
     @classmethod
     def of(cls, f: Callable[..., Any], args: Sequence[Any], argnums: Any) -> Self:
         """Take the inexact leaves of ``args``; the others become part of the function."""
-        chosen = {at % len(args) for at in Argnums.of(argnums).within(args)}
+        chosen = {at % len(args) for at in Argnums(argnums).within(args)}
         values, rebuild = flatten(tuple(args))
         names = [
             (at, f"argument {at}{place}") for at, arg in enumerate(args) for place in paths(arg)
