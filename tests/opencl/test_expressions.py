@@ -315,3 +315,16 @@ def test_a_group_without_elements(device):
     group = make_group((0, 3), [(dt.float32, (True, True))], [parameter(0, dt.float32) * 2.0])
     (result,) = run(device, group, np.zeros((0, 3), np.float32))
     assert result.shape == (0, 3)
+
+
+def test_programs_serve_all_numbers(device):
+    """Groups that differ in bounds and lengths share a program; their results differ."""
+    x = RNG.standard_normal(40).astype(np.float32)
+    built = []
+    for low, high in ((-0.25, 0.75), (0.1, 0.3)):
+        p = parameter(0, dt.float32)
+        clipped = apply("minimum", apply("maximum", p, low), high)
+        (result,) = run(device, make_group((40,), [(dt.float32, (True,))], [clipped]), x)
+        np.testing.assert_array_equal(result, np.clip(x, np.float32(low), np.float32(high)))
+        built.append(device.memory()["programs"])
+    assert built[0] == built[1]

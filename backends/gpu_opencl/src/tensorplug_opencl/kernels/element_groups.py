@@ -6,11 +6,11 @@ read neighbours.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions, shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, pointwise, templates, vectors
+from tensorplug_opencl.kernels import constants, ctypes, pointwise, templates, vectors
 from tensorplug_opencl.kernels.statements import Writer
 from tensorplug_opencl.kernels.templates import Array
 
@@ -29,12 +29,15 @@ ARGUMENTS: Final = 1024  # bytes that every device allows
 
 
 class _Array(NamedTuple):
-    """An input or output of the kernel, and how it is walked: as a ``templates.Operand`` is."""
+    """An input or output of the kernel, and how it is walked: as a ``templates.Operand`` is.
+
+    An "argument" is no array, but one number.
+    """
 
     name: str
     dtype: DType
     stored: str
-    access: templates.Access
+    access: templates.Access | Literal["argument"]
 
 
 def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
@@ -61,6 +64,10 @@ def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         for at, output in enumerate(group.outputs)
     ]
     index = layouts.index_dtype(size, *(operand.type.size for operand in group.inputs))
+    group, values = constants.extract(group)
+    for at in range(len(inputs), len(group.inputs)):
+        dtype = group.inputs[at].type.dtype
+        inputs.append(_Array(f"x{at}", dtype, ctypes.computed(dtype), "argument"))
     roots = [output.expression for output in group.outputs]
     width = choose_width(roots, runtime) if runtime.is_cpu else 1
     run = pointwise.RUN if runtime.is_cpu else 1
@@ -71,7 +78,8 @@ def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         arguments.append(index.type(layout.sizes[-1]))
         outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
         arguments.append(layouts.pack([outer], index))
-    arrays = len(inputs) + len(outputs)
+    arguments += values
+    arrays = len(inputs) - len(values) + len(outputs)
     check_arguments(arrays, arguments)
     return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
 
@@ -133,7 +141,11 @@ class _Program(NamedTuple):
             if placed
             else (templates.declare_indices("n"))
         )
-        arrays = [Array(f"{each.name}_in", each.stored) for each in self.inputs]
+        numbers = [each for each in self.inputs if each.access == "argument"]
+        sizes += [f"const {each.stored} {each.name}_argument" for each in numbers]
+        arrays = [
+            Array(f"{each.name}_in", each.stored) for each in self.inputs if each not in numbers
+        ]
         arrays += [Array(f"{each.name}_out", each.stored, written=True) for each in self.outputs]
         body = self._write_element() if run == 1 else self._write_run(run, by_rows=bool(placed))
         return templates.write_program(
@@ -149,12 +161,12 @@ class _Program(NamedTuple):
 
     def _write_element(self) -> list[str]:
         """Return the body that computes the element with this work-item's number."""
-        at = {"whole": "i", "single": "0"}
         lines = ["  const index_t i = get_global_id(0);", "  if (i >= n) return;"]
-        if any(each.access not in at for each in self.inputs):
+        if any(each.access in ("row", "column") for each in self.inputs):
             lines.append("  const index_t row = i / length, column = i - row * length;")
         reads = [
-            f"{each.name}_in[{at.get(each.access) or _place_in_row(each)}]" for each in self.inputs
+            f"{each.name}_in[i]" if each.access == "whole" else _write_one(each)
+            for each in self.inputs
         ]
         statements, results = self._compute(reads)
         stores = [
@@ -198,8 +210,8 @@ class _Program(NamedTuple):
                     f"read_{each.stored}({name} + k, rest)" if width > 1 else f"{name}[k]"
                 )
             else:
-                at = "0" if each.access == "single" else _place_in_row(each)
-                lines.append(f"  const {wide} {each.name}_one = ({wide})({each.name}_in[{at}]);")
+                one = _write_one(each)
+                lines.append(f"  const {wide} {each.name}_one = ({wide})({one});")
                 reads.append(f"{each.name}_one")
         statements, results = self._compute(reads)
         lines += [
@@ -225,6 +237,13 @@ class _Program(NamedTuple):
             lines.append(declared)
         statements, values = writer.write(self.roots, parameters)
         return [*lines, *statements], [writer.stored(value) for value in values]
+
+
+def _write_one(array: _Array) -> str:
+    """Return the element of an array at the place of the result's, or its only one."""
+    if array.access == "argument":
+        return f"{array.name}_argument"
+    return f"{array.name}_in[{'0' if array.access == 'single' else _place_in_row(array)}]"
 
 
 def _place_in_row(array: _Array) -> str:

@@ -21,12 +21,14 @@ from tensorplug.plugin import (
     shapes,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, element_groups, passes, row_groups, rows
+from tensorplug_opencl.kernels import calls, constants, element_groups, passes, row_groups, rows
 from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
 from tensorplug_opencl.kernels.row_groups import Form, Operand, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import numpy as np
 
     from tensorplug.plugin import Expression, Shape
     from tensorplug_opencl.buffers import DeviceBuffer
@@ -71,21 +73,23 @@ def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
             raise KernelRefusedError("an output does not span all axes")
         return element_groups.prepare(group, runtime)
     frame = _Frame.of(group)
-    outputs = [(output.expression, _is_along(output, frame.kept)) for output in group.outputs]
+    along = [_is_along(output, frame.kept) for output in group.outputs]
     plan = _plan(runtime, group, frame, group.expressions())
-    walks_once = runtime.is_cpu and frame.length <= LONGEST and any(along for _, along in outputs)
+    walks_once = runtime.is_cpu and frame.length <= LONGEST and any(along)
     if plan.parts > 1 and walks_once:
         plan = plan._replace(parts=1)
     if plan.parts > 1:
         return _Stages(group, frame, runtime).run
+    title = element_groups.write_title(group)
+    group, values = constants.extract(group)
     row = passes.make_row(
         [operand.spans[frame.reduced] for operand in group.inputs],
         [(reduction.op, reduction.expression) for reduction in group.reductions],
-        outputs,
+        [(each.expression, own) for each, own in zip(group.outputs, along, strict=True)],
         keeps=True,
     )
     written = [(output.type, output.spans) for output in group.outputs]
-    return _launch(runtime, element_groups.write_title(group), group, frame, plan, row, written)
+    return _launch(runtime, title, group, frame, plan, row, written, values=values)
 
 
 def _is_along(output: GroupOutput, kept: Span) -> bool:
@@ -188,16 +192,25 @@ def _launch(
     plan: _Plan,
     row: passes.Row,
     written: Sequence[tuple[TensorType, Span]],
+    *,
     parts: Sequence[tuple[int, Operand]] = (),
+    values: Sequence[np.generic] = (),
 ) -> Launch:
-    """Return the launch of a row's program: of the inputs, the outputs, then the parts."""
+    """Return the launch of a row's program: of the inputs, the outputs, then the parts.
+
+    ``values``: of the group's last inputs, which are numbers.
+    """
 
     def name(letter: str, at: int, type_: TensorType, spans: Span) -> Operand:
         across = frame.side is not None and spans[frame.side]
         return Operand(f"{letter}{at}", type_.dtype, spans[frame.reduced], across)
 
-    arrays = [(each.type, each.spans) for each in group.inputs]
+    arrays = [(each.type, each.spans) for each in group.inputs[: len(group.inputs) - len(values)]]
     inputs = [name("x", at, *each) for at, each in enumerate(arrays)]
+    inputs += [
+        Operand(f"x{at}", group.inputs[at].type.dtype, False, False, argument=True)  # noqa: FBT003
+        for at in range(len(arrays), len(group.inputs))
+    ]
     outputs = [name("y", at, *each) for at, each in enumerate(written)]
     strides = [strides_of(group, spans) for _, spans in (*arrays, *written)]
     outer = layouts.collapse(
@@ -208,7 +221,7 @@ def _launch(
     if frame.side is not None:
         packed.append(layouts.Layout((), tuple((own[frame.reduced],) for own in strides)))
     program = Program(title, inputs, outputs, row, parts)
-    count = len(inputs) + len(outputs) + len(parts)
+    count = len(arrays) + len(outputs) + len(parts)
 
     def of_width(width: int) -> Launch:
         form = plan.form._replace(width=width, rank=outer.rank)
@@ -221,11 +234,12 @@ def _launch(
         items = plan.units * plan.parts
         span = -(-frame.length // plan.parts)
         numbers = [items, plan.parts, frame.length, span, frame.inner]
-        sizes = zip(inputs, arrays, strict=True)
+        sizes = zip(inputs, arrays, strict=False)
         rooms = {operand.name: type_.size for operand, (type_, _) in sizes}
         numbers += [rooms[operand.name] for operand in program.list_rooms(form)]
         struct = layouts.pack(packed, index)
         arguments: list[Any] = [*map(index.type, numbers), *([] if struct is None else [struct])]
+        arguments += values
         check_arguments(count, arguments)
         text = program.write(form, index)
         if form.kind == "group":
@@ -314,7 +328,7 @@ class _Stages:
             for at, fold in enumerate(folded)
         ]
         whole = (frame.blocks, plan.parts, frame.inner)
-        launch = _launch(runtime, f"{self._title} parts", group, frame, plan, row, [], parts)
+        launch = _launch(runtime, f"{self._title} parts", group, frame, plan, row, [], parts=parts)
         finish = []
         for number, each, fold in zip(level, reductions, folded, strict=True):
             out = TensorType(each.expression.dtype, frame.result)

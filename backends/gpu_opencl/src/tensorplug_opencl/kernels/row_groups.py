@@ -66,17 +66,21 @@ def _name_vectors(form: Form) -> str:
 
 
 class Operand(NamedTuple):
-    """An array: whether it varies along a row, and from each row to the one at its side."""
+    """An array: whether it varies along a row, and from each row to the one at its side.
+
+    ``argument``: it is no array, but one number.
+    """
 
     name: str
     dtype: DType
     along: bool
     across: bool
+    argument: bool = False
 
     @property
     def stored(self) -> str:
         """The C type of its elements."""
-        return ctypes.stored(self.dtype)
+        return ctypes.computed(self.dtype) if self.argument else ctypes.stored(self.dtype)
 
 
 class Program(NamedTuple):
@@ -92,8 +96,11 @@ class Program(NamedTuple):
     parts: Sequence[tuple[int, Operand]] = ()
 
     def write(self, form: Form, index: templates.Index) -> str:
-        """Return the text: arrays are the inputs, the outputs, then the parts."""
-        placed = [*self._name(self.inputs, "in"), *self._name(self.outputs, "out")]
+        """Return the text: arrays are the inputs, the outputs, then the parts.
+
+        Inputs that are numbers are the last arguments.
+        """
+        placed = [*self._name(self.arrays, "in"), *self._name(self.outputs, "out")]
         names = [name for name, _ in placed]
         fields = [("size", form.rank), *((f"{name}_step", form.rank) for name in names)]
         if form.kind == "columns":
@@ -110,6 +117,11 @@ class Program(NamedTuple):
             stored |= {operand.stored for _, operand in self.parts}
             declarations.append(vectors.define_parts(form.lanes, *stored))
         rooms = [f"{operand.name}_size" for operand in self.list_rooms(form)]
+        numbers = [
+            f"const {operand.stored} {operand.name}_argument"
+            for operand in self.inputs
+            if operand.argument
+        ]
         arrays = [
             Array(name, operand.stored, written=operand in self.outputs)
             for name, operand in placed
@@ -118,13 +130,18 @@ class Program(NamedTuple):
         return templates.write_program(
             f"{self.title} by {form.kind} of {form.width}" + f" x {form.tile}" * (form.tile > 1),
             arrays,
-            templates.declare_indices(*CONSTANTS, *rooms, layout=bool(struct)),
+            [*templates.declare_indices(*CONSTANTS, *rooms, layout=bool(struct)), *numbers],
             "\n".join(_Body(self, form).write()),
             index=index,
             declarations="\n".join(text for text in declarations if text),
             apart=True,
             vectors=_name_vectors(form),
         )
+
+    @property
+    def arrays(self) -> list[Operand]:
+        """The inputs that are arrays."""
+        return [operand for operand in self.inputs if not operand.argument]
 
     def list_rooms(self, form: Form) -> list[Operand]:
         """Return the inputs whose numbers of elements are arguments before the layout.
@@ -184,7 +201,7 @@ class _Body:
         if form.kind == "group":
             yield "  const index_t lane = get_local_id(0);"
         yield "  const index_t begin = own * span, end = min(length, begin + span);"
-        placed = [(f"{each.name}_in", each) for each in self._program.inputs]
+        placed = [(f"{each.name}_in", each) for each in self._program.arrays]
         placed += [(f"{each.name}_out", each) for each in self._program.outputs]
         for name, operand in placed:
             place = f"{name}_place(row, layout)" if form.rank else "0"
@@ -218,7 +235,7 @@ class _Body:
         if self._columns and operand.across and self._lanes > 1:
             text = f"read_{operand.stored}({operand.name}_in + t * {self._lanes}, rest)"
         else:
-            text = f"{operand.name}_in[0]"
+            text = f"{operand.name}_argument" if operand.argument else f"{operand.name}_in[0]"
             if self._lanes > 1 and self._columns:
                 text = f"({self._row_writer.wide(operand.stored)})({text})"
         value, read = self._row_writer.read(f"{operand.name}_read", operand.dtype, text)
