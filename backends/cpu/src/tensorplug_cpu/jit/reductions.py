@@ -45,8 +45,9 @@ _AHEAD: Final = 8 << 10  # bytes from what is read to what is asked for
 _NEAR: Final = 1 << 10  # likewise, where some rows are read side by side
 _SHORT: Final = 32  # terms of a row up to which lanes are rows
 _NARROW: Final = 1 << 10  # columns up to which parts of many rows are folded apart
-_TALL: Final = 1 << 24  # bytes of a matrix from which the same holds for more columns
-_PARTS: Final = 8  # of such a matrix
+_LARGE: Final = 1 << 23  # bytes of a matrix from which threads share its columns
+_PARTS: Final = 8  # of whole rows of such a matrix
+_STRETCH: Final = 512  # columns side by side that a thread takes at least
 _GATHERED: Final = 4  # bytes of an element, from which processors read some far apart at once
 _SHARED: Final = 1 << 22  # bytes from which threads are worth their hand-over
 
@@ -84,7 +85,7 @@ def folder(
     shape = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])
     wide = np.dtype(wide_dtype(kind, source.name))
     written = wide if folded or result == np.float16 else result
-    first = _middle(kind, shape, source, written, wide, rest)
+    first = _middle(kind, shape, source, written)
     del lengths[at]
     later = []
     for number in reversed(folded):
@@ -125,9 +126,9 @@ class _Cut(NamedTuple):
 def _cut(shape: Shape3, itemsize: int) -> _Cut:
     """Cut rows where few are long, many rows of few columns, and large matrices."""
     before, length, after = shape
-    nbytes = prod(shape) * itemsize
     terms = max(1, _CHUNK // after)
-    tall = after > 1 and nbytes >= _TALL and length >= _PARTS * _ROWS
+    large = prod(shape) * itemsize >= _LARGE
+    tall = after > 1 and large and length >= _PARTS * _ROWS
     if tall:  # parts of whole rows: a thread reads memory in order
         terms = max(terms, -(-length // _PARTS))
     few = before <= _FEW if after == 1 else before == 1 and (after < _NARROW or tall)
@@ -137,24 +138,20 @@ def _cut(shape: Shape3, itemsize: int) -> _Cut:
     if after == 1:
         grain = -(-grain // _LINE) * _LINE  # so that no vector of rows is cut
     width = after
-    if nbytes >= _SHARED and before < _ROWS < after:
-        width = -(-after // (_ROWS * _LINE)) * _LINE
+    if large and before < _ROWS:
+        width = max(_STRETCH, -(-after // (_ROWS * _LINE)) * _LINE)
     return _Cut(1, length, grain, -(-after // width), width)
 
 
 def _middle(
-    kind: str,
-    shape: Shape3,
-    source: np.dtype[Any],
-    result: np.dtype[Any],
-    wide: np.dtype[Any],
-    rest: Callable[[Array], Array],
+    kind: str, shape: Shape3, source: np.dtype[Any], result: np.dtype[Any]
 ) -> Callable[[Array], Array]:
-    """Return what folds the middle one of three axes."""
+    """Return what folds the middle one of three axes, and then the results of its parts."""
     before, length, after = shape
     cut = _cut(shape, source.itemsize)
     whole = cut.parts == 1
-    written = result if whole else wide
+    written = result if whole else np.dtype(wide_dtype(kind, source.name))
+    rest = None if whole else _middle(kind, (before, cut.parts, after), written, result)
     short = whole and length <= _SHORT <= before and source.itemsize >= _GATHERED
     find = _column_function if after > 1 else _short_row_function if short else _row_function
     allocate = allocator((before, cut.parts, after), written)
@@ -166,7 +163,7 @@ def _middle(
         total = allocate()
         function = find(kind, source.name, written.name)
         launch(function, (address(x), address(total)), integers, shared=shared)
-        return total if whole else rest(total).astype(result, copy=False)
+        return total if rest is None else rest(total)
 
     return run
 
@@ -331,14 +328,15 @@ def _add_rows(
         if how.compensated:
             f.store(error.get(), errors, column)
 
-    step = _LINE // f.itemsize
-    rest = f.variable(0)
-    with f.loop(0, f.add(f.subtract(width, step), 1), step) as column:
-        for row in range(rows):
-            here = f.add(begin, f.multiply(row, f["after"]), column)
-            f.prefetch(f["x"], f.add(here, _NEAR // f.itemsize))
-        for offset in range(0, step, how.count):
-            at(f.add(column, offset))
-        rest.set(f.add(column, step))
-    with f.loop(rest.get(), width, how.count) as column:
-        at(column, f.mask(column, width, how.count))
+    line, rest = _LINE // f.itemsize, f.variable(0)
+    for step in sorted({line, how.count}, reverse=True):
+        with f.loop(rest.get(), f.add(f.subtract(width, step), 1), step) as column:
+            if step == line:
+                for row in range(rows):
+                    here = f.add(begin, f.multiply(row, f["after"]), column)
+                    f.prefetch(f["x"], f.add(here, _NEAR // f.itemsize))
+            for offset in range(0, step, how.count):
+                at(f.add(column, offset))
+            rest.set(f.add(column, step))
+    with f.when(f.less(rest.get(), width)):
+        at(rest.get(), f.mask(rest.get(), width, how.count))
