@@ -117,7 +117,7 @@ def _differentiate(
             trees = traced.vjp([(y, start)], unconnected)
         else:
             found = traced.gradients([(y, conjugate(start))], unconnected)
-            trees = traced.regroup([conjugate(gradient) for gradient in found])
+            trees = traced.regroup(list(map(conjugate, found)))
         value = (detach(y), traced.aux) if has_aux else detach(y)
         return value, trees if choice.several else trees[0]
 

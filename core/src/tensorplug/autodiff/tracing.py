@@ -16,13 +16,14 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
-from tensorplug.tensors.tree import flatten, matched, paths
+from tensorplug.tensors.tree import flatten, matched, paths, rebuild_leaf
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tensorplug.autodiff.recording import Watched
+    from tensorplug.dispatch.context import Context
 
 __all__ = [
     "Argnums",
@@ -118,6 +119,15 @@ def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     return _Entry(position, rebuild(leaves), aliases, rebuild)
 
 
+def _taped(context: Context, watched: Mapping[int, Watched] | None) -> Context:
+    """Return the context like ``context`` in which a new tape records."""
+    if watched is not None:
+        return context.recorded_by(Recording(context.recording, watched))
+    if context.taped is None:  # a recording without variables has no state: all may share it
+        context.taped = context.recorded_by(Recording(context.recording))
+    return context.taped
+
+
 class Traced(NamedTuple):
     """A recorded call of a function.
 
@@ -151,9 +161,7 @@ class Traced(NamedTuple):
             entry = _enter(full[position], position, holomorphic=holomorphic)
             full[position] = entry.tree
             entries.append(entry)
-        context = current_context()
-        recording = Recording(context.recording, watched or {})
-        with use_context(context.recorded_by(recording)):
+        with use_context(_taped(current_context(), watched)):
             y, aux = f(*full, **kwargs), None
             if has_aux:
                 if not isinstance(y, tuple) or len(y) != 2:
@@ -173,6 +181,8 @@ class Traced(NamedTuple):
 
     def regroup(self, values: list[Tensor]) -> tuple[Any, ...]:
         """Return one value per leaf of the arguments, in their structure."""
+        if all(entry.rebuild is rebuild_leaf for entry in self.entries):
+            return tuple(values)
         trees, start = [], 0
         for entry in self.entries:
             end = start + len(entry.aliases)

@@ -90,7 +90,8 @@ class Context:
     the device's cache of native plans. It is empty until the device is known, and if ``observers``
     must see every call. ``recording`` is a tape, ``scope`` a tidy scope; ``watched``: whether
     there is one of them, which must see all results: ``record`` shows them a plan, its inputs and
-    its outputs. ``entry`` is the use of a ``ContextBlock``
+    its outputs. ``taped`` is the context like this one in which a new tape records, once it was
+    needed. ``entry`` is the use of a ``ContextBlock``
     that made it current, ``below`` the context before that.
     """
 
@@ -105,6 +106,7 @@ class Context:
         "record",
         "recording",
         "scope",
+        "taped",
         "watched",
     )
 
@@ -127,6 +129,7 @@ class Context:
             if recording is not None and scope is None
             else partial(_record, recording, scope)
         )
+        self.taped: Context | None = None
         self.below: Context | None = None
         self.entry: _Entry | None = None
         self.plans: dict[Hashable, Any] = {}

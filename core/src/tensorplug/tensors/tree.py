@@ -26,6 +26,7 @@ __all__ = [
     "matched",
     "opened",
     "paths",
+    "rebuild_leaf",
     "tree_map",
     "with_children",
 ]
@@ -39,7 +40,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
 
     """
     if tree.__class__ is Tensor or _open(tree) is None:
-        return [tree], _rebuild_leaf
+        return [tree], rebuild_leaf
     found: list[Any] = []
     try:
         rebuild = _walk(tree, found, set())
@@ -48,7 +49,8 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     return found, lambda others: rebuild(iter(others))
 
 
-def _rebuild_leaf(others: list[Any]) -> Any:
+def rebuild_leaf(others: list[Any]) -> Any:
+    """Return the only leaf of a tree that is a leaf itself."""
     (leaf,) = others
     return leaf
 
