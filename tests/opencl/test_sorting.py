@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import TensorType
 from tensorplug.ops import sorting
-from tensorplug_opencl.kernels import blocks, merging
+from tensorplug_opencl.kernels import blocks, merging, selection
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -22,6 +23,13 @@ SORTS = [
     *(((2, 1500), dtype) for dtype in DTYPES),
 ]
 
+# Less than a block, a few blocks, and parts.
+SELECTIONS = [
+    *((rows, "float32") for rows in ((3, 40), (700, 67), (2, 4097), (1, 300_001))),
+    *(((2, 4097), dtype) for dtype in ("bool", "int8", "uint32", "int64", "float64")),
+    ((1, 70_001), "int64"),
+]
+
 
 @pytest.fixture(params=["cpu", "gpu", "small groups", "small blocks"])
 def device(request, backend, monkeypatch) -> OpenCLBackend:
@@ -29,6 +37,7 @@ def device(request, backend, monkeypatch) -> OpenCLBackend:
     backend.runtime.is_cpu = request.param in ("cpu", "small blocks")
     if request.param == "small groups":
         monkeypatch.setattr(blocks, "NETWORK", 4)
+        monkeypatch.setattr(selection, "GROUP", 16)
     if request.param == "small blocks":
         monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setitem(merging.CHUNK, True, 64)
@@ -78,6 +87,28 @@ def test_sorts_are_stable(device, rows, dtype, descending):
         if x.dtype.kind == "f":
             zeros = wanted == 0
             np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
+
+
+@pytest.mark.parametrize(("rows", "dtype"), SELECTIONS)
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_selects_the_first_of_equals(device, rows, dtype, k):
+    """Random elements, many equals, and rows in which each element beats all before it."""
+    device.runtime.parallel_items = 1 << 12
+    count, length = rows
+    type_, shape = dt.of(np.dtype(dtype)), (count, k)
+    select = selection.make_selector(device.runtime, type_, count, length, k)
+    if select is None:
+        assert k > length // selection.SHARE or (k > 4 and not device.runtime.is_cpu)
+        return
+    rng = np.random.default_rng(4)
+    rising = np.tile(np.arange(length).astype(dtype), (count, 1))
+    for x in (rng.integers(0, 100, rows).astype(dtype), make_rows(rows, dtype), rising):
+        values = device.runtime.empty(TensorType(type_, shape))
+        indices = device.runtime.empty(TensorType(dt.int32, shape))
+        select(device.from_host(x), values, indices)
+        expected = sort_by_numpy(x, descending=True)[:, :k]
+        np.testing.assert_array_equal(device.to_host(indices), expected)
+        np.testing.assert_array_equal(device.to_host(values), np.take_along_axis(x, expected, -1))
 
 
 def test_padding_comes_after_the_largest_keys(device):

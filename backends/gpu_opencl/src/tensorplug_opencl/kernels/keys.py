@@ -29,8 +29,8 @@ class Keys(NamedTuple):
     """The keys of elements of ``dtype``; ``placed``: together with their indices.
 
     In C: ``A`` is an element, ``K`` its key, and ``E`` what is sorted. ``key(x)``,
-    ``element(key, index)``, ``after(e, f)`` and ``last()``, which nothing comes after; then
-    ``shown(e)`` of a result: the index if there is one, or else the element.
+    ``element(key, index)``, ``after(e, f)`` and ``last()``, which nothing comes after;
+    ``key_of(e)``; and ``shown(e)``: the index if there is one, or else the element.
     """
 
     dtype: DType
@@ -88,6 +88,7 @@ class Keys(NamedTuple):
                 """INLINE int after(E e, E f) {
   return e.key > f.key || (e.key == f.key && e.index > f.index);
 }""",
+                "INLINE K key_of(E e) { return e.key; }",
                 "INLINE int shown(E e) { return (int)e.index; }",
             ]
         else:
@@ -99,6 +100,7 @@ class Keys(NamedTuple):
             if self.placed:
                 rest += [
                     "INLINE E element(K k, int i) { return (E)k << 32 | (E)i; }",
+                    "INLINE K key_of(E e) { return (K)(e >> 32); }",
                     "INLINE int shown(E e) { return (int)e; }",
                 ]
             else:
@@ -133,13 +135,13 @@ class Keys(NamedTuple):
             ]
         )
 
-    def define_keys(self, width: int) -> str:
-        """Return the definition of ``keys_all(p)``: the keys of ``width`` elements from p on."""
+    def define_keys(self, width: int, name: str = "keys_all") -> str:
+        """Return the definition of ``name(p)``: the keys of ``width`` elements from p on."""
         stored, computed = ctypes.stored(self.dtype), ctypes.computed(self.dtype)
         load = vectors.load(stored, width, "p")
         wide = load if stored == computed else f"convert_{computed}{width}({load})"
         return (
-            f"INLINE {self.ctype}{width} keys_all(global const {stored} *p) {{\n"
+            f"INLINE {self.ctype}{width} {name}(global const {stored} *p) {{\n"
             f"  const {computed}{width} x = {wide};\n{self._compute(width)}}}"
         )
 

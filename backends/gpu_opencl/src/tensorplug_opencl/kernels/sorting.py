@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, merging, moving
+from tensorplug_opencl.kernels import calls, ctypes, merging, moving, selection
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
@@ -32,16 +32,30 @@ def top_k(
         return lambda _x: [make() for make in makers]
     length = x.shape[-1]
     count = x.size // length
-    order_of = merging.make_sorter(runtime, x.dtype, count, length, descending=True)
-    values_at = _launch_take(runtime, x.dtype, count, length, k)
-    indices_at = _launch_take(runtime, None, count, length, k)
+    select = selection.make_selector(runtime, x.dtype, count, length, k)
+    if select is None:
+        select = _make_sorting_selector(runtime, x.dtype, count, length, k)
 
     def run(x: DeviceBuffer) -> list[DeviceBuffer]:
         values, indices = (make() for make in makers)
+        select(x, values, indices)
+        return [values, indices]
+
+    return run
+
+
+def _make_sorting_selector(
+    runtime: Runtime, dtype: DType, count: int, length: int, k: int
+) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
+    """Return what ``selection.make_selector`` does, by sorting whole rows."""
+    order_of = merging.make_sorter(runtime, dtype, count, length, descending=True)
+    values_at = _launch_take(runtime, dtype, count, length, k)
+    indices_at = _launch_take(runtime, None, count, length, k)
+
+    def run(x: DeviceBuffer, values: DeviceBuffer, indices: DeviceBuffer) -> None:
         order = order_of(x)
         values_at(x, order, values)
         indices_at(order, indices)
-        return [values, indices]
 
     return run
 
