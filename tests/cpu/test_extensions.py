@@ -73,7 +73,7 @@ def test_error_of_a_thread_is_raised():
 @pytest.fixture
 def three_threads(monkeypatch):
     monkeypatch.setattr(parallel._workers, "_count", 2)
-    monkeypatch.setattr(parallel._workers, "_pool", None)
+    monkeypatch.setattr(parallel._workers, "_tasks", None)
     monkeypatch.setattr(one_thread_each, "_limit", None)  # more libraries may be loaded by now
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from functools import partial
-from threading import Event
+from threading import Barrier, Event, current_thread, main_thread
 
 import numpy as np
 import pytest
@@ -102,19 +102,35 @@ def test_a_call_that_has_ended_holds_no_arrays(monkeypatch):
     workers = parallel._Workers()
     workers._count = 1
     monkeypatch.setattr(parallel, "_workers", workers)
-    seen = []
     for _ in range(50):
         array, going_on = np.ones(3), Event()
         alive = weakref.ref(array)
         task = workers.submit(partial(_sum_later, array, going_on))
-        # What is done at the end is done before the thread lets go of what it was given.
-        task.future.add_done_callback(lambda _, alive=alive: seen.append(alive() is None))
         del array
         going_on.set()
         assert task.wait() is None
-    assert all(seen)
+        assert alive() is None
 
 
 def _sum_later(array, going_on):
     going_on.wait()
     array.sum()
+
+
+def test_errors_of_threads_are_raised_after_all_have_ended(monkeypatch):
+    workers = parallel._Workers()
+    workers._count = 2
+    monkeypatch.setattr(parallel, "_workers", workers)
+    started, ended = Barrier(3), []
+
+    def work():
+        started.wait()
+        if current_thread() is not main_thread():
+            ended.append(True)
+            raise ZeroDivisionError("in a thread")
+
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError, match="in a thread"):
+            parallel.together(work)
+        assert len(ended) == 2
+        ended.clear()
