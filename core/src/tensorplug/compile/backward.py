@@ -18,6 +18,7 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tapes import Pattern, describe, outline
 from tensorplug.compile.tracing import Trace
 from tensorplug.dispatch.context import engine_of, use_context
+from tensorplug.dispatch.device import Usage, now
 from tensorplug.dispatch.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["run_backward"]
 
 KEPT: Final = 256
-"""Programs, and keys of tapes seen once, per device; the oldest are forgotten first."""
+"""Programs, and keys of tapes seen once, per device; those not used lately are forgotten."""
 
 LARGE: Final = 1 << 14
 """Elements of a saved tensor from which the first tape runs as a program, not the second.
@@ -55,6 +56,7 @@ class _BackwardProgram(NamedTuple):
     ``pattern``: of the tapes that it serves, if they can be known by one.
     """
 
+    usage: Usage
     executable: Executable
     reached: list[int]
     placements: list[Placement]
@@ -154,6 +156,7 @@ def _trace(
     inputs = [value for value, _ in entered] + stand_ins.values
     program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
     return _BackwardProgram(
+        Usage(),
         Executable(engine, program, fuses=fuses),
         reached,
         [value.placement for value in wanted],
@@ -229,6 +232,7 @@ def _run(
     leaves: Sequence[Node],
     saved: list[Buffer],
 ) -> dict[Node, Tensor]:
+    known.usage.last = now()
     outputs = known.executable.run([dy._buffer for _, dy in starts] + saved)
     return {
         leaves[at]: Tensor._of(buffer, placement)

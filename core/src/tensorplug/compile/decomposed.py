@@ -12,12 +12,14 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Call
 from tensorplug.compile.values import Constant, Value
 from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.device import now
 from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.compile.fusion import Fusion
+    from tensorplug.dispatch.device import Usage
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
@@ -27,24 +29,34 @@ _LARGEST: Final = 4096
 """Bytes of the data that a program of a decomposition may hold, beside Python numbers."""
 
 
-def make_program(engine: Engine, plan: Plan, fuses: bool) -> Callable[..., Any] | None:  # noqa: FBT001  # the engine's interface
+def make_program(
+    engine: Engine,
+    plan: Plan,
+    fuses: bool,  # noqa: FBT001  # the engine's interface
+    usage: Usage,
+) -> Callable[..., Any] | None:
     """Return a function that runs the kernels of a decomposition, for the buffers of one call.
 
     It returns a buffer, or a list of them if the spec has multiple outputs. Return None if the
     decomposition is no program (see ``trace_decomposition``), or uses data of its own that are
     too large to be kept. ``fuses``: whether the backend may fuse kernels. A native plan only gets
-    a function if the backend fuses all steps of its decomposition.
+    a function if the backend fuses all steps of its decomposition. The function notes each call
+    in ``usage``.
     """
     if plan.how == "native":
-        return _fuse_native(engine, plan)
+        return _fuse_native(engine, plan, usage)
     made = _make_executable(engine, plan, fuses=fuses)
     if made is None:
         return None
-    run = made.run
+    run, multiple = made.run, plan.spec.multiple_outputs
     flat = all(isinstance(operand, TensorType) for operand in plan.inputs)
-    if plan.spec.multiple_outputs:
-        return (lambda *buffers: run(buffers)) if flat else (lambda *given: run(flatten(given)))
-    return (lambda *buffers: run(buffers)[0]) if flat else (lambda *given: run(flatten(given))[0])
+
+    def compute(*given: Any) -> Any:
+        usage.last = now()
+        outputs = run(given if flat else flatten(given))
+        return outputs if multiple else outputs[0]
+
+    return compute
 
 
 def find_groups(engine: Engine, plan: Plan) -> Fusion | None:
@@ -80,7 +92,7 @@ def _find_native(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
     return call, fuse(engine, groups, [call], call.outputs)
 
 
-def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
+def _fuse_native(engine: Engine, plan: Plan, usage: Usage) -> Callable[..., Any] | None:
     """Return a function that computes a native call as one group; None if there is none."""
     call, fusion = _find_native(engine, plan)
     if fusion is None or not fusion.groups:
@@ -91,6 +103,7 @@ def _fuse_native(engine: Engine, plan: Plan) -> Callable[..., Any] | None:
     multiple = plan.spec.multiple_outputs
 
     def compute(*given: Any) -> Any:
+        usage.last = now()
         buffers = flatten(given)
         outputs = run(*[buffers[at] for at in places])
         return outputs if multiple else outputs[0]

@@ -6,7 +6,8 @@ call is found by identity, without comparing shapes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.dtypes import string
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["PLAN_LIMIT", "Counters", "Device", "Placement", "device_name"]
+__all__ = [
+    "PLAN_LIMIT",
+    "PROGRAM_LIMIT",
+    "Counters",
+    "Device",
+    "Placement",
+    "Usage",
+    "device_name",
+]
 
 PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 gives the reason
+PROGRAM_LIMIT = 1024  # of these, plans that run programs or groups: tens of kilobytes each
+
+now: Final = count(1).__next__
+"""Returns a larger number each time."""
 
 
 class Placement:
@@ -39,6 +52,15 @@ class Placement:
 
     def __repr__(self) -> str:
         return f"{self.type} on {self.device.name}"
+
+
+class Usage:
+    """When something in a cache was last used: ``last`` grows from use to use, of whatever."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = now()
 
 
 class Counters:
@@ -56,7 +78,8 @@ class Device:
 
     ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
     holds promotions, decompositions and fallbacks; ``programs`` those of backward passes, by what
-    their tapes look like, and ``recent`` the last one of all that look alike at a glance.
+    their tapes look like, and ``recent`` the last one of all that look alike at a glance;
+    ``compiled`` those of the plans that run programs or groups, of which fewer are kept.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
     ``capabilities``: the optional methods of the backend. ``trace``: records calls instead of
@@ -69,6 +92,7 @@ class Device:
         "backend_name",
         "capabilities",
         "closed",
+        "compiled",
         "constants",
         "counters",
         "fate",
@@ -102,6 +126,7 @@ class Device:
         self.slow_plans: dict[Hashable, Any] = {}
         self.programs: dict[Hashable, Any] = {}
         self.recent: dict[Hashable, Any] = {}
+        self.compiled: dict[Hashable, Any] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
@@ -144,13 +169,24 @@ class Device:
     def remember(
         self, cache: dict[Hashable, Any], key: Hashable, value: object, limit: int | None = None
     ) -> None:
-        """Put ``value`` into one of the caches; drop the oldest quarter of a full cache."""
+        """Put ``value`` into one of the caches; drop a quarter of a full cache.
+
+        These are the oldest ones, or for values with ``usage`` those least recently used.
+        """
         limit = PLAN_LIMIT if limit is None else limit
         with self.lock:
             if len(cache) >= limit:
-                for old in list(cache)[: limit // 4]:
-                    del cache[old]
+                _drop(cache, limit // 4)
             cache[key] = value
+
+    def keep_compiled(self, key: Hashable, plan: Any) -> None:
+        """Count a cached plan among those that run programs or groups; drop others if need be."""
+        with self.lock:
+            if len(self.compiled) >= PROGRAM_LIMIT:
+                for old in _drop(self.compiled, PROGRAM_LIMIT // 4):
+                    self.plans.pop(old, None)
+                    self.slow_plans.pop(old, None)
+            self.compiled[key] = plan
 
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
         """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.
@@ -174,6 +210,20 @@ class Device:
             self.slow_plans.clear()
             self.programs.clear()
             self.recent.clear()
+            self.compiled.clear()
+
+
+def _drop(cache: dict[Hashable, Any], number: int) -> list[Hashable]:
+    """Drop the oldest values without ``usage``, then those least recently used; return keys."""
+
+    def last(key: Hashable) -> int:
+        usage: Usage | None = getattr(cache[key], "usage", None)
+        return 0 if usage is None else usage.last
+
+    dropped = sorted(cache, key=last)[:number]
+    for key in dropped:
+        del cache[key]
+    return dropped
 
 
 def device_name(backend_name: str, number: int | str | None) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch import host_values
+from tensorplug.dispatch.device import Usage
 from tensorplug.dispatch.observer import execute, notify, promote
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands, plans, resolution
@@ -42,9 +43,10 @@ class Engine:
         prefer: backend names to try first, in order, if none was set.
         fallback: the policy if the active backend cannot run a kernel.
         observers: wrap every kernel that this engine runs.
-        make_program: given the engine, a plan, and whether the backend may fuse kernels, returns a
-            function of buffers that does the same, or None: for a decomposition, without Python
-            code between the kernels; for a native plan, in one pass over the elements.
+        make_program: given the engine, a plan, whether the backend may fuse kernels, and what to
+            note each use in, returns a function of buffers that does the same, or None: for a
+            decomposition, without Python code between the kernels; for a native plan, in one pass
+            over the elements.
         run_backward: runs a backward pass as a program if it can (``compile.backward``).
 
     """
@@ -57,7 +59,7 @@ class Engine:
         fallback: Fallback = "warn",
         *,
         observers: Sequence[Observer] = (),
-        make_program: Callable[[Engine, plans.Plan, bool], Callable[..., Any] | None]
+        make_program: Callable[[Engine, plans.Plan, bool, Usage], Callable[..., Any] | None]
         | None = None,
         run_backward: Callable[..., Any] | None = None,
     ) -> None:
@@ -236,9 +238,10 @@ class Engine:
         fuses = plan.may_fuse()
         if not fuses and not plan.published:
             return plan
-        run = self._make_program(self, plan, fuses)
+        usage = Usage()
+        run = self._make_program(self, plan, fuses, usage)
         plan.traceable = False
-        return plan if run is None else plan.with_program(run)
+        return plan if run is None else plan.with_program(run, usage)
 
     def _fuse(self, plan: plans.Plan) -> None:
         """Let the backend compute a large call in one pass, if it has several steps."""
@@ -249,7 +252,10 @@ class Engine:
             and plan.owner == device.owner  # not a kernel that replaces the backend's
             and plan.may_fuse()
         ):
-            plan.call = self._make_program(self, plan, True) or plan.call  # noqa: FBT003  # fuses
+            usage = Usage()
+            run = self._make_program(self, plan, True, usage)  # noqa: FBT003  # fuses
+            if run is not None:
+                plan.call, plan.usage = run, usage
 
     def _run_promoted(
         self,
@@ -322,6 +328,8 @@ class Engine:
                 device.remember(cache, key, plan)
                 if fast and source is not None:
                     device.remember(device.slow_plans, key, source)
+                if isinstance(plan, plans.Plan) and plan.usage is not None:
+                    device.keep_compiled(key, plan)
 
 
 def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.spec import InputType, KernelSpec
-    from tensorplug.dispatch.device import Device, Placement
+    from tensorplug.dispatch.device import Device, Placement, Usage
     from tensorplug.engine.registry import State
 
 __all__ = [
@@ -47,8 +47,9 @@ class Plan:
     ``call`` takes buffers if ``takes_buffers``, as for native kernels, else tensors. ``owner`` is
     the distribution whose kernel or decomposition runs. ``static_shapes``: all output shapes are
     known before it runs. ``source``: of the plan of a program, the plan whose decomposition the
-    program runs. ``traceable``: whether the decomposition may still become a program. ``recipes``
-    belongs to the tape.
+    program runs. ``usage``: of the program or group that runs, if there is one; else None.
+    ``traceable``: whether the decomposition may still become a program. ``recipes`` belongs to
+    the tape.
     """
 
     __slots__ = (
@@ -70,6 +71,7 @@ class Plan:
         "taped",
         "tensor",
         "traceable",
+        "usage",
         "variant",
         "varied",
     )
@@ -99,6 +101,7 @@ class Plan:
         self.taped = True  # whether the tape records one node for the whole call
         self.takes_buffers = False
         self.source: Plan | None = None
+        self.usage: Usage | None = None
         self.traceable = False
         self.how: How = "native"
         self.owner: Owner | None = None
@@ -163,14 +166,14 @@ class Plan:
         types += flatten(self.inputs)
         return any(type_.size >= groups.least_group for type_ in types)
 
-    def with_program(self, run: Callable[..., Any]) -> Plan:
+    def with_program(self, run: Callable[..., Any], usage: Usage) -> Plan:
         """Return the plan of the same call that runs a program of the decomposition's calls.
 
-        ``run`` takes and returns buffers. This plan remains for calls whose kernels an observer or
-        a tape must see.
+        ``run`` takes and returns buffers, and notes its ``usage``. This plan remains for calls
+        whose kernels an observer or a tape must see.
         """
         other = copy.copy(self)
-        other.call, other.source, other.takes_buffers = run, self, True
+        other.call, other.source, other.takes_buffers, other.usage = run, self, True, usage
         other.recipes, other.published = {}, False
         return other
 
@@ -185,7 +188,8 @@ class Plan:
         for name in _KEPT:
             setattr(other, name, getattr(self, name))
         other.attributes = {**self.attributes, **attributes}
-        other.recipes, other.published, other.varied, other.source = {}, True, 0, None
+        other.recipes, other.published, other.varied = {}, True, 0
+        other.source = other.usage = None
         other.variant = True
         return other if resolve_native(other, []) else None
 
@@ -239,7 +243,8 @@ class Plan:
 
 
 _VARIED: Final = {
-    *("attributes", "call", "owner", "published", "recipes", "source", "varied", "variant")
+    *("attributes", "call", "owner", "published", "recipes", "source", "usage", "varied"),
+    "variant",
 }
 _KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``vary``
 
