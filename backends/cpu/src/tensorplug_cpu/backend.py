@@ -140,7 +140,7 @@ class CpuBackend:
         NumPy makes each view, memoryview and capsule refer to the array over such memory. That
         array may be another one, if ``buffer`` is the only view of it.
         """
-        base = buffer.base
+        base: Any = buffer.base
         if type(base) is np.ndarray and _references(base) == _OF_VIEW:
             base = base.base
         return (base is None or type(base) is Lease) and buffer.flags.carray

@@ -68,7 +68,7 @@ def find_groups(engine: Engine, plan: Plan) -> Fusion | None:
         return None
     if plan.how == "decomposed":
         made = _make_executable(engine, plan, fuses=True)
-        return made and made.program.fusion
+        return None if made is None else made.program.fusion
     return _find_native(engine, plan)[1]
 
 

@@ -357,22 +357,20 @@ def _single(
     launch: Callable[..., None], allocate: Sequence[Callable[[], Array] | int]
 ) -> Callable[..., list[Array]]:
     """Return the function for one kernel that reads all inputs and writes all outputs."""
-    if any(isinstance(new, int) for new in allocate):
-
-        def overwrite(*buffers: Array) -> list[Array]:
-            arrays = list(map(np.ascontiguousarray, buffers))
-            made = _make(allocate, arrays)
-            launch(*arrays, *made)
-            return made
-
-        return overwrite
 
     def run(*buffers: Array) -> list[Array]:
-        made = [new() for new in allocate]
+        made = [new() for new in fresh]
         launch(*map(np.ascontiguousarray, buffers), *made)
         return made
 
-    return run
+    def overwrite(*buffers: Array) -> list[Array]:
+        arrays = list(map(np.ascontiguousarray, buffers))
+        made = _make(allocate, arrays)
+        launch(*arrays, *made)
+        return made
+
+    fresh = [new for new in allocate if not isinstance(new, int)]
+    return run if len(fresh) == len(allocate) else overwrite
 
 
 def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]:
