@@ -1,103 +1,53 @@
-"""Plans that would outlive what they were made for, and keys that would serve another call."""
+"""Attributes in the keys of plans: equal only if no kernel could tell them apart."""
 
 from __future__ import annotations
 
+import copy
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract.tables import KernelTable
-from tensorplug.dispatch.context import current_context
-from tensorplug.errors import ArgumentError
+from tensorplug.dispatch.keys import freeze_attributes
 
-from . import engines
+Pair = namedtuple("Pair", ("a", "b"))  # noqa: PYI024  # of any types
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tensorplug.engine.engine import Engine
-
-Pair = namedtuple("Pair", "height width")  # noqa: PYI024  # its equality is the point
-
-
-def _twice() -> KernelTable:
-    """Return a table with a kernel that only one backend has."""
-    kernels = KernelTable()
-    kernels.register(TWICE)(lambda x: np.asarray(x + x))
-    return kernels
-
-
-TWICE = engines.spec_of("Twice")
-
-
-def test_a_fallback_forgets_a_backend_that_was_closed() -> None:
-    tables = {
-        "home": [engines.basic_kernels()],
-        "away": [engines.basic_kernels(), _twice()],
-    }
-    engine = engines.make(tables, fallback="allow")
-    with engines.using(engine):
-        x = tp.asarray([1.0, 2.0])
-        assert x.device == "home"
-        for _ in range(2):
-            for _ in range(2):  # the second time from the cache
-                engines.expect(tp.run_kernel(TWICE, [x]), "float32", (2,), [2, 4])
-            engine.devices.close("away")
-        assert engine.devices.source.opened == ["home", "away", "away"]
-
-
-@pytest.mark.parametrize("recording", [False, True])
-def test_a_decomposition_stays_on_its_device(engine: Engine, recording: bool) -> None:
-    def decomposed(x: tp.Tensor) -> tp.Tensor:
-        half = x * 1.0
-        tp.set_backend("other")  # as another thread may do at any moment
-        return half + x
-
-    with tp.register_decomposition(TWICE, decomposed):
-        x = tp.asarray([1.0, 2.0])
-
-        def run(x: tp.Tensor) -> tp.Tensor:
-            result = tp.run_kernel(TWICE, [x])
-            assert isinstance(result, tp.Tensor)
-            assert result.device == "memory"
-            return result
-
-        found = tp.grad(run)(x) if recording else run(x)
-        engines.expect(found, "float32", (2,), [2, 2] if recording else [2, 4])
-    assert tp.get_backend() == "other"
-
-
-def _sizes(engine: Engine) -> int:
-    return sum(len(device.plans) + len(device.slow_plans) for device in engine.devices.listed())
-
-
-def test_unhashable_arguments_fill_no_cache(engine: Engine) -> None:
-    x = tp.ones((2, 3))
-    tp.sum(x, axis=0)
-    before = _sizes(engine)
-    for _ in range(3):
-        engines.expect(tp.sum(x, axis=np.array(0)), "float32", (3,), [2, 2, 2])
-    assert _sizes(engine) == before
-
-
-COLLISIONS: list[tuple[str, Callable[[Any], Any], Any, Any]] = [
-    ("bool in a named tuple", lambda s: tp.reshape(tp.ones((2,)), s), Pair(1, 2), Pair(True, 2)),
-    ("float in a named tuple", lambda s: tp.reshape(tp.ones((2,)), s), Pair(1, 2), Pair(1.0, 2)),
-    ("bool in a tuple", lambda s: tp.reshape(tp.ones((2,)), s), (1, 2), (True, 2)),
+DIFFERENT: list[Any] = [
+    *(1, True, 1.0, 1 + 0j, "1", np.float32(1), np.float64(1), np.int64(1), np.bool_(True)),
+    *(0, False, 0.0, -0.0, None, "", (), [], ((),), [[]], int, bool),
+    *((1,), [1], (True,), (1.0,), (1, 1), (1, True), (True, 1), (1, 1.0), (1, None), ("1",)),
+    *((int, 1), (1, int), ((int, 1),), ((1,), 1), (1, (1,)), Pair(1, 1), [1, 1], [1, True]),
+    *(tp.float32, tp.int32, (tp.float32,), slice, float("nan"), float("inf")),
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "good", "bad"), [row[1:] for row in COLLISIONS], ids=[row[0] for row in COLLISIONS]
-)
-def test_equal_keys_of_other_types_are_refused(
-    engine: Engine, call: Callable[[Any], Any], good: Any, bad: Any
-) -> None:
-    assert good == bad
-    engines.expect(call(good), "float32", (1, 2), [[1, 1]])
-    with pytest.raises(ArgumentError, match="must be an integer"):
-        call(bad)
-    assert current_context().engine is engine
+def test_values_that_differ_have_other_keys() -> None:
+    keys = [tuple(freeze_attributes({"axis": value})) for value in DIFFERENT]
+    for (one, key), (other, other_key) in combinations(zip(DIFFERENT, keys, strict=True), 2):
+        assert key != other_key, (one, other)
+
+
+@pytest.mark.parametrize("value", DIFFERENT, ids=repr)
+def test_equal_values_have_equal_keys(value: Any) -> None:
+    key, again = (
+        tuple(freeze_attributes({"axis": given})) for given in (value, copy.deepcopy(value))
+    )
+    assert key == again
+    assert hash(key) == hash(again)
+    assert key != tuple(freeze_attributes({"axes": value}))
+
+
+@pytest.mark.parametrize("value", [{}, ({},), [set()], np.ones(2), (1, np.ones(2))], ids=repr)
+def test_other_values_have_no_key(value: Any) -> None:
+    with pytest.raises(TypeError, match="unhashable"):
+        freeze_attributes({"axis": value})
+
+
+def test_lists_that_contain_themselves_have_no_key() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(TypeError, match="nested too deeply, or contains itself"):
+        freeze_attributes({"axis": endless})

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["freeze_attributes"]
 
+# Equal only within their type, and hashable.
+_PLAIN: Final = frozenset({bool, int, str, DType, type(None)})
 # Compared as text, which distinguishes signed zeros and makes NaNs equal.
 _COMPARED_AS_TEXT: Final = (float, complex, np.generic)
 
@@ -27,19 +29,23 @@ def freeze_attributes(attributes: Mapping[str, Any]) -> list[Hashable]:
 
     """
     try:
-        return [(name, _freeze(value)) for name, value in attributes.items()]
+        return [
+            (name, value.__class__, value) if value.__class__ in _PLAIN else (name, _freeze(value))
+            for name, value in attributes.items()
+        ]
     except RecursionError:
         raise TypeError("a list is nested too deeply, or contains itself") from None
 
 
 def _freeze(value: Any) -> Hashable:
     kind = value.__class__
-    if kind is bool or kind is int:
+    if kind in _PLAIN:
         return (kind, value)
-    if kind is str or kind is DType or value is None:
-        return value  # type: ignore[no-any-return]  # hashable, and equal only within their type
     if isinstance(value, tuple | list):  # named tuples too
-        return (kind, *[_freeze(member) for member in value])
+        for member in value:
+            if member.__class__ is not int:
+                return (kind, *[_freeze(member) for member in value])
+        return (kind, int, *value)  # sizes and axes: the most frequent case
     if isinstance(value, _COMPARED_AS_TEXT):
         return (kind, repr(value))
     hash(value)  # raises TypeError if the value is not hashable
