@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -329,6 +331,35 @@ def test_the_same_bits_in_any_number_of_threads(monkeypatch, make_group, shape, 
         monkeypatch.setattr(threads, "SHARED_WORK", 1)
         found.append([result.tobytes() for result in run(group, arrays)])
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if len(shape) > 1] + [(777,)])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.int8], ids=str)
+def test_outputs_into_the_memory_of_inputs(shape, dtype):
+    """The bits are those of new memory, with other dtypes and outputs beside."""
+    rng = np.random.default_rng(5)
+    whole, last = (True,) * len(shape), (*(False,) * (len(shape) - 1), True)
+    x, y = ex.parameter(0, dtype), ex.parameter(1, dtype)
+    row = ex.parameter(2, dt.float32)
+    group = make(
+        shape,
+        [(dtype, whole), (dtype, whole), (dt.float32, last)],
+        [],
+        [(x * y + x, whole), (ex.cast(x, dt.float32) + row, whole), (x - y, whole)],
+    )
+    if last != whole:  # computed by a kernel of its own
+        narrow = GroupOutput(row * 2, TensorType(dt.float32, shape[-1:]), last)
+        group = replace(group, outputs=(*group.outputs, narrow))
+    arrays = [
+        rng.integers(-9, 9, each.type.shape).astype(each.type.dtype.numpy) for each in group.inputs
+    ]
+    wanted = run(group, arrays)
+    into = [1, None, 0, None]
+    outputs = [replace(each, into=at) for each, at in zip(group.outputs, into, strict=False)]
+    found = groups.compile_group(replace(group, outputs=tuple(outputs)))(*arrays)
+    for each, right, at in zip(found, wanted, into, strict=False):
+        assert (at is None) or each is arrays[at]
+        np.testing.assert_array_equal(each, right)
 
 
 def test_what_is_declined(monkeypatch):
