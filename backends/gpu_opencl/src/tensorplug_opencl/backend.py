@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from pyopencl.tools import PooledBuffer, PooledSVM
 
 from tensorplug.plugin import DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
@@ -20,6 +23,19 @@ if TYPE_CHECKING:
     from tensorplug_opencl.limits import Limits
 
 __all__ = ["OpenCLBackend"]
+
+_references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
+
+
+def _count_of_buffer() -> int:
+    memory: Any = object()
+    buffer = DeviceBuffer(memory, dt.int8, ())
+    del memory
+    return _references(buffer.memory)
+
+
+_OF_BUFFER: Final = _count_of_buffer()
+"""The number of references to memory of one buffer."""
 
 
 class OpenCLBackend:
@@ -104,6 +120,11 @@ class OpenCLBackend:
         from tensorplug_opencl.kernels import groups  # late: the module loads kernels
 
         return groups.compile_group(group, self.runtime)
+
+    def owns_memory(self, buffer: DeviceBuffer) -> bool:
+        """Return whether the memory is the pool's, and no view or array has it as well."""
+        pooled = isinstance(buffer.memory, PooledBuffer | PooledSVM)
+        return pooled and _references(buffer.memory) == _OF_BUFFER
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""

@@ -69,10 +69,12 @@ def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         dtype = group.inputs[at].type.dtype
         inputs.append(_Array(f"x{at}", dtype, ctypes.computed(dtype), "argument"))
     roots = [output.expression for output in group.outputs]
+    apart = all(output.into is None for output in group.outputs)
     width = choose_width(roots, runtime) if runtime.is_cpu else 1
     run = pointwise.RUN if runtime.is_cpu else 1
     rank = layout.rank - 1 if placed else 0
-    source = _Program(write_title(group), inputs, outputs, roots, width).write(rank, run, index)
+    program = _Program(write_title(group), inputs, outputs, roots, width, apart)
+    source = program.write(rank, run, index)
     arguments: list[Any] = [index.type(size)]
     if placed:
         arguments.append(index.type(layout.sizes[-1]))
@@ -116,13 +118,14 @@ def choose_width(roots: Sequence[Expression], runtime: Runtime) -> int:
 
 
 class _Program(NamedTuple):
-    """The program of an elementwise group."""
+    """The program of an elementwise group; ``apart``: it overwrites no input."""
 
     title: str
     inputs: Sequence[_Array]
     outputs: Sequence[_Array]
     roots: Sequence[Expression]
     width: int
+    apart: bool
 
     def write(self, rank: int, run: int, index: templates.Index) -> str:
         """Return its text; ``rank``: of the layout of rows; ``run``: elements of a work-item."""
@@ -155,7 +158,7 @@ class _Program(NamedTuple):
             "\n".join(body),
             index=index,
             declarations="\n".join(declarations),
-            apart=True,
+            apart=self.apart,
             vectors=f"float{self.width}" if self.width > 1 else "",
         )
 

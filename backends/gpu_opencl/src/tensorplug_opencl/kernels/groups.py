@@ -63,7 +63,15 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
         launch(*inputs, *results)
         return results
 
-    return run
+    def overwrite(*inputs: DeviceBuffer) -> list[DeviceBuffer]:
+        results = [
+            make() if at is None else inputs[at] for make, at in zip(makers, into, strict=True)
+        ]
+        launch(*inputs, *results)
+        return results
+
+    into = [output.into for output in group.outputs]
+    return run if into.count(None) == len(into) else overwrite
 
 
 def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
