@@ -11,7 +11,7 @@ from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import convolution as conv
 from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
-from tensorplug_opencl.kernels import patched, tiled_products
+from tensorplug_opencl.kernels import direct, implicit, patched, tiled_products
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
@@ -21,6 +21,13 @@ CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 6, 5, 3), (3, 3, 3, 17), (1, 1), (2, 2), 2),
     ((2, 5, 5, 2), (2, 2, 2, 3), (3, 3), (1, 1), "same"),
     ((2, 9, 11, 2), (3, 4, 2, 3), (4, 3), (3, 2), 2),  # pixels without taps, taps in turns
+]
+WHOLE = [  # whose channels fill vectors
+    ((2, 8, 13, 16), (3, 3, 16, 32), (1, 1), (1, 1), "same"),
+    ((1, 7, 70, 40), (2, 15, 40, 8), (1, 1), (1, 1), "valid"),  # strips, blocks of products
+    ((2, 9, 11, 8), (3, 4, 8, 16), (1, 1), (2, 2), ((0, 0), (5, 0), (7, 1), (0, 0))),
+    ((1, 9, 13, 3), (3, 4, 3, 48), (4, 2), (1, 2), 2),
+    ((1, 3, 6, 16), (1, 1, 16, 16), (1, 1), (1, 1), 0),
 ]
 FORMATS = ["NHWC", "NCHW"]
 
@@ -59,6 +66,10 @@ def way(request, monkeypatch, context):
         monkeypatch.setattr(tiled_products, "fits", lambda *_arguments: False)
     else:
         monkeypatch.setattr(runtime, "is_cpu", True)
+        if request.param == "direct":
+            monkeypatch.delattr(implicit, "prepare_forward")
+        else:
+            monkeypatch.setattr(direct, "choose_tile", lambda _convolution: None)
         monkeypatch.setattr(kernels, "FEW", 1 << 30 if request.param == "patches" else 0)
         monkeypatch.setattr(kernels, "WIDER", 0)
         monkeypatch.setattr(patched, "WORKSPACE", 3000)  # for some images at a time
@@ -67,7 +78,7 @@ def way(request, monkeypatch, context):
 
 
 # Each way has its programs, which some drivers take a second each to build.
-WAYS = {"panels": CASES, "tiles": CASES[2::2], "patches": CASES[2:5:2]}
+WAYS = {"direct": WHOLE, "panels": CASES, "tiles": CASES[2::2], "patches": CASES[2:5:2]}
 
 
 @pytest.mark.parametrize("data_format", FORMATS)

@@ -9,10 +9,13 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import moving
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tensorplug.plugin import DType, Shape
+    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["launch_turn", "launch_turn_back", "turn"]
+__all__ = ["launch_turn", "turn", "turn_images"]
 
 
 def turn(shape: Shape) -> Shape:
@@ -20,19 +23,51 @@ def turn(shape: Shape) -> Shape:
     return (shape[0], *shape[2:], shape[1])
 
 
-def launch_turn(runtime: Runtime, dtype: DType, shape: Shape) -> Launch:
-    """Return the copy of images of ``shape``, channels first, to images with channels last."""
-    return _launch(runtime, dtype, shape, back=False)
+def launch_turn(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool = False) -> Launch:
+    """Return the copy of images of ``shape``, channels first, to images with channels last.
 
-
-def launch_turn_back(runtime: Runtime, dtype: DType, shape: Shape) -> Launch:
-    """Return the copy of images with channels last to images of ``shape``, channels first."""
-    return _launch(runtime, dtype, shape, back=True)
-
-
-def _launch(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool) -> Launch:
+    ``back``: the copy of those to images of ``shape``.
+    """
     last = turn(shape)
     first_by = layouts.permuted_strides(shape, (0, *range(2, len(shape)), 1))
     steps = [first_by, layouts.row_major(last)]
     source, target = reversed(steps) if back else steps
     return moving.make_mover(runtime, dtype, last, source, target, TensorType(dtype, shape).size)
+
+
+def turn_images(
+    runtime: Runtime,
+    dtype: DType,
+    run: Callable[..., None],
+    images: Sequence[Shape],
+    result: Shape | None = None,
+) -> Callable[..., None]:
+    """Return ``run``, a function of inputs and the result, for images with channels first.
+
+    ``run`` takes channels last. ``images`` are the shapes of the first inputs, channels first, and
+    ``result`` that of the result, if it is images.
+    """
+
+    def prepare_empty(shape: Shape) -> Callable[[], DeviceBuffer]:
+        return runtime.prepare_empty(TensorType(dtype, turn(shape)))
+
+    turns = [(prepare_empty(shape), launch_turn(runtime, dtype, shape)) for shape in images]
+    back = None
+    if result is not None:
+        back = prepare_empty(result), launch_turn(runtime, dtype, result, back=True)
+
+    def write(*buffers: DeviceBuffer) -> None:
+        turned = []
+        for (make, turn_one), buffer in zip(turns, buffers, strict=False):
+            turned.append(make())
+            turn_one(buffer, turned[-1])
+        *rest, out = buffers[len(turns) :]
+        if back is None:
+            run(*turned, *rest, out)
+            return
+        make, turn_back = back
+        made = make()
+        run(*turned, *rest, made)
+        turn_back(made, out)
+
+    return write

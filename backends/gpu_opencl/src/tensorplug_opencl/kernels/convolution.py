@@ -20,7 +20,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, channels_last, implicit, patched
+from tensorplug_opencl.kernels import calls, channels_last, direct, implicit, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
@@ -50,9 +50,27 @@ WIDER: Final = 2
 
 def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""
+    tile = direct.choose_tile(convolution)
+    if tile is not None and _is_readable(convolution):
+        launch = direct.launch_forward(convolution, tile, epilogue)
+        return _turn_images(convolution, launch, convolution.x, convolution.y)
     x_by, copied = _make_readable(convolution, convolution.x, convolution.x_by)
     write = implicit.prepare_forward(convolution._replace(x_by=x_by), epilogue)
     return lambda x, *rest: write(copied(x), *rest)
+
+
+def _is_readable(convolution: Convolution) -> bool:
+    """Return whether a CPU reads channels last, after a copy that is worth it."""
+    return convolution.x_by[-1] == 1 or convolution.places > 1
+
+
+def _turn_images(
+    convolution: Convolution, run: Callable[..., None], image: Shape, result: Shape
+) -> Callable[..., None]:
+    """Return ``run``, a function (image, ..., result), for images in the given layout."""
+    if convolution.x_by[-1] == 1:
+        return run
+    return channels_last.turn_images(convolution.runtime, convolution.dtype, run, (image,), result)
 
 
 def _prepare_filter_gradient(convolution: Convolution) -> Callable[..., None]:
@@ -71,6 +89,10 @@ def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
     channels. Patches are packed once, but written and read for each channel.
     """
+    tile = direct.choose_tile(convolution.turned) if convolution.turnable else None
+    if tile is not None and _is_readable(convolution):
+        run = direct.prepare_input_gradient(convolution, tile)
+        return _turn_images(convolution, run, convolution.y, convolution.x)
     few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
     if convolution.runtime.is_cpu and few and convolution.places > 1:
         return patched.prepare_input_gradient(convolution)

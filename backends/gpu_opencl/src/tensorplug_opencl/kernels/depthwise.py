@@ -206,34 +206,12 @@ def _turn_images(
     CPUs compute with channels last. ``images`` are the shapes of the first inputs, and ``result``
     that of the result, if these are images.
     """
-    runtime, dtype = depthwise.runtime, depthwise.dtype
+    runtime = depthwise.runtime
     if depthwise.last or not runtime.is_cpu or depthwise.outputs < strips.FEWEST:
         return prepare(depthwise)
     x, y = channels_last.turn(depthwise.x), channels_last.turn(depthwise.y)
     run = prepare(depthwise._replace(x=x, y=y, order=(0, 1, 2, 3)))
-
-    def make_empty(shape: Shape) -> Callable[[], DeviceBuffer]:
-        return runtime.prepare_empty(TensorType(dtype, channels_last.turn(shape)))
-
-    turns = [(make_empty(of), channels_last.launch_turn(runtime, dtype, of)) for of in images]
-    back = None
-    if result is not None:
-        back = make_empty(result), channels_last.launch_turn_back(runtime, dtype, result)
-
-    def write(*buffers: DeviceBuffer) -> None:
-        turned = []
-        for (make, turn), buffer in zip(turns, buffers, strict=False):
-            turned.append(make())
-            turn(buffer, turned[-1])
-        *rest, out = buffers[len(turns) :]
-        if back is None:
-            run(*turned, *rest, out)
-            return
-        made = back[0]()
-        run(*turned, *rest, made)
-        back[1](made, out)
-
-    return write
+    return channels_last.turn_images(runtime, depthwise.dtype, run, images, result)
 
 
 @kernels.prepare(specs.DEPTHWISE_CONV2D)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +93,29 @@ class Convolution(NamedTuple):
     def reach(self) -> int:
         """The number of elements in the largest of x, filter and y."""
         return max(map(prod, (self.x, self.filter, self.y)))
+
+    @property
+    def turnable(self) -> bool:
+        """Whether the gradient of x is itself a convolution: ``turned``."""
+        return all(window.stride == 1 for window in self.windows)
+
+    @property
+    def turned(self) -> Convolution:
+        """The convolution of y to x, whose filter [taps, out, in] has its taps in reverse."""
+        windows = tuple(
+            replace(
+                at,
+                size=at.out,
+                out=at.size,
+                before=(at.filter - 1) * at.dilation - at.before,
+                after=(at.filter - 1) * at.dilation - at.after,
+            )
+            for at in self.windows
+        )
+        filter = (*self.filter[:-2], self.outputs, self.channels)
+        return self._replace(
+            x=self.y, filter=filter, y=self.x, windows=windows, x_by=self.y_by, y_by=self.x_by
+        )
 
     def results(self, images: int) -> Operand:
         """Return the outputs of that many images as a matrix [positions, channels]."""

@@ -1,0 +1,282 @@
+"""Convolutions on CPUs that read images and filter in place: nothing is packed.
+
+A work-item makes a strip of a row of y for one or two vectors of output channels, a tile of
+neighbouring positions at a time, whose sums stay in registers: each element of x is multiplied by
+the filter's vectors at its tap and channel. Where a tap of a tile lies beside the image, zeros
+replace the elements.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug.plugin import TensorType
+from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import (
+    ctypes,
+    functions,
+    moving,
+    panels,
+    products,
+    templates,
+    vectors,
+)
+from tensorplug_opencl.kernels.strips import Lanes
+from tensorplug_opencl.kernels.templates import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.products import Epilogue
+    from tensorplug_opencl.kernels.sliding import Convolution
+    from tensorplug_opencl.runtime import Launch
+
+__all__ = ["Tile", "choose_tile", "launch_forward", "prepare_input_gradient"]
+
+SUMS: Final = {64: 16}  # registers for sums, by the bytes of one
+FEWER: Final = 12  # of any other size
+SHORTEST: Final = 4  # positions of a tile, fewer of which leave registers idle
+STRIP: Final = 64  # positions in a strip, about
+BLOCK: Final = 512  # products that are added one after the other
+
+
+class Tile(NamedTuple):
+    """So many neighbouring positions, and ``vectors`` of ``width`` output channels."""
+
+    positions: int
+    vectors: int
+    width: int
+
+
+def choose_tile(convolution: Convolution) -> Tile | None:
+    """Return the tile for a convolution; None if registers would be idle."""
+    runtime, outputs = convolution.runtime, convolution.outputs
+    if not runtime.is_cpu or convolution.dtype.kind != "float":
+        return None
+    native = panels.count_lanes(runtime, convolution.dtype)
+    width = next((width for width in (native, native // 2) if outputs % width == 0), None)
+    if width is None:
+        return None
+    number = 2 if outputs % (2 * width) == 0 else 1
+    size = native * ctypes.host(ctypes.computed(convolution.dtype)).itemsize
+    columns = convolution.windows[-1].out
+    positions = -(-columns // -(-columns * number // SUMS.get(size, FEWER)))
+    return Tile(positions, number, width) if positions >= SHORTEST else None
+
+
+def launch_forward(convolution: Convolution, tile: Tile, epilogue: Epilogue) -> Launch:
+    """Return the launch (x, filter, the epilogue's inputs, y) on images with channels last."""
+    runtime, windows, dtype = convolution.runtime, convolution.windows, convolution.dtype
+    stored, computed = ctypes.stored(dtype), ctypes.computed(dtype)
+    last = len(windows) - 1
+    tiles = -(-windows[last].out // tile.positions)
+    strip = tile.positions * min(tiles, max(1, STRIP // tile.positions))
+    depth = min(convolution.channels, max(1, BLOCK // windows[last].filter))
+    values = {
+        "images": convolution.x[0],
+        "channels": convolution.channels,
+        "outputs": convolution.outputs,
+        "strip": strip,
+        "strips": -(-windows[last].out // strip),
+        "depth": depth,
+    }
+    for axis, at in enumerate(windows):
+        fields = {"size": at.size, "out": at.out, "taps": at.filter, "stride": at.stride}
+        fields |= {"dilation": at.dilation, "before": at.before}
+        values |= {f"{name}{axis}": value for name, value in fields.items()}
+    more = {f"{name}_by": matrix.column for name, matrix in epilogue.inputs}
+    wide = tile.vectors * tile.width
+    rows = prod(at.out for at in windows[:last])
+    items = values["images"] * rows * values["strips"] * (convolution.outputs // wide)
+    index = layouts.index_dtype(items, convolution.reach)
+    constants = {"items": items, **values, **more}
+    names = [name for name, _ in epilogue.inputs]
+    whole = convolution.taps <= BLOCK
+    text = templates.write_program(
+        f"convolution of {last + 1} axes in tiles of {tile.positions}x{wide} {dtype}",
+        [
+            *(Array(name, stored) for name in ("x", "w", *names)),
+            Array("y", stored, written=True),
+        ],
+        [
+            *templates.declare_indices(*constants),
+            *(f"const {computed} {name}_argument" for name, _ in epilogue.numbers),
+        ],
+        _Writer(tile, last, Lanes(tile.width, computed), stored, epilogue, whole).write(),
+        index=index,
+        declarations="\n".join(
+            [
+                functions.define(epilogue.expression, dtype),
+                f"typedef {stored} S;\ntypedef {computed}{tile.width} V;",
+                vectors.declare(tile.width, stored),
+                products.define_epilogue(epilogue, computed),
+                products.define_join(computed),
+            ]
+        ),
+    )
+    kind = ctypes.host(computed).type
+    bits = 8 * index.itemsize
+    arguments = [index.type(value % (1 << bits)) for value in constants.values()]
+    numbers = [kind(number) for _, number in epilogue.numbers]
+    return runtime.launch(text, 3 + len(names), [*arguments, *numbers], items, group=1)
+
+
+def prepare_input_gradient(convolution: Convolution, tile: Tile) -> Callable[..., None]:
+    """Return a function (dy, filter, result): the convolution of dy with the turned filter.
+
+    ``tile``: of that convolution.
+    """
+    runtime, dtype, turned = convolution.runtime, convolution.dtype, convolution.turned
+    places, channels, outputs = convolution.places, convolution.channels, convolution.outputs
+    size = channels * outputs
+    shape = (places, outputs, channels)
+    copy = moving.make_mover(
+        runtime,
+        dtype,
+        shape,
+        (-size, 1, outputs),
+        layouts.row_major(shape),
+        places * size,
+        starts=((places - 1) * size, 0),
+    )
+    make = runtime.prepare_empty(TensorType(dtype, shape))
+    launch = launch_forward(turned, tile, products.NO_EPILOGUE)
+
+    def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
+        taps = make()
+        copy(filter, taps)
+        launch(dy, taps, result)
+
+    return write
+
+
+class _Writer(NamedTuple):
+    """The writer of a program's body, over ``last`` + 1 axes."""
+
+    tile: Tile
+    last: int
+    lanes: Lanes
+    stored: str
+    epilogue: Epilogue
+    whole: bool
+
+    @property
+    def _sums(self) -> list[tuple[int, int]]:
+        """The position and vector of each sum of a tile."""
+        return [(r, v) for r in range(self.tile.positions) for v in range(self.tile.vectors)]
+
+    def write(self) -> str:
+        """Return the body; if not ``whole``, blocks of products are added up separately."""
+        last, positions = self.last, self.tile.positions
+        lines = [
+            "  index_t rest = get_global_id(0);",
+            "  if (rest >= items) return;",
+            "  const index_t begin = rest % strips * strip;",
+            f"  const index_t end = min(begin + strip, out{last});",
+            "  rest /= strips;",
+        ]
+        for axis in reversed(range(last)):
+            lines += [f"  const index_t at{axis} = rest % out{axis};", f"  rest /= out{axis};"]
+        row = "image"
+        for axis in range(last):
+            row = f"({row} * out{axis} + at{axis})"
+        lines += [
+            f"  const index_t image = rest % images, c = rest / images * {self._wide};",
+            f"  y += {row} * out{last} * outputs + c;",
+            "  w += c;",
+            f"  for (index_t first = begin; first < end; first += {positions}) {{",
+            # The last tile makes some results again, and does not store them.
+            f"  const index_t at = min(first, out{last} - {positions});",
+            self._name_sums("V", "sum", " = 0"),
+            "" if self.whole else self._name_sums("V", "total", " = 0"),
+        ]
+        lines += self._write_taps()
+        if not self.whole:
+            lines += [f"  sum{r}_{v} = total{r}_{v};" for r, v in self._sums]
+        for r in range(positions):
+            lines.append(f"  if (at + {r} >= first) {{")
+            lines += [self._write_store(r, v) for v in range(self.tile.vectors)]
+            lines.append("  }")
+        return "\n".join([*lines, "  }"])
+
+    @property
+    def _wide(self) -> int:
+        return self.tile.vectors * self.tile.width
+
+    def _name_sums(self, ctype: str, name: str, value: str) -> str:
+        names = ", ".join(f"{name}{r}_{v}{value}" for r, v in self._sums)
+        return f"  {ctype} {names};"
+
+    def _write_taps(self) -> list[str]:
+        """Return the loops over taps and channels that add products to the sums."""
+        last, positions = self.last, self.tile.positions
+        lines: list[str] = []
+        line, tap = "image", "0"
+        for axis in range(last):
+            start = f"at{axis} * stride{axis} + tap{axis} * dilation{axis} - before{axis}"
+            lines += [
+                f"  for (index_t tap{axis} = 0; tap{axis} < taps{axis}; tap{axis}++) {{",
+                f"  const index_t from{axis} = {start};",
+                f"  if (from{axis} >= size{axis}) continue;",
+            ]
+            line = f"({line} * size{axis} + from{axis})"
+            tap = f"({tap} * taps{axis} + tap{axis})"
+        start = f"at * stride{last} + tap * dilation{last} - before{last}"
+        inside = f"from + {positions - 1} * stride{last} < size{last}"
+        steps = [f"p{r} = row + (from + {r} * stride{last}) * channels" for r in range(positions)]
+        kept = [
+            f"row + (in{r} ? from + {r} * stride{last} : 0) * channels" for r in range(positions)
+        ]
+        lines += [
+            "  for (index_t skipped = 0; skipped < channels; skipped += depth) {",
+            "  const index_t count = min(depth, channels - skipped);",
+            f"  global const S *row = x + {line} * size{last} * channels + skipped;",
+            f"  for (index_t tap = 0; tap < taps{last}; tap++) {{",
+            f"  const index_t from = {start};",
+            f"  const index_t place = ({tap} * taps{last} + tap) * channels + skipped;",
+            "  global const S *by = w + place * outputs;",
+            f"  if (from < size{last} && {inside}) {{",
+            *(f"  global const S *{step};" for step in steps),
+            self._write_loop([f"p{r}[k]" for r in range(positions)]),
+            "  } else {",
+            *(
+                f"  const bool in{r} = from + {r} * stride{last} < size{last};"
+                for r in range(positions)
+            ),
+            *(f"  global const S *p{r} = {place};" for r, place in enumerate(kept)),
+            self._write_loop([f"in{r} ? p{r}[k] : 0" for r in range(positions)]),
+            "  } }",
+        ]
+        if not self.whole:
+            lines += [f"  total{r}_{v} += sum{r}_{v}; sum{r}_{v} = 0;" for r, v in self._sums]
+        return [*lines, "  }" * (last + 1)]
+
+    def _write_loop(self, elements: list[str]) -> str:
+        """Return the loop over channels, with an element of x for each position."""
+        lines = ["  for (index_t k = 0; k < count; k++, by += outputs) {"]
+        for v in range(self.tile.vectors):
+            place = f"by + {v * self.tile.width}"
+            lines.append(f"    const V by{v} = {self.lanes.load(self.stored, place)};")
+        for r, element in enumerate(elements):
+            lines.append(f"    {{ const V of = (V)(({self.lanes.element})({element}));")
+            lines += [
+                f"      sum{r}_{v} = JOIN(of, by{v}, sum{r}_{v});"
+                for v in range(self.tile.vectors)
+            ]
+            lines.append("    }")
+        return "\n".join([*lines, "  }"])
+
+    def _write_store(self, r: int, v: int) -> str:
+        """Return the statements that apply the epilogue to a sum and store it."""
+        place = f"y + (at + {r}) * outputs + {v * self.tile.width}"
+        if self.epilogue is products.NO_EPILOGUE:
+            return f"  {self.lanes.store(self.stored, place, f'sum{r}_{v}')}"
+        channel = f"(c + {v * self.tile.width} + k)"
+        places = {name: f"{channel} * {name}_by" for name, _ in self.epilogue.inputs}
+        return f"""  {{ union {{ {self.lanes.element} each[{self.tile.width}]; V all; }} made;
+    made.all = sum{r}_{v};
+    for (int k = 0; k < {self.tile.width}; k++)
+      made.each[k] = {products.call_epilogue(self.epilogue, "made.each[k]", places)};
+    {self.lanes.store(self.stored, place, "made.all")} }}"""
