@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -17,6 +18,7 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
 from tensorplug_opencl.kernels.gemm import Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.limits import Limits
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
@@ -196,3 +198,36 @@ def test_bias_for_every_matrix_of_a_batch(call):
     found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
     total = a @ b + bias
     np.testing.assert_array_equal(found, np.where(total < 0, total * slope, total))
+
+
+class Cores(NamedTuple):
+    """A runtime of a processor: what choosing blocks asks of it."""
+
+    device: Any
+    limits: Limits = Limits()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "by_rows", "memory", "expected"),
+    [
+        # Panels of 6 rows and 32 columns. Of two cores, each packs half of the larger matrix.
+        ((64, 784, 256), True, 1 << 18, (11, 4)),
+        ((512, 512, 512), True, 1 << 18, (8, 8)),
+        ((1024, 128, 512), False, 1 << 18, (16, 4)),  # B lies by columns: it takes longest
+        ((1024, 128, 512), True, 1 << 16, (4, 2)),
+        ((6, 1000, 32), True, 1 << 18, (1, 1)),
+        ((6, 1000, 4096), True, 1 << 18, (1, 8)),
+    ],
+)
+def test_blocks_are_as_large_as_two_cores_allow(sizes, by_rows, memory, expected):
+    widths = {f"native_vector_width_{kind}": 16 for kind in ("float", "double", "int", "long")}
+    device = SimpleNamespace(max_compute_units=2, local_mem_size=memory, **widths)
+    rows, inner, columns = sizes
+    b = Matrix(columns, 1, ()) if by_rows else Matrix(1, inner, ())
+    of = Product(
+        dt.float32, (), *sizes, Matrix(inner, 1, ()), b, Matrix(columns, 1, ()), rows * columns
+    )
+    runtime = Cores(device)
+    fitting = panels.list_suited(runtime, of)
+    assert panels._choose_block(runtime, of, fitting[0])[1:] == expected
+    assert fitting[-1] == panels.Panels(1, 1)

@@ -16,7 +16,7 @@ import pyopencl as cl
 
 from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import faults, shared_memory
+from tensorplug_opencl import faults, settings, shared_memory
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
@@ -75,6 +75,7 @@ class Runtime:
             )
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
+        self.uses_blas = self.shares_memory and settings.read_blas()
         self.lock = threading.RLock()  # re-entrant: signal handlers and finalizers may run kernels
         self.last: cl.Event | None = None
         self.measuring = False

@@ -5,6 +5,8 @@ B that belong to it, ``DEPTH`` of the inner axis at a time, into local memory, w
 devices is the cache: panels of B are two vectors wide, panels of A ``TALL`` elements. Then every
 pair of panels is one loop of multiplications and additions that needs only registers and reads
 memory in order. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
+Blocks are as large as the number of cores allows, since A is packed again for each column of
+blocks, and B for each row: for small blocks, that takes as long as multiplying.
 
 Vectors are read as elements of arrays of vectors: ``vload`` is a call that some drivers do not
 inline, and then all registers are spilled to memory around it.
@@ -25,11 +27,19 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_fitting"]
+__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_suited"]
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
-BUSY: Final = 4  # blocks wanted per core, so that no core waits for the last one
+BUSY: Final = 4  # blocks wanted per core where the inner axis is cut
+# Times in multiplications of vectors, as measured: of packing an element of A, or of B, where its
+# columns or rows lie side by side; of storing one of C; of a block. ``SLACK``: the part of a block
+# for which the cores wait for the last one.
+PACKED_ACROSS: Final = 0.4
+PACKED: Final = 1.5
+STORED: Final = 1.0
+STARTED: Final = 2000.0
+SLACK: Final = 0.25
 
 
 class Panels(NamedTuple):
@@ -39,7 +49,14 @@ class Panels(NamedTuple):
     across: int
 
 
-SIZES: Final = (Panels(16, 8), Panels(8, 4), Panels(4, 2), Panels(1, 1))
+SIZES: Final = (  # those that take the most local memory first
+    Panels(16, 8),
+    Panels(8, 8),
+    Panels(16, 4),
+    Panels(8, 4),
+    Panels(4, 2),
+    Panels(1, 1),
+)
 
 
 def count_lanes(runtime: Runtime, dtype: DType) -> int:
@@ -53,19 +70,22 @@ def count_lanes(runtime: Runtime, dtype: DType) -> int:
     return max(2, min(vectors.choose_lanes(runtime, ctypes.ring(dtype)), wide))
 
 
-def list_fitting(runtime: Runtime, dtype: DType) -> Sequence[Panels]:
-    """Return the blocks whose panels should fit into local memory, the largest first.
+def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
+    """Return blocks whose panels should fit into local memory: the fastest, then smaller ones.
 
     A driver may take more than is declared: rusticl takes twice as much.
     """
-    width = 2 * count_lanes(runtime, dtype)
-    itemsize = ctypes.host(ctypes.ring(dtype)).itemsize
-    for number, size in enumerate(SIZES[:-1]):
+    width = 2 * count_lanes(runtime, product.dtype)
+    itemsize = ctypes.host(ctypes.ring(product.dtype)).itemsize
+
+    def fits(size: Panels) -> bool:
         rows, columns = size.down * TALL, size.across * width
         elements = DEPTH * (rows + columns) + 2 * rows * columns
-        if elements * itemsize <= runtime.device.local_mem_size:
-            return SIZES[number:]
-    return SIZES[-1:]
+        return elements * itemsize <= runtime.device.local_mem_size
+
+    fitting = [size for size in SIZES if fits(size)] or [SIZES[-1]]
+    fastest = min(fitting, key=lambda size: _choose_block(runtime, product, size)[0])
+    return fitting[fitting.index(fastest) :]
 
 
 def count(runtime: Runtime, product: Product, blocks: Panels) -> int:
@@ -78,17 +98,9 @@ def count(runtime: Runtime, product: Product, blocks: Panels) -> int:
 def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     width = 2 * count_lanes(runtime, product.dtype)
-    tall, wide = -(-product.rows // TALL), -(-product.columns // width)  # panels in all
-    down, across = min(tall, largest.down), min(wide, largest.across)
-    enough = BUSY * runtime.device.max_compute_units
-    others = product.batches * product.slices
-    while others * -(-tall // down) * -(-wide // across) < enough and max(down, across) > 2:
-        if down >= across:
-            down = -(-down // 2)
-        else:
-            across = -(-across // 2)
-    blocks = -(-tall // down), -(-wide // across)
-    items = others * blocks[0] * blocks[1]
+    _, down, across = _choose_block(runtime, product, largest)
+    blocks = -(-product.rows // (down * TALL)), -(-product.columns // (across * width))
+    items = product.batches * product.slices * blocks[0] * blocks[1]
     more = {
         "blocks_down": blocks[0],
         "blocks_across": blocks[1],
@@ -99,6 +111,27 @@ def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
     text = _write_source(product, index, more, largest, width // 2)
     arguments = products.list_constants(product, index, more)
     return runtime.launch(text, 3 + len(product.epilogue.inputs), arguments, items, group=1)
+
+
+def _choose_block(runtime: Runtime, product: Product, largest: Panels) -> tuple[float, int, int]:
+    """Return the estimated time of the fastest block within ``largest``, and its panels."""
+    width = 2 * count_lanes(runtime, product.dtype)
+    tall, wide = -(-product.rows // TALL), -(-product.columns // width)  # panels in all
+    beside = isinstance(product.b, Matrix) and product.b.column == 1
+    cores = runtime.device.max_compute_units
+
+    def estimate(down: int, across: int) -> float:
+        blocks = product.batches * product.slices * -(-tall // down) * -(-wide // across)
+        rows, columns = down * TALL, across * width
+        packed = rows * PACKED + columns * (PACKED_ACROSS if beside else PACKED)
+        block = product.span * (rows * across * 2 + packed) + rows * columns * STORED + STARTED
+        return (-(-blocks // cores) + SLACK) * block
+
+    return min(
+        (estimate(down, across), down, across)
+        for down in {-(-tall // -(-tall // most)) for most in range(1, largest.down + 1)}
+        for across in {-(-wide // -(-wide // most)) for most in range(1, largest.across + 1)}
+    )
 
 
 def _write_source(

@@ -63,7 +63,10 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
 
 
 def multiply_in_slices(
-    runtime: Runtime, product: Product, number: int, launch: Callable[[Product], Launch]
+    runtime: Runtime,
+    product: Product,
+    number: int,
+    launch: Callable[[Product], Callable[..., None]],
 ) -> Callable[..., None]:
     """Return the product as a sum over at most ``number`` slices of the inner axis.
 
