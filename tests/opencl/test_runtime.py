@@ -12,6 +12,7 @@ import pytest
 
 from tensorplug.dispatch.context import use_context
 from tensorplug.ops import creation, elementwise, reduction
+from tensorplug_opencl import program
 
 ADD_CONSTANT = """
 kernel void run(global const int *x, const long x_at, global int *y, const long y_at,
@@ -30,6 +31,22 @@ def test_a_program_is_built_once(backend):
         launch(x, y)
         np.testing.assert_array_equal(backend.to_host(y), np.arange(4) + constant)
     assert backend.memory()["programs"] == 1
+
+
+def test_the_last_programs_are_kept(backend, monkeypatch):
+    monkeypatch.setattr(program, "MOST_KEPT", 4)
+    runtime = backend.runtime
+    x = backend.from_host(np.arange(4, dtype=np.int32))
+    launches = []
+    for number in range(7):
+        source = ADD_CONSTANT.replace("+ constant_term", f"+ constant_term * {number}")
+        launches.append(runtime.launch(source, 2, [np.int32(4), np.int32(10)], 4))
+        assert backend.memory()["programs"] == min(number + 1, 4)
+    for number, launch in enumerate(launches):
+        for _ in range(2):
+            y = runtime.empty(x.type)
+            launch(x, y)
+            np.testing.assert_array_equal(backend.to_host(y), np.arange(4) + 10 * number)
 
 
 def test_a_launch_follows_the_offset_of_views(backend):

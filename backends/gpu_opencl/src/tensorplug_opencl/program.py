@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY", "Programs", "choose_options", "read_title"]
 
 ENTRY: Final = "run"  # the name of the one kernel in each program
+MOST_KEPT: Final = 1024  # programs that no plan may need; those in use live in their kernels
 
 
 def read_title(source: str) -> str:
@@ -90,7 +91,7 @@ def allow_reentry() -> None:
 
 
 class Programs:
-    """The programs built for one context, by source text.
+    """The programs built for one context, by source text; of many, the last ones built.
 
     ``keeps``: whether the driver's trial has found that its binaries can be loaded again.
     """
@@ -139,6 +140,8 @@ class Programs:
                 program = self._load(source) or self._attempt(source)
                 # A program that was built meanwhile, in this thread, has kernels already.
                 program = self._built.setdefault(source, program)
+                while len(self._built) > MOST_KEPT:
+                    del self._built[next(iter(self._built))]
         return program
 
     def is_untried(self, source: str) -> bool:
