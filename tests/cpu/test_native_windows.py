@@ -269,6 +269,7 @@ def test_vectors_of_every_width(monkeypatch, width):
     """What is written for other processors is right too."""
     monkeypatch.setattr(loops, "vector_bytes", lambda: width)
     test_convolution(("same", "all"), 2, 70, 33, "float32")
+    test_convolution(("same", "odd"), 2, 1, 33, "float32")
     test_depthwise(("stride", "dilated"), 2, 70, "float64", 1)
     test_pooling(("rest", "same"), 1, 70, "float32")
 

@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.jit import sweeps
-from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth
+from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops import lanes
-from tensorplug_cpu.jit.products import filter_function, most_places, sweep_function
+from tensorplug_cpu.jit.products import (
+    filter_function,
+    most_places,
+    panel_function,
+    sweep_function,
+)
 from tensorplug_cpu.memory_pool import allocator, empty
 from tensorplug_cpu.parallel import thread_count, together
 from tensorplug_cpu.sliding_windows import room
@@ -38,7 +43,8 @@ _IMAGES: Final = 1 << 13  # elements of some images that make a piece: of a firs
 _PIECES: Final = 32  # at most, that threads share
 _PRODUCTS: Final = 1 << 16  # multiplications of a piece, fewer of which are soon over
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
-_SCATTERED: Final = 12  # of a tile, whose offsets are in registers
+_SCATTERED: Final = 12  # elements of a tile that takes several such runs
+_COPIED: Final = 4  # multiplications that take as long as to copy an element of the filter
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
 _GROUP: Final = 128  # likewise, places whose products make up a filter's gradient
 _CHUNKS: Final = 8  # parts of a batch whose filter gradients are computed apart
@@ -109,7 +115,9 @@ class _Pass:
         work = batch * prod(axis.count for axis in sweep) * prod(filter)
         least = _count(work, _PIECES)
         grid = sweeps.Grid(sweep, batch, channels, (_PIECE, _IMAGES), least)
-        self._order, runs = grid.taps(sizes)
+        order, runs = grid.taps(sizes)
+        self._every = order == list(range(prod(sizes)))
+        self._order = np.array(order, np.int64)
         lengths = {length for _, length in runs}
         self._runs, self._blocks = _blocks(runs)
         short = max(lengths) <= _SHORT and len(lengths) == len(self._blocks) == 1
@@ -138,19 +146,18 @@ class _Pass:
 
     def panels(self, filter: Array) -> Array:
         """Return the filter [taps, channels, columns] as [panels, taps * channels, columns]."""
-        panel = self._tile[0] * self._tile[1]
-        whole, rest = divmod(self._columns, panel)
-        every = self._order == list(range(len(filter)))
-        taps = filter if every else filter[self._order]
-        rows = taps.reshape(self._length, self._columns)
-        if whole == 1 and not rest:
-            return np.ascontiguousarray(rows)
-        result = empty((whole + bool(rest), self._length, panel), filter.dtype)
-        split = rows[:, : whole * panel].reshape(self._length, whole, panel)
-        np.copyto(result[:whole], split.swapaxes(0, 1))
-        if rest:
-            result[whole, :, :rest] = rows[:, whole * panel :]
-            result[whole, :, rest:] = 0
+        width, vectors, _ = self._tile
+        panel = width * vectors
+        if panel == self._columns and self._every and filter.flags.c_contiguous:
+            return dense(filter)
+        filter = filter if filter.flags.aligned else dense(filter)
+        result = empty((-(-self._columns // panel), self._length, panel), filter.dtype)
+        steps = [stride // filter.itemsize for stride in filter.strides]
+        function = panel_function(self._type, width, vectors, side_by_side=steps[-1] == 1)
+        taps = len(self._order)
+        integers = (len(result) * taps, taps, *filter.shape[1:], *steps)
+        pointers = address(filter), address(result), address(self._order)
+        launch(function, pointers, integers, shared=is_large(_COPIED * result.size))
         return result
 
     def call(
@@ -278,12 +285,16 @@ class FilterGradient:
         _, runs = grid.taps(sizes)
         offsets = [offset + at for offset, length in runs for at in range(length)]
         self._offsets = np.array(offsets, np.int64)
-        size = min(length for _, length in runs)
-        self._scattered = size < _SHORT < self._length
-        if self._scattered:
+        lengths = {length for _, length in runs}
+        size = min(lengths)
+        width, vectors, places = _tile(dtype, columns, max(size, _SHORT))
+        self._run_length = size if size <= places and size < _SHORT and len(lengths) == 1 else 0
+        if self._run_length:
+            most = min(most_places(vectors), _SCATTERED)
+            self._tile = width, vectors, size * _even(len(runs), most // size)
             runs = [(0, self._length)]
-            size = min(self._length, _SCATTERED)
-        self._tile = _tile(dtype, columns, size)
+        else:
+            self._tile = _tile(dtype, columns, size)
         cut = _cut(runs, self._tile[2])
         self._runs = np.array(cut, np.int64)
         strides = [
@@ -319,7 +330,7 @@ class FilterGradient:
         x, dy = dense(x), dense(dy)
         totals = np.zeros((self._count, self._length, self._columns), self._type)
         function = filter_function(
-            self._name, self._tile, padded=self._padded, scattered=self._scattered
+            self._name, self._tile, padded=self._padded, run_length=self._run_length
         )
         pointers = [
             address(x),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.jit.loops import Variable
 
-__all__ = ["filter_function", "most_places", "sweep_function"]
+__all__ = ["filter_function", "most_places", "panel_function", "sweep_function"]
 
 
 def most_places(vectors: int) -> int:
@@ -105,6 +105,42 @@ def _copy_lines(f: Function, source: Any, counts: list[Any], lanes: int) -> None
         fill(target, before)
         fill(f.add(target, before), size, f.add(f.multiply(image, f["image"]), place))
         fill(f.add(target, before, size), f.subtract(f["line"], f.add(before, size)))
+
+
+@cache
+def panel_function(dtype: str, lanes: int, vectors: int, *, side_by_side: bool) -> Any:
+    """Return the function that copies a filter to panels, as ``sweep_function`` reads it.
+
+    Its pointers: the filter [taps, channels, columns]; the panels; the number of each tap, in
+    their order; the counter of taps of panels. Its integers: these; the taps, the channels, the
+    columns; the elements between taps, channels and columns of the filter.
+
+    ``side_by_side``: there are none between columns.
+    """
+    f = Function(
+        "panels",
+        dtype,
+        ("filter", "panels", "order", "counter"),
+        ("count", "taps", "channels", "columns", "apart", "step", "stride"),
+    )
+    zero, panel = f.number(0.0, f.vector(lanes)), vectors * lanes
+    with f.taken(f["count"]) as number:
+        tap = f.builder.srem(number, f["taps"])
+        first = f.multiply(f.builder.sdiv(number, f["taps"]), panel)
+        source = f.multiply(f.whole(f["order"], tap), f["apart"])
+        target = f.multiply(f.multiply(number, f["channels"]), panel)
+        for at in range(0, panel, lanes):
+            column = f.add(first, at)
+            mask = f.mask(column, f["columns"], lanes)
+            begin = f.add(source, f.multiply(column, f["stride"]))
+            with f.loop(0, f["channels"]) as channel:
+                here = f.add(begin, f.multiply(channel, f["step"]))
+                if side_by_side or lanes == 1:
+                    value = f.load_where(mask, zero, f["filter"], here)
+                else:
+                    value = f.gather(mask, zero, f["filter"], here, f["stride"])
+                f.store(value, f["panels"], f.add(target, f.multiply(channel, panel), at))
+    return f.compiled()
 
 
 @cache
@@ -197,7 +233,7 @@ def sweep_function(
 
 @cache
 def filter_function(
-    dtype: str, sizes: tuple[int, int, int], *, padded: bool, scattered: bool
+    dtype: str, sizes: tuple[int, int, int], *, padded: bool, run_length: int
 ) -> Any:
     """Return the function that adds the gradient of a filter over pieces of a sweep.
 
@@ -211,7 +247,8 @@ def filter_function(
     elements between places of the source, of columns.
 
     ``sizes``: lanes, vectors and elements of a tile; a run has as many elements at least.
-    ``scattered``: these are not neighbours, but each has an offset of its own.
+    ``run_length``: if it is not 0, each so many elements are neighbours, and the table has one
+    entry for all of them.
     """
     lanes, vectors, places = sizes
     f = Function(
@@ -244,9 +281,11 @@ def filter_function(
                     done = f.subtract(wanted, start)  # elements that the tile before has added
                     target = f.add(row_of_filter, start)
                     begin, offsets = f.add(offset, start), list(range(places))
-                    if scattered:
-                        begin = f.number(0)
-                        offsets = [f.whole(f["offsets"], f.add(target, at)) for at in offsets]
+                    if run_length:
+                        begin, offsets = f.number(0), []
+                        for first_of_run in range(0, places, run_length):
+                            shift = f.whole(f["offsets"], f.add(target, first_of_run))
+                            offsets += [f.add(shift, at) for at in range(run_length)]
                     tile.clear()
                     with f.loop(first_row, last_row) as row:
                         source = f.variable(f.add(f.whole(f["reads"], row), begin))
