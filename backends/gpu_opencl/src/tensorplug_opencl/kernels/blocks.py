@@ -28,6 +28,7 @@ SMALLEST: Final = 2  # elements in a block, of one work-item
 NETWORK: Final = 256  # work-items that sort a block of twice as many, if the device takes them
 BLOCK_BYTES: Final = 1 << 17  # of a block in vectors, which a core's own cache holds
 BATCH: Final = 4096  # elements that a work-item sorts in vectors, at least, if rows are short
+ABREAST: Final = 32  # short rows from which on they are sorted side by side, one in each lane
 ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 
 
@@ -60,6 +61,9 @@ def launch_first(runtime: Runtime, keys: Keys, number: int, length: int) -> tupl
     It writes results if the rows are blocks, or else what is sorted.
     """
     wide = sorts_vectors(runtime, keys)
+    if wide and length <= networks.REGISTERS and number >= ABREAST:
+        rows = Rows(number, length, length)
+        return rows, _launch_abreast(runtime, keys, rows)
     prepare = _launch_vectors if wide else _launch_network
     wanted = 1 << max(length - 1, 1).bit_length()
     room = _find_room(runtime, keys)
@@ -190,3 +194,44 @@ def _launch_vectors(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
     numbers = (items, rows.length, rows.block, rows.blocks, stride, batch)
     constants = map(index.type, numbers)
     return runtime.launch(text, 2, [*constants], -(-items // batch), group=1)
+
+
+def _launch_abreast(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
+    """Return the launch in which work-items sort as many short rows at once as a vector has lanes.
+
+    There is one vector for each column of the rows.
+    """
+    width = vectors.choose_lanes(runtime, keys.lane)
+    m = 1 << (rows.length - 1).bit_length()
+    stored = ctypes.stored(keys.dtype)
+    declarations = [
+        keys.define(),
+        networks.define_vectors(keys, width),
+        networks.define_block_sort(width, m, lanes=True),
+    ]
+    index = layouts.index_dtype(rows.number * rows.length)
+    text = templates.write_program(
+        f"sort short rows side by side, {m} vectors of {keys.describe()}",
+        [Array("x", stored), Array("y", keys.result, written=True)],
+        templates.declare_indices("number", "length", "batch"),
+        f"""  local V held[{m}];
+  const index_t end = min(number, (index_t)(get_group_id(0) + 1) * batch);
+  for (index_t row = get_group_id(0) * batch; row < end; row += {width}) {{
+    const int lanes = (int)min(end - row, (index_t){width});
+    global const {stored} *from = x + row * length;
+    global {keys.result} *to = y + row * length;
+    for (int at = length; at < {m}; at++)
+      for (int lane = 0; lane < {width}; lane++) put(held, at * {width} + lane, last());
+    for (int lane = 0; lane < lanes; lane++)
+      for (int at = 0; at < length; at++)
+        put(held, at * {width} + lane, element(key((A)*from++), at));
+    sort_block(held, {m});
+    for (int lane = 0; lane < lanes; lane++)
+      for (int at = 0; at < length; at++) *to++ = shown(get(held, at * {width} + lane));
+  }}""",
+        index=index,
+        declarations="\n".join([*declarations, ALONE]),
+    )
+    batch = width * max(1, BATCH // (m * width))
+    constants = map(index.type, (rows.number, rows.length, batch))
+    return runtime.launch(text, 2, [*constants], -(-rows.number // batch), group=1)

@@ -122,13 +122,14 @@ def define_vectors(keys: Keys, width: int) -> str:
     return "\n".join(lines)
 
 
-def define_block_sort(width: int, m: int) -> str:
+def define_block_sort(width: int, m: int, *, lanes: bool = False) -> str:
     """Return ``sort_block(v, m)`` for ``m`` vectors, a power of two.
 
     Up to ``REGISTERS`` vectors stay in registers. Above, the function serves any larger m.
+    ``lanes``: each lane is sorted separately.
     """
     names = [f"r{number}" for number in range(min(m, REGISTERS))]
-    merges = [2 << bit for bit in range(width.bit_length() - 1)]
+    merges = [] if lanes else [2 << bit for bit in range(width.bit_length() - 1)]
     head = "INLINE void sort_block(local V *v, const int m) {\n"
     if m > REGISTERS:
         lines = [
