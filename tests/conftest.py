@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
+import pytest
+
 
 def pytest_collection_finish() -> None:
     """Begin without crashes of earlier runs, and out of the garbage collector's sight.
@@ -18,5 +20,12 @@ def pytest_collection_finish() -> None:
         from tensorplug_opencl import attempts
 
         attempts.forget()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _earlier_objects_out_of_sight() -> None:
+    """Take what earlier tests have left out of the collector's sight as well."""
     gc.collect()
     gc.freeze()
