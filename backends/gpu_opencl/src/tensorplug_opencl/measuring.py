@@ -35,13 +35,10 @@ class MeasuredRuntime(Protocol):
 
 
 class _Open(threading.local):
-    """What each measurement that this thread has begun adds up, the innermost last.
-
-    Events, and nanoseconds of the host.
-    """
+    """The events of each measurement that this thread has begun, the innermost last."""
 
     def __init__(self) -> None:
-        self.events: list[list[cl.Event | int]] = []
+        self.events: list[list[cl.Event]] = []
 
 
 class Measurements:
@@ -60,7 +57,7 @@ class Measurements:
         This is the device's time for the work that this thread has enqueued in between. The
         function waits for that work.
         """
-        events: list[cl.Event | int] = []
+        events: list[cl.Event] = []
         runtime = self._runtime
         with runtime.lock:
             self._count += 1
@@ -94,11 +91,6 @@ class Measurements:
         if event.command_queue == self._timed:
             for events in self._open.events:
                 events.append(event)
-
-    def record_host(self, nanoseconds: int) -> None:
-        """Add time in which the host computed in the device's memory, for this thread."""
-        for events in self._open.events:
-            events.append(nanoseconds)
 
     def _follow_count(self) -> None:
         """Use the queue that the count asks for; a signal handler may change it meanwhile."""
@@ -140,9 +132,7 @@ class Measurements:
         cl.enqueue_barrier(after, wait_for=[done])
 
 
-def _add_up_times(events: list[cl.Event | int]) -> int:
-    enqueued = [event for event in events if not isinstance(event, int)]
-    if enqueued:
-        cl.wait_for_events(enqueued)
-    by_host = sum(event for event in events if isinstance(event, int))
-    return by_host + sum(event.profile.end - event.profile.start for event in enqueued)
+def _add_up_times(events: list[cl.Event]) -> int:
+    if events:
+        cl.wait_for_events(events)
+    return sum(event.profile.end - event.profile.start for event in events)

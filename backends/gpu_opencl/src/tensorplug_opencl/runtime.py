@@ -1,8 +1,8 @@
 """The one place that talks to an opened device: memory, programs, launches and transfers.
 
 All work goes to one in-order queue, so the pool may reuse a freed piece of memory at once: work
-that still reads it was enqueued earlier. Only ``read``, ``settle`` and ``synchronize`` wait. One
-lock is held while work is enqueued.
+that still reads it was enqueued earlier. Only ``read`` and ``synchronize`` wait. One lock is held
+while work is enqueued.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyopencl as cl
 
 from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import faults, settings, shared_memory
+from tensorplug_opencl import faults, shared_memory
 from tensorplug_opencl.buffers import DeviceBuffer
 from tensorplug_opencl.device import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
@@ -75,7 +75,6 @@ class Runtime:
             )
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
-        self.uses_blas = self.shares_memory and settings.read_blas()
         self.lock = threading.RLock()  # re-entrant: signal handlers and finalizers may run kernels
         self.last: cl.Event | None = None
         self.measuring = False
@@ -211,7 +210,7 @@ class Runtime:
         A read-only view of memory that the host shares, otherwise a copy.
         """
         if buffer.is_shared:
-            self.settle()
+            self._call("waiting for the device", self._settle)
             elements = buffer.map()
             elements.flags.writeable = False
             return elements
@@ -220,6 +219,10 @@ class Runtime:
             at = buffer.offset * buffer.dtype.itemsize
             self._call("copying from the device", self._read, host, buffer.memory, at)
         return host
+
+    def _settle(self) -> None:
+        if not self._is_idle():
+            self._finish()
 
     def _read(self, host: HostArray, memory: Any, at: int) -> None:
         cl.enqueue_copy(self.queue, host, memory, src_offset=at, is_blocking=True)
@@ -241,21 +244,6 @@ class Runtime:
             self._join(queue)
             if self.measuring:
                 self.measurements.record(event)
-
-    def settle(self) -> None:
-        """Wait until all work is done, so that the host may use the memory of buffers.
-
-        If the work is known to be done, this is faster than ``synchronize``.
-
-        Raises:
-            DeviceLostError, BackendMemoryError: work submitted earlier failed.
-
-        """
-        self._call("waiting for the device", self._settle)
-
-    def _settle(self) -> None:
-        if not self._is_idle():
-            self._finish()
 
     def synchronize(self) -> None:
         """Wait until all work is done.

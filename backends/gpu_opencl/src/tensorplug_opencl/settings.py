@@ -7,10 +7,9 @@ from typing import Final, Literal
 
 from tensorplug.plugin import SettingsError
 
-__all__ = ["BLAS", "TRIAL", "Trial", "read_blas", "read_trial"]
+__all__ = ["TRIAL", "Trial", "read_trial"]
 
 TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
-BLAS: Final = "TENSORPLUG_OPENCL_BLAS"
 
 Trial = Literal["once", "never", "again"]
 _TRIALS: Final[dict[str, Trial]] = {"": "once", "1": "once", "0": "never", "again": "again"}
@@ -30,18 +29,3 @@ def read_trial() -> Trial:
             "(a new trial now)"
         )
     return _TRIALS[value]
-
-
-def read_blas() -> bool:
-    """Return whether NumPy's BLAS may multiply in memory that the host shares with a device.
-
-    Raises:
-        SettingsError: the variable has a value other than 0 and 1.
-
-    """
-    value = os.environ.get(BLAS, "").strip()
-    if value not in ("", "0", "1"):
-        raise SettingsError(
-            f"{BLAS}={value!r}: must be 1 (NumPy computes large products of a CPU's device) or 0"
-        )
-    return value == "1"

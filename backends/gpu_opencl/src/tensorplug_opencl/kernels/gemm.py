@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelRefusedError
-from tensorplug_opencl.kernels import host_products, panels, slices, tiled_products
+from tensorplug_opencl.kernels import panels, slices, tiled_products
 from tensorplug_opencl.kernels.panels import Panels
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
 
@@ -37,10 +37,6 @@ def make_multiplier(
     It takes the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of
     slices, are chosen where they are not given.
     """
-    if way is None and cut is None:
-        by_host = host_products.make_multiplier(runtime, product)
-        if by_host is not None:
-            return by_host
     if product.columns < product.rows and product.columns < min(
         tiles.rows for tiles in tiled_products.TILES[:4]
     ):

@@ -2,7 +2,8 @@
 
 One work-item, alone in its group, computes a block of C. It packs the rows of A and the columns of
 B that belong to it, ``DEPTH`` of the inner axis at a time, into local memory, which on these
-devices is the cache: panels of B are two vectors wide, panels of A ``TALL`` elements. Then every
+devices is the cache: panels of B are two vectors wide, panels of A ``TALL`` elements. (A matrix A
+whose rows lie in one piece is not packed: its elements are read one at a time anyway.) Then every
 pair of panels is one loop of multiplications and additions that needs only registers and reads
 memory in order. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
 Blocks are as large as the number of cores allows, since A is packed again for each column of
@@ -32,12 +33,13 @@ __all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_suited"]
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
 BUSY: Final = 4  # blocks wanted per core where the inner axis is cut
-# Times in multiplications of vectors, as measured: of packing an element of A, or of B, where its
-# columns or rows lie side by side; of storing one of C; of a block. ``SLACK``: the part of a block
-# for which the cores wait for the last one.
-PACKED_ACROSS: Final = 0.4
+# Times in multiplications of vectors, as measured: of packing an element, or one of a row of B, of
+# which neighbours are packed together; of storing an element of C, alone or in a vector; of
+# starting a block. ``SLACK``: the part of a block for which the cores wait for the last one.
 PACKED: Final = 1.5
+PACKED_IN_ROWS: Final = 0.4
 STORED: Final = 1.0
+STORED_IN_VECTORS: Final = 0.1
 STARTED: Final = 2000.0
 SLACK: Final = 0.25
 
@@ -117,14 +119,17 @@ def _choose_block(runtime: Runtime, product: Product, largest: Panels) -> tuple[
     """Return the estimated time of the fastest block within ``largest``, and its panels."""
     width = 2 * count_lanes(runtime, product.dtype)
     tall, wide = -(-product.rows // TALL), -(-product.columns // width)  # panels in all
-    beside = isinstance(product.b, Matrix) and product.b.column == 1
+    in_rows = isinstance(product.b, Matrix) and product.b.column == 1
+    of_a = 0.0 if _is_read_in_place(product) else PACKED
+    of_b = PACKED_IN_ROWS if in_rows else PACKED
+    of_c = STORED_IN_VECTORS if _is_stored_in_vectors(product) else STORED
     cores = runtime.device.max_compute_units
 
     def estimate(down: int, across: int) -> float:
         blocks = product.batches * product.slices * -(-tall // down) * -(-wide // across)
         rows, columns = down * TALL, across * width
-        packed = rows * PACKED + columns * (PACKED_ACROSS if beside else PACKED)
-        block = product.span * (rows * across * 2 + packed) + rows * columns * STORED + STARTED
+        step = rows * across * 2 + rows * of_a + columns * of_b
+        block = product.span * step + rows * columns * of_c + STARTED
         return (-(-blocks // cores) + SLACK) * block
 
     return min(
@@ -139,8 +144,8 @@ def _write_source(
 ) -> str:
     width = 2 * lanes
     exact = product.dtype.kind == "float"
-    vectors = 2 * TALL
-    low = f", low[{at.down * at.across * vectors}]" if exact else ""
+    sums = 2 * TALL
+    low = f", low[{at.down * at.across * sums}]" if exact else ""
     value = "sum[v * WIDE + x]"
     if exact:
         closing = (
@@ -158,8 +163,13 @@ def _write_source(
     if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
-    body = f"""  local A packed_a[{at.down * TALL * DEPTH}];
-  local V packed_b[{at.across * 2 * DEPTH}], total[{at.down * at.across * vectors}]{low};
+    in_place = _is_read_in_place(product)
+    factor = "packed_a + i * TALL * DEPTH"
+    if in_place:
+        first = "row0 + i * TALL"
+        factor = f"a + ({first}) * a_row + k0, a_row, min(rows - ({first}), (index_t)TALL)"
+    body = f"""  {"" if in_place else f"local A packed_a[{at.down * TALL * DEPTH}];"}
+  local V packed_b[{at.across * 2 * DEPTH}], total[{at.down * at.across * sums}]{low};
   const index_t group = get_group_id(0);
   const index_t column0 = group % blocks_across * across * WIDE;
   const index_t row0 = group / blocks_across % blocks_down * down * TALL;
@@ -175,14 +185,14 @@ def _write_source(
   for (index_t k0 = begin; k0 < end; k0 += DEPTH) {{
     const index_t count = min((index_t)DEPTH, end - k0);
     {packing.write_call("b", product.b, "(local A *)packed_b", "column0", "wide")}
-    {packing.write_call("a", product.a, "packed_a", "row0", "tall")}
+    {"" if in_place else packing.write_call("a", product.a, "packed_a", "row0", "tall")}
     for (index_t j = 0; j < wide; j++)
       for (index_t i = 0; i < tall; i++) {{
         const index_t place = (j * {at.down} + i) * VECTORS;
         local V *to = total + place;
         {left}
         V made[VECTORS];
-        multiply(packed_a + i * TALL * DEPTH, packed_b + j * 2 * DEPTH, count, made);
+        multiply({factor}, packed_b + j * 2 * DEPTH, count, made);
         if (k0 == begin)
           for (int v = 0; v < VECTORS; v++) {{ {clear}to[v] = made[v]; }}
         else
@@ -201,6 +211,7 @@ def _write_source(
       const index_t high = min(rows - row, (index_t)TALL);
       for (index_t v = 0; v < high; v++) {{
         const {part} down = {product.c.part("c", "row", "row + v")};
+        {_write_vectors(product, lanes) if _is_stored_in_vectors(product) else ""}
         for (index_t x = 0; x < filled; x++) {{
           A value = {value};
           {closing}
@@ -210,13 +221,12 @@ def _write_source(
       }}
     }}
   }}"""
-    packs = "\n".join(
-        [
-            packing.write_function("a", product.a, TALL, at.down),
-            packing.write_function("b", product.b, width, at.across),
-        ]
-    )
-    forms = f"{packing.describe_form('a', product.a)} {packing.describe_form('b', product.b)}"
+    packs = packing.write_function("b", product.b, width, at.across)
+    form = "in place"
+    if not in_place:
+        packs += packing.write_function("a", product.a, TALL, at.down)
+        form = packing.describe_form("a", product.a)
+    forms = f"{form} {packing.describe_form('b', product.b)}"
     return products.write_program(
         f"matrix product in panels {at.down}x{at.across} {forms}".rstrip(),
         product,
@@ -225,27 +235,66 @@ def _write_source(
         body,
         f"typedef {ctypes.ring(product.dtype)}{lanes} V;\ntypedef V T;\n"
         f"#define WIDE {width}\n#define TALL {TALL}\n#define DEPTH {DEPTH}\n"
-        f"#define VECTORS {vectors}\n{packs}\n{_write_multiply(product)}",
+        f"#define VECTORS {sums}\n{vectors.declare(lanes, ctypes.ring(product.dtype))}\n"
+        f"{packs}\n{_write_multiply(product)}",
     )
+
+
+def _is_read_in_place(product: Product) -> bool:
+    """Return whether the loops read A's rows where they lie: they need one element at a time."""
+    same = ctypes.stored(product.dtype) == ctypes.ring(product.dtype)
+    return same and isinstance(product.a, Matrix) and product.a.column == 1
+
+
+def _is_stored_in_vectors(product: Product) -> bool:
+    """Return whether sums are stored as they are, those of a row side by side."""
+    same = product.raw or ctypes.stored(product.dtype) == ctypes.ring(product.dtype)
+    plain = isinstance(product.c, Matrix) and product.c.column == 1
+    return same and plain and product.epilogue is products.NO_EPILOGUE
+
+
+def _write_vectors(product: Product, lanes: int) -> str:
+    """Return the statement that stores a row of whole panels in vectors."""
+    element = ctypes.ring(product.dtype)
+    halves = []
+    for half in range(2):
+        name, at = f"half{half}", f"place + 2 * v + {half}"
+        halves.append(f"V {name} = total[{at}];")
+        if product.dtype.kind == "float":
+            halves.append(
+                f"if (in_blocks) {{ const V rest = low[{at}]; "
+                f"{name} += rest - rest == 0 ? rest : (V)0; }}"
+            )
+        halves.append(vectors.store(element, lanes, f"c + down + column + {half * lanes}", name))
+    return f"if (filled == WIDE) {{ {' '.join(halves)} continue; }}"
 
 
 def _write_multiply(product: Product) -> str:
     """Return the function that multiplies two panels: sums in registers, block by block."""
     sums = [f"sum{v}" for v in range(2 * TALL)]
+    in_place = _is_read_in_place(product)
+    element = "x{r}[at]" if in_place else "x[{r}]"
     steps = [
-        f"{{ const V v = x[{r}]; sum{2 * r} = JOIN(v, left, sum{2 * r}); "
+        f"{{ const V v = {element.format(r=r)}; sum{2 * r} = JOIN(v, left, sum{2 * r}); "
         f"sum{2 * r + 1} = JOIN(v, right, sum{2 * r + 1}); }}"
         for r in range(TALL)
     ]
+    if in_place:
+        factor, step = "global const S *x, index_t by, index_t high", "at++"
+        rows = ["x", *(f"x + min((index_t){r}, high - 1) * by" for r in range(1, TALL))]
+    else:
+        factor, step, rows = "local const A *x", "x += TALL", []
     block = products.BLOCK if product.dtype.kind == "float" else DEPTH
     return products.allow_contraction(
         "\n".join(
             [
-                "void multiply(local const A *x, local const V *y, index_t count, V *made) {",
+                f"void multiply({factor}, local const V *y, index_t count, V *made) {{",
+                *(f"  global const S *x{r} = {row};" for r, row in enumerate(rows)),
+                "  index_t at = 0;" if in_place else "",
                 f"  for (index_t from = 0; from < count; from += {block}) {{",
                 f"    const index_t steps = min(count - from, (index_t){block});",
                 f"    V {', '.join(f'{sum_} = 0' for sum_ in sums)};",
-                "    for (index_t k = 0; k < steps; k++, x += TALL, y += 2) {",
+                f"    for (index_t k = 0; k < steps; k++, {step}, y += 2) {{",
                 "      const V left = y[0], right = y[1];",
                 *(f"      {step}" for step in steps),
                 "    }",

@@ -63,10 +63,7 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
 
 
 def multiply_in_slices(
-    runtime: Runtime,
-    product: Product,
-    number: int,
-    launch: Callable[[Product], Callable[..., None]],
+    runtime: Runtime, product: Product, number: int, launch: Callable[[Product], Launch]
 ) -> Callable[..., None]:
     """Return the product as a sum over at most ``number`` slices of the inner axis.
 
