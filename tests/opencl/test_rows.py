@@ -87,6 +87,23 @@ def test_extremes_and_their_places(device, shape, axes):
             np.testing.assert_array_equal(found, expected(x, axes[0]).reshape(-1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint32", "int64"])
+@pytest.mark.parametrize("length", [512, 3000, 70_001])
+def test_the_first_of_equal_extremes(device, dtype, length):
+    """The extremes are in one block, in several, in the last elements, and not numbers."""
+    x = np.random.default_rng(2).integers(20, 90, (5, length)).astype(dtype)
+    x[1, length // 3 :: 97], x[1, length // 5 :: 83] = 100, 7
+    x[2, -1], x[2, -2] = 100, 7
+    x[3, 0], x[3, 1] = 100, 7
+    if dtype == "float32":
+        x[4, length // 2 :: 100] = math.nan
+    walk, places = rows.make_walk(x.shape, (1,)), TensorType(dt.int32, (5,))
+    for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
+        first = search(device.runtime, walk, dt.of(x.dtype), places)
+        found = device.to_host(first(upload(device, x)))
+        np.testing.assert_array_equal(found, expected(x, 1))
+
+
 @pytest.mark.parametrize("shape", [(1, 70_001, 1), (3, 2500, 1), (1, 5001, 3), (2, 700, 37)])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])

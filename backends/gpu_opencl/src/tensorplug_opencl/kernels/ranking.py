@@ -31,6 +31,7 @@ int before(A a, int a_index, A b, int b_index) {{
   return a_index < b_index;
 }}"""
 BLOCK: Final = 512  # elements whose best is found, in vectors, before its place
+CHAINS: Final = 4  # vectors of a block that are compared at once
 
 
 def arg_max(
@@ -149,6 +150,10 @@ def _launch_blocks(
     element, stored = best.element, ctypes.stored(dtype)
     load = vectors.load(stored, width, "x + at")
     wide = load if element == stored else f"convert_{element}{width}({load})"
+    states = [f"acc{number}" for number in range(CHAINS)]
+    steps = [f"{{ const A v = {wide}; {best.take(state)} at += {width}; }}" for state in states]
+    joins = " ".join(best.take(states[0], state) for state in states[1:])
+    sign = "<" if "a <" in order else ">"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   x += {"kept_place(i / parts, layout)" if walk.kept.rank else "0"};
@@ -161,9 +166,14 @@ def _launch_blocks(
     union {{ A lane[{width}]; {element}{width} all; }} lanes;
     {{
       typedef {element}{width} A;
-      {best.declare("acc")}
-      for (; at + {width} <= limit; at += {width}) {{ const A v = {wide}; {best.step} }}
-      lanes.all = acc;
+      {" ".join(map(best.declare, states))}
+      while (at + {CHAINS * width} <= limit) {{
+        {" ".join(steps)}
+      }}
+      while (at + {width} <= limit) {steps[0]}
+      {joins}
+      lanes.all = acc0;
+      if (at == limit && best_at != end && !any((acc0 {sign} best) | (acc0 != acc0))) continue;
     }}
     {best.declare("acc")}
     for (int lane = 0; lane < {width}; lane++) {{ const A v = lanes.lane[lane]; {best.step} }}
