@@ -107,7 +107,7 @@ FUNCTIONS = [
     *(halves, other_halves, second_halves),
     *(listed, other_list, partly_constant, other_part_constant),
 ]
-UNKNOWN = {unused, partly_constant, other_part_constant}  # have no pattern
+UNKNOWN = {partly_constant, other_part_constant}  # have no pattern
 
 Passed = tuple["Sequence[tuple[Node, Tensor]]", "Sequence[Node]"]
 
@@ -167,6 +167,28 @@ def test_tapes_that_look_alike_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> N
                 assert gradient.numpy().tobytes() == right.numpy().tobytes(), f.__name__
             assert len(device.recent) == 1
     assert len(device.programs) == 7
+
+
+def test_a_leaf_may_be_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of checkpoints are, and such a leaf could be in the place of a call."""
+    starts, (x, y) = passes(unused, monkeypatch)
+    ((last, _),) = starts
+    call = last.parents[0]
+    assert call is not None
+    kinds = {"apart": (x, y), "inside": (x, call)}
+    tapes = {name: describe(starts, leaves) for name, leaves in kinds.items()}
+    for name, leaves in kinds.items():
+        tape = tapes[name]
+        assert tape is not None
+        pattern = Pattern.of(tape, starts, leaves)
+        assert pattern is not None
+        for other, other_leaves in kinds.items():
+            matches = pattern.match(starts, other_leaves) is not None
+            assert matches == (name == other), (name, other)
+    beside = passes(unused, monkeypatch)[0][0][0]  # of another tape
+    tape = describe(starts, (x, beside))
+    assert tape is not None
+    assert Pattern.of(tape, starts, (x, beside)) is None
 
 
 def test_the_types_of_cotangents_belong_to_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ class Pattern:
         targets = set(leaves)
         self._count = len(number)
         self._begins = [(number[node], dy._placement) for node, dy in starts]
-        self._ends = [number[leaf] for leaf in leaves]
+        self._ends = [number.get(leaf) for leaf in leaves]
         self._inner = [
             (
                 at,
@@ -127,11 +127,12 @@ class Pattern:
     def of(cls, tape: Tape, starts: Starts, leaves: Sequence[Node]) -> Pattern | None:
         """Return the pattern of a tape; None if nodes in the same places would not suffice.
 
-        They suffice if each path ends at one of the leaves, and each leaf is reached. Whether an
-        input has a node must be known by the recipe, which is not so for members of lists.
+        They suffice if each path ends at one of the leaves. No leaf that is not reached may be in
+        the place of a call. Whether an input has a node must be known by the recipe, which is not
+        so for members of lists.
         """
         number = tape.number
-        if not all(leaf in number for leaf in leaves):
+        if not all(leaf in number or isinstance(leaf, Leaf) for leaf in leaves):
             return None
         for node in number.keys() - set(leaves):
             above = [parent for parent in node.parents if parent is not None]
@@ -173,8 +174,12 @@ class Pattern:
             if dy._placement is not placement or (nodes[at] or node) is not node:
                 return None
             nodes[at] = node
-        for at, leaf in zip(self._ends, leaves, strict=True):
-            if (nodes[at] or leaf) is not leaf:
+        for place, leaf in zip(self._ends, leaves, strict=True):
+            if place is None:
+                if not isinstance(leaf, Leaf):
+                    return None
+            elif (nodes[place] or leaf) is not leaf:
                 return None
-            nodes[at] = leaf
+            else:
+                nodes[place] = leaf
         return nodes
