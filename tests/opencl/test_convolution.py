@@ -11,7 +11,7 @@ from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import convolution as conv
 from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
-from tensorplug_opencl.kernels import direct, implicit, patched, tiled_products
+from tensorplug_opencl.kernels import direct, direct_filters, implicit, patched, tiled_products
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
@@ -68,8 +68,13 @@ def way(request, monkeypatch, context):
         monkeypatch.setattr(runtime, "is_cpu", True)
         if request.param == "direct":
             monkeypatch.delattr(implicit, "prepare_forward")
+            monkeypatch.delattr(implicit, "prepare_filter_gradient")
+            monkeypatch.setattr(direct_filters, "FEWEST", 1)
+            monkeypatch.setattr(direct_filters, "PART", 30)
+            monkeypatch.setattr(kernels, "MANY", 1)
         else:
-            monkeypatch.setattr(direct, "choose_tile", lambda _convolution: None)
+            for module in (direct, direct_filters):
+                monkeypatch.setattr(module, "choose_tile", lambda _convolution: None)
         monkeypatch.setattr(kernels, "FEW", 1 << 30 if request.param == "patches" else 0)
         monkeypatch.setattr(kernels, "WIDER", 0)
         monkeypatch.setattr(patched, "WORKSPACE", 3000)  # for some images at a time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl import layouts
@@ -38,14 +38,14 @@ def launch_turn(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool = Fa
 def turn_images(
     runtime: Runtime,
     dtype: DType,
-    run: Callable[..., None],
+    run: Callable[..., Any],
     images: Sequence[Shape],
     result: Shape | None = None,
-) -> Callable[..., None]:
-    """Return ``run``, a function of inputs and the result, for images with channels first.
+) -> Callable[..., Any]:
+    """Return ``run``, a function of images and others, for images with channels first.
 
-    ``run`` takes channels last. ``images`` are the shapes of the first inputs, channels first, and
-    ``result`` that of the result, if it is images.
+    ``run`` takes channels last. ``images`` are the shapes of its first arguments, channels first;
+    ``result`` is that of the last one, if this is images to be written.
     """
 
     def prepare_empty(shape: Shape) -> Callable[[], DeviceBuffer]:
@@ -56,18 +56,18 @@ def turn_images(
     if result is not None:
         back = prepare_empty(result), launch_turn(runtime, dtype, result, back=True)
 
-    def write(*buffers: DeviceBuffer) -> None:
+    def call(*buffers: DeviceBuffer) -> Any:
         turned = []
         for (make, turn_one), buffer in zip(turns, buffers, strict=False):
             turned.append(make())
             turn_one(buffer, turned[-1])
-        *rest, out = buffers[len(turns) :]
+        rest = buffers[len(turns) :]
         if back is None:
-            run(*turned, *rest, out)
-            return
+            return run(*turned, *rest)
         make, turn_back = back
         made = make()
-        run(*turned, *rest, made)
-        turn_back(made, out)
+        run(*turned, *rest[:-1], made)
+        turn_back(made, rest[-1])
+        return None
 
-    return write
+    return call

@@ -20,14 +20,21 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, channels_last, direct, implicit, patched
+from tensorplug_opencl.kernels import (
+    calls,
+    channels_last,
+    direct,
+    direct_filters,
+    implicit,
+    patched,
+)
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
 from tensorplug_opencl.kernels.sliding import Convolution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
@@ -46,6 +53,7 @@ Attributes = dict[str, Any]
 # if there are at least WIDER output channels for each of them.
 FEW: Final = 16
 WIDER: Final = 2
+MANY: Final = 256  # positions, fewer of which are not worth a turned copy of the filter
 
 
 def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
@@ -53,7 +61,7 @@ def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[.
     tile = direct.choose_tile(convolution)
     if tile is not None and _is_readable(convolution):
         launch = direct.launch_forward(convolution, tile, epilogue)
-        return _turn_images(convolution, launch, convolution.x, convolution.y)
+        return _turn_images(convolution, launch, (convolution.x,), convolution.y)
     x_by, copied = _make_readable(convolution, convolution.x, convolution.x_by)
     write = implicit.prepare_forward(convolution._replace(x_by=x_by), epilogue)
     return lambda x, *rest: write(copied(x), *rest)
@@ -65,22 +73,31 @@ def _is_readable(convolution: Convolution) -> bool:
 
 
 def _turn_images(
-    convolution: Convolution, run: Callable[..., None], image: Shape, result: Shape
-) -> Callable[..., None]:
-    """Return ``run``, a function (image, ..., result), for images in the given layout."""
+    convolution: Convolution,
+    run: Callable[..., Any],
+    images: Sequence[Shape],
+    result: Shape | None = None,
+) -> Callable[..., Any]:
+    """Return ``run``, a function of ``images`` and others, for images in the given layout."""
     if convolution.x_by[-1] == 1:
         return run
-    return channels_last.turn_images(convolution.runtime, convolution.dtype, run, (image,), result)
+    runtime, dtype = convolution.runtime, convolution.dtype
+    return channels_last.turn_images(runtime, dtype, run, images, result)
 
 
-def _prepare_filter_gradient(convolution: Convolution) -> Callable[..., None]:
-    """Return a function (x, dy, result)."""
+def _prepare_filter_gradient(convolution: Convolution, out: TensorType) -> Call:
+    """Return a function of x and dy that returns the gradient."""
+    tile = direct_filters.choose_tile(convolution)
+    if tile is not None and _is_readable(convolution):
+        run = direct_filters.prepare(convolution, tile)
+        return _turn_images(convolution, run, (convolution.x, convolution.y))
     (x_by, copied_x), (y_by, copied_dy) = (
         _make_readable(convolution, convolution.x, convolution.x_by),
         _make_readable(convolution, convolution.y, convolution.y_by),
     )
     write = implicit.prepare_filter_gradient(convolution._replace(x_by=x_by, y_by=y_by))
-    return lambda x, dy, result: write(copied_x(x), copied_dy(dy), result)
+    add = calls.make_producer(convolution.runtime, out, write)
+    return lambda x, dy: add(copied_x(x), copied_dy(dy))
 
 
 def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
@@ -89,10 +106,11 @@ def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
     channels. Patches are packed once, but written and read for each channel.
     """
-    tile = direct.choose_tile(convolution.turned) if convolution.turnable else None
+    enough = convolution.x[0] * convolution.positions >= MANY
+    tile = direct.choose_tile(convolution.turned) if convolution.turnable and enough else None
     if tile is not None and _is_readable(convolution):
         run = direct.prepare_input_gradient(convolution, tile)
-        return _turn_images(convolution, run, convolution.y, convolution.x)
+        return _turn_images(convolution, run, (convolution.y,), convolution.x)
     few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
     if convolution.runtime.is_cpu and few and convolution.places > 1:
         return patched.prepare_input_gradient(convolution)
@@ -164,7 +182,7 @@ def _register(family: ConvolutionFamily) -> None:
         convolution = Convolution.of(backend, x.dtype, shapes, attributes)
         if convolution.empty:
             return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(backend.runtime, out, _prepare_filter_gradient(convolution))
+        return _prepare_filter_gradient(convolution, out)
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):

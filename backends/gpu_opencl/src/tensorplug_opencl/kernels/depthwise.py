@@ -197,14 +197,14 @@ def _launch_forward(
 
 def _turn_images(
     depthwise: Depthwise,
-    prepare: Callable[[Depthwise], Callable[..., None]],
+    prepare: Callable[[Depthwise], Callable[..., Any]],
     images: Sequence[Shape],
     result: Shape | None = None,
-) -> Callable[..., None]:
-    """Return what ``prepare`` returns, a function of inputs and the result, for any order of axes.
+) -> Callable[..., Any]:
+    """Return what ``prepare`` returns, a function of images and others, for any order of axes.
 
-    CPUs compute with channels last. ``images`` are the shapes of the first inputs, and ``result``
-    that of the result, if these are images.
+    CPUs compute with channels last. ``images`` are the shapes of its first arguments, and
+    ``result`` that of the last one, if this is images to be written.
     """
     runtime = depthwise.runtime
     if depthwise.last or not runtime.is_cpu or depthwise.outputs < strips.FEWEST:
@@ -439,24 +439,15 @@ def depthwise_conv2d_backprop_filter(
     runtime = backend.runtime
     if depthwise.empty:
         return calls.make_constant(runtime, out)
-    write = _turn_images(depthwise, _prepare_filter_gradient, (x.shape, dy.shape))
-    return calls.make_producer(runtime, out, write)
+    return _turn_images(depthwise, _prepare_filter_gradient, (x.shape, dy.shape))
 
 
-def _prepare_filter_gradient(depthwise: Depthwise) -> Callable[..., None]:
-    """Return a function (x, dy, result)."""
+def _prepare_filter_gradient(depthwise: Depthwise) -> Call:
+    """Return a function of x and dy that returns the gradient."""
     runtime, dtype = depthwise.runtime, depthwise.dtype
     down, across = depthwise.windows
     rows = max(1, PART[runtime.is_cpu] // across.out)
     parts = -(-depthwise.x[0] * down.out // rows)
+    made = TensorType(slices.choose_dtype(dtype), (parts, *depthwise.filter))
     launch = _launch_sums(depthwise, parts, rows)
-    size = depthwise.filter[0] * depthwise.filter[1] * depthwise.outputs
-    make = runtime.prepare_empty(TensorType(slices.choose_dtype(dtype), (parts, size)))
-    total = slices.launch_add(runtime, dtype, parts, size)
-
-    def write(x: DeviceBuffer, dy: DeviceBuffer, result: DeviceBuffer) -> None:
-        sums = make()
-        launch(x, dy, sums)
-        total(sums, result)
-
-    return write
+    return slices.add_parts(runtime, made, TensorType(dtype, depthwise.filter), launch)

@@ -9,7 +9,7 @@ replace the elements.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl import layouts
@@ -26,14 +26,23 @@ from tensorplug_opencl.kernels.strips import Lanes
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from tensorplug.plugin import Windows
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.runtime import Launch
 
-__all__ = ["Tile", "choose_tile", "launch_forward", "prepare_input_gradient"]
+__all__ = [
+    "Tile",
+    "choose_tile",
+    "choose_tile_of",
+    "launch_forward",
+    "list_axes",
+    "prepare_input_gradient",
+    "wrap",
+]
 
 SUMS: Final = {64: 16}  # registers for sums, by the bytes of one
 FEWER: Final = 12  # of any other size
@@ -49,9 +58,43 @@ class Tile(NamedTuple):
     vectors: int
     width: int
 
+    @property
+    def wide(self) -> int:
+        """Output channels of the tile."""
+        return self.vectors * self.width
+
+    def name_sums(self) -> list[str]:
+        """Return the endings of the names of all sums."""
+        return [f"{r}_{v}" for r in range(self.positions) for v in range(self.vectors)]
+
+    def write_each(self, statements: str) -> str:
+        """Return ``statements`` for each sum, whose ending replaces ``{}``."""
+        return " ".join(statements.replace("{}", name) for name in self.name_sums())
+
+    def write_products(self, lanes: Lanes, elements: Sequence[str]) -> list[str]:
+        """Return statements that add each of ``elements``, times the vectors ``by``, to the sums.
+
+        There is one element for each position.
+        """
+        lines = []
+        for r, element in enumerate(elements):
+            joins = (f"sum{r}_{v} = JOIN(of, by{v}, sum{r}_{v});" for v in range(self.vectors))
+            value = f"(V)(({lanes.element})({element}))"
+            lines.append(f"    {{ const V of = {value}; {' '.join(joins)} }}")
+        return lines
+
 
 def choose_tile(convolution: Convolution) -> Tile | None:
     """Return the tile for a convolution; None if registers would be idle."""
+    tile = choose_tile_of(convolution, convolution.windows[-1].out)
+    return tile if tile is not None and tile.positions >= SHORTEST else None
+
+
+def choose_tile_of(convolution: Convolution, length: int) -> Tile | None:
+    """Return the tile of output channels and of a part of ``length``.
+
+    It is None on GPUs, and if the output channels do not fill vectors.
+    """
     runtime, outputs = convolution.runtime, convolution.outputs
     if not runtime.is_cpu or convolution.dtype.kind != "float":
         return None
@@ -59,11 +102,24 @@ def choose_tile(convolution: Convolution) -> Tile | None:
     width = next((width for width in (native, native // 2) if outputs % width == 0), None)
     if width is None:
         return None
-    number = 2 if outputs % (2 * width) == 0 else 1
+    number = next(number for number in (2, 3, 1) if outputs % (number * width) == 0)
     size = native * ctypes.host(ctypes.computed(convolution.dtype)).itemsize
-    columns = convolution.windows[-1].out
-    positions = -(-columns // -(-columns * number // SUMS.get(size, FEWER)))
-    return Tile(positions, number, width) if positions >= SHORTEST else None
+    return Tile(-(-length // -(-length * number // SUMS.get(size, FEWER))), number, width)
+
+
+def list_axes(windows: Windows) -> dict[str, int]:
+    """Return the constants of each axis."""
+    values: dict[str, int] = {}
+    for axis, at in enumerate(windows):
+        fields = {"size": at.size, "out": at.out, "taps": at.filter, "stride": at.stride}
+        fields |= {"dilation": at.dilation, "before": at.before}
+        values |= {f"{name}{axis}": value for name, value in fields.items()}
+    return values
+
+
+def wrap(index: templates.Index, values: Iterable[int]) -> list[Any]:
+    """Return ``values`` as indices; negative ones wrap around, and so do sums with them."""
+    return [index.type(value % (1 << 8 * index.itemsize)) for value in values]
 
 
 def launch_forward(convolution: Convolution, tile: Tile, epilogue: Epilogue) -> Launch:
@@ -81,21 +137,17 @@ def launch_forward(convolution: Convolution, tile: Tile, epilogue: Epilogue) -> 
         "strip": strip,
         "strips": -(-windows[last].out // strip),
         "depth": depth,
+        **list_axes(windows),
     }
-    for axis, at in enumerate(windows):
-        fields = {"size": at.size, "out": at.out, "taps": at.filter, "stride": at.stride}
-        fields |= {"dilation": at.dilation, "before": at.before}
-        values |= {f"{name}{axis}": value for name, value in fields.items()}
     more = {f"{name}_by": matrix.column for name, matrix in epilogue.inputs}
-    wide = tile.vectors * tile.width
     rows = prod(at.out for at in windows[:last])
-    items = values["images"] * rows * values["strips"] * (convolution.outputs // wide)
+    items = values["images"] * rows * values["strips"] * (convolution.outputs // tile.wide)
     index = layouts.index_dtype(items, convolution.reach)
     constants = {"items": items, **values, **more}
     names = [name for name, _ in epilogue.inputs]
     whole = convolution.taps <= BLOCK
     text = templates.write_program(
-        f"convolution of {last + 1} axes in tiles of {tile.positions}x{wide} {dtype}",
+        f"convolution of {last + 1} axes in tiles of {tile.positions}x{tile.wide} {dtype}",
         [
             *(Array(name, stored) for name in ("x", "w", *names)),
             Array("y", stored, written=True),
@@ -117,8 +169,7 @@ def launch_forward(convolution: Convolution, tile: Tile, epilogue: Epilogue) -> 
         ),
     )
     kind = ctypes.host(computed).type
-    bits = 8 * index.itemsize
-    arguments = [index.type(value % (1 << bits)) for value in constants.values()]
+    arguments = wrap(index, constants.values())
     numbers = [kind(number) for _, number in epilogue.numbers]
     return runtime.launch(text, 3 + len(names), [*arguments, *numbers], items, group=1)
 
@@ -162,11 +213,6 @@ class _Writer(NamedTuple):
     epilogue: Epilogue
     whole: bool
 
-    @property
-    def _sums(self) -> list[tuple[int, int]]:
-        """The position and vector of each sum of a tile."""
-        return [(r, v) for r in range(self.tile.positions) for v in range(self.tile.vectors)]
-
     def write(self) -> str:
         """Return the body; if not ``whole``, blocks of products are added up separately."""
         last, positions = self.last, self.tile.positions
@@ -183,31 +229,23 @@ class _Writer(NamedTuple):
         for axis in range(last):
             row = f"({row} * out{axis} + at{axis})"
         lines += [
-            f"  const index_t image = rest % images, c = rest / images * {self._wide};",
+            f"  const index_t image = rest % images, c = rest / images * {self.tile.wide};",
             f"  y += {row} * out{last} * outputs + c;",
             "  w += c;",
             f"  for (index_t first = begin; first < end; first += {positions}) {{",
             # The last tile makes some results again, and does not store them.
             f"  const index_t at = min(first, out{last} - {positions});",
-            self._name_sums("V", "sum", " = 0"),
-            "" if self.whole else self._name_sums("V", "total", " = 0"),
+            self.tile.write_each("V sum{} = 0;"),
+            "" if self.whole else self.tile.write_each("V total{} = 0;"),
         ]
         lines += self._write_taps()
         if not self.whole:
-            lines += [f"  sum{r}_{v} = total{r}_{v};" for r, v in self._sums]
+            lines.append(self.tile.write_each("sum{} = total{};"))
         for r in range(positions):
             lines.append(f"  if (at + {r} >= first) {{")
             lines += [self._write_store(r, v) for v in range(self.tile.vectors)]
             lines.append("  }")
         return "\n".join([*lines, "  }"])
-
-    @property
-    def _wide(self) -> int:
-        return self.tile.vectors * self.tile.width
-
-    def _name_sums(self, ctype: str, name: str, value: str) -> str:
-        names = ", ".join(f"{name}{r}_{v}{value}" for r, v in self._sums)
-        return f"  {ctype} {names};"
 
     def _write_taps(self) -> list[str]:
         """Return the loops over taps and channels that add products to the sums."""
@@ -250,7 +288,7 @@ class _Writer(NamedTuple):
             "  } }",
         ]
         if not self.whole:
-            lines += [f"  total{r}_{v} += sum{r}_{v}; sum{r}_{v} = 0;" for r, v in self._sums]
+            lines.append(self.tile.write_each("total{} += sum{}; sum{} = 0;"))
         return [*lines, "  }" * (last + 1)]
 
     def _write_loop(self, elements: list[str]) -> str:
@@ -259,13 +297,7 @@ class _Writer(NamedTuple):
         for v in range(self.tile.vectors):
             place = f"by + {v * self.tile.width}"
             lines.append(f"    const V by{v} = {self.lanes.load(self.stored, place)};")
-        for r, element in enumerate(elements):
-            lines.append(f"    {{ const V of = (V)(({self.lanes.element})({element}));")
-            lines += [
-                f"      sum{r}_{v} = JOIN(of, by{v}, sum{r}_{v});"
-                for v in range(self.tile.vectors)
-            ]
-            lines.append("    }")
+        lines += self.tile.write_products(self.lanes, elements)
         return "\n".join([*lines, "  }"])
 
     def _write_store(self, r: int, v: int) -> str:

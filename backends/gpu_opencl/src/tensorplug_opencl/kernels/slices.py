@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import products
+from tensorplug_opencl.kernels import calls, folds, products, rows
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["choose_dtype", "launch_add", "launch_close", "make_part", "multiply_in_slices"]
+__all__ = ["add_parts", "choose_dtype", "launch_close", "make_part", "multiply_in_slices"]
 
 
 def choose_dtype(dtype: DType) -> DType:
@@ -85,12 +85,24 @@ def multiply_in_slices(
     return run
 
 
-def launch_add(runtime: Runtime, dtype: DType, number: int, size: int) -> Launch:
-    """Return the launch (parts, result) that adds up ``number`` arrays of ``size`` elements.
+def add_parts(
+    runtime: Runtime, parts: TensorType, out: TensorType, launch: Callable[..., None]
+) -> Callable[..., DeviceBuffer]:
+    """Return a function of what ``launch`` reads: the sum of the ``parts`` that it writes.
 
-    The parts' dtype is ``choose_dtype`` of the result's.
+    Their first axis numbers them, and their dtype is ``choose_dtype`` of ``out``'s.
     """
-    row = Matrix(0, 1, ())
-    none = Matrix(0, 0, ())
-    product = Product(dtype, (), 1, number, size, row, none, row, number * size)
-    return launch_close(runtime, product, make_part(product, number))
+    if parts.shape[0] == 1 and parts.dtype is out.dtype:
+        return calls.make_producer(runtime, out, launch)
+    make = runtime.prepare_empty(parts)
+    walk = rows.make_walk(parts.shape, (0,))
+    add = rows.make_reducer(
+        runtime, "Sum of parts", walk, parts.dtype, out, folds.sum_fold(out.dtype)
+    )
+
+    def run(*inputs: DeviceBuffer) -> DeviceBuffer:
+        sums = make()
+        launch(*inputs, sums)
+        return add(sums)
+
+    return run
