@@ -9,7 +9,9 @@ import pytest
 
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops import creation as ops
+from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.arrays import uniform
 
 FIXED = sorted(dtype.name for dtype in dt.FIXED)
 
@@ -40,6 +42,19 @@ def test_like(call, near, spec, number, shape, dtype):
 @pytest.mark.parametrize("shape", [(), (0, 2), (2, 2)])
 def test_fill(call, near, value, dtype, expected, shape):
     near(call(ops.FILL, shape=shape, value=value, dtype=dtype), np.full(shape, expected), dtype)
+
+
+@pytest.mark.parametrize("size", [4, 256, 257, 4096])
+def test_each_result_has_memory_of_its_own(size):
+    """Small ones are copies of an array that is kept, which nobody may change."""
+    out = TensorType(dt.float32, (size,))
+    make = uniform(out, 3)
+    first, second = make(), make()
+    first[:] = 5
+    assert (second == 3).all()
+    assert (make() == 3).all()
+    assert second.flags.owndata
+    assert second.flags.writeable
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,15 @@ def fill(*, value: Scalar | str, out: TensorType) -> Call:
 @kernels.prepare(specs.ZEROS_LIKE)
 def zeros_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 0."""
-    shape, dtype = out.shape, out.dtype.numpy
-    return without_warnings(lambda _x: np.zeros(shape, dtype))
+    make = uniform(out, 0)
+    return without_warnings(lambda _x: make())
 
 
 @kernels.prepare(specs.ONES_LIKE)
 def ones_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 1."""
-    shape, dtype = out.shape, out.dtype.numpy
-    return without_warnings(lambda _x: np.ones(shape, dtype))
+    make = uniform(out, 1)
+    return without_warnings(lambda _x: make())
 
 
 @kernels.prepare(specs.RANGE)
