@@ -102,14 +102,33 @@ def test_a_call_that_has_ended_holds_no_arrays(monkeypatch):
     workers = parallel._Workers()
     workers._count = 1
     monkeypatch.setattr(parallel, "_workers", workers)
+    seen = []
     for _ in range(50):
         array, going_on = np.ones(3), Event()
         alive = weakref.ref(array)
         task = workers.submit(partial(_sum_later, array, going_on))
+        task._end = _Watched(task._end, lambda alive=alive: seen.append(alive() is None))
         del array
         going_on.set()
         assert task.wait() is None
-        assert alive() is None
+    assert seen == [True] * 50
+
+
+class _Watched:
+    """A lock, before whose release something is looked at."""
+
+    def __init__(self, lock, look):
+        self._lock, self._look = lock, look
+
+    def release(self):
+        self._look()
+        self._lock.release()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_error):
+        self._lock.release()
 
 
 def _sum_later(array, going_on):
