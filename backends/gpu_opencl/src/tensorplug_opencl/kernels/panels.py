@@ -224,7 +224,8 @@ def _write_source(
     packs = packing.write_function("b", product.b, width, at.across)
     form = "in place"
     if not in_place:
-        packs += packing.write_function("a", product.a, TALL, at.down)
+        same = ctypes.stored(product.dtype) == ctypes.ring(product.dtype)
+        packs += packing.write_function("a", product.a, TALL, at.down, same=same)
         form = packing.describe_form("a", product.a)
     forms = f"{form} {packing.describe_form('b', product.b)}"
     return products.write_program(
