@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.autodiff.tape import CallNode, Node, OutputNode, Step
+from tensorplug.autodiff.tape import CallNode, Node, OutputNode
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.context import current_context, engine_of
@@ -21,6 +21,7 @@ from tensorplug.ops import complexes, creation, elementwise, movement, reduction
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from tensorplug.autodiff.recipes import Step
     from tensorplug.contract.spec import TensorType
 
 __all__ = ["FunctionNode", "backpropagate", "fit", "walk"]

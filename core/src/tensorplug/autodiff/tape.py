@@ -8,39 +8,31 @@ output would create a cycle.
 
 from __future__ import annotations
 
-import copy
-import inspect
 import itertools
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.autodiff.recipes import Recipe
 from tensorplug.contract.dtypes import INEXACT
-from tensorplug.contract.entries import WANTED, cotangent_names, type_names
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.errors import GradientNotFoundError
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
-    from tensorplug.contract.entries import GradientEntry, JointRule
+    from tensorplug.autodiff.recipes import Recorded, Step
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Placement
-    from tensorplug.engine.registry import State
 
 __all__ = [
     "CallNode",
     "Leaf",
     "Node",
     "OutputNode",
-    "Recipe",
-    "Recorded",
-    "Step",
     "buffer_of",
     "find_boundary",
     "mark",
-    "placement_of",
     "record",
     "with_node",
 ]
@@ -80,151 +72,6 @@ class OutputNode(Node):
     def __init__(self, call: Node, index: int) -> None:
         super().__init__((call,))
         self.index = index
-
-
-class Recorded(Protocol):
-    """The members of a plan that the tape uses."""
-
-    spec: KernelSpec
-    attributes: dict[str, Any]
-    state: State
-    inputs: list[Any]
-    outputs: tuple[Placement, ...]
-    static_shapes: bool
-    taped: bool
-    variant: bool
-    recipes: dict[tuple[bool, ...], Recipe | None]
-
-
-class Step:
-    """The gradient rule of one input.
-
-    ``first`` is the position of the input's node among the parents, ``count`` the number of nodes
-    of a variadic input, else None. ``sources`` are the sources of the rule's arguments:
-    ("dy", output), ("dys", 0) for all outputs, ("input", position among the saved values),
-    ("output", likewise) or ("constant", value). ``shared``: for a rule of several inputs, the
-    steps of all of them; its first argument is the set of the names that are wanted.
-    """
-
-    __slots__ = ("count", "first", "name", "rule", "shared", "sources", "type")
-
-    def __init__(self, name: str, first: int, type_: Any, rule: Callable[..., Any]) -> None:
-        self.name = name
-        self.first = first
-        self.type = type_
-        self.count = len(type_) if isinstance(type_, list) else None
-        self.rule = rule
-        self.sources: list[tuple[str, Any]] = []
-        self.shared: tuple[Step, ...] = ()
-
-
-class Recipe:
-    """The values to save and the rules, for one plan and one set of inputs to differentiate.
-
-    ``inputs``, ``outputs``: the positions of the values to save. ``firsts``: those of the saved
-    inputs' nodes among the parents, ``placements``: their placements, as in ``CallNode.saved``.
-    ``moved``: the placements of the saved outputs, if the plan's are no longer right. ``plain``:
-    neither inputs nor outputs are lists, and no input is absent. ``single``: there is one output,
-    which is inexact.
-    """
-
-    __slots__ = (
-        *("firsts", "inputs", "moved", "outputs"),
-        *("placements", "plain", "single", "steps"),
-    )
-
-    def __init__(self, plan: Recorded, wanted: tuple[bool, ...], inputs: Sequence[Any]) -> None:
-        spec = plan.spec
-        found = [
-            (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
-            for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
-        ]
-        asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
-        self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
-        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
-        self.placements = [placement_of(inputs[at]) for at in self.inputs]
-        self.moved: list[Any] | None = None
-        counts = [len(type_) if isinstance(type_, list) else 1 for type_ in plan.inputs]
-        self.firsts = [sum(counts[:at]) for at in self.inputs]
-        variadic = any(isinstance(type_, list) or type_ is None for type_ in plan.inputs)
-        self.plain = not variadic and not spec.outputs[-1].endswith("[]")
-        # Integers and booleans have no derivative.
-        self.single = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
-        self.steps: list[Step] = []
-        joint: dict[JointRule, list[Step]] = {}
-        for at, (name, type_, owned, want) in enumerate(found):
-            first = sum(counts[:at])
-            if want and owned is None:
-                # An error only if backpropagation reaches this input.
-                self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
-            elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
-                step = Step(name, first, type_, _positional(rule, owned.entry.asks))
-                step.sources = [self._source(plan, ask) for ask in owned.entry.asks]
-                self.steps.append(step)
-                if owned.entry.joint is not None:
-                    joint.setdefault(owned.entry.joint, []).append(step)
-        for shared, steps in joint.items():
-            if len(steps) > 1:  # one alone has its own view of the rule
-                self._share(shared, steps)
-
-    def _share(self, rule: JointRule, steps: list[Step]) -> None:
-        """Put one step for all of ``steps`` in the place of the first one."""
-        name = ", ".join(step.name for step in steps)
-        asks = [ask for ask in rule.asks if ask != WANTED]
-
-        def call(wanted: frozenset[str], *values: Any) -> Any:
-            given = dict(zip(asks, values, strict=True))
-            return rule.call(name, wanted, {WANTED: wanted, **given})
-
-        one = Step(name, steps[0].first, None, call)
-        one.sources, one.shared = steps[0].sources, tuple(steps)
-        self.steps[self.steps.index(steps[0])] = one
-        self.steps = [step for step in self.steps if step not in steps]
-
-    def at(self, placements: Sequence[Any]) -> Recipe:
-        """Return the recipe for saved values with other ``placements``."""
-        other = copy.copy(self)
-        count = len(self.inputs)
-        other.placements, other.moved = list(placements[:count]), list(placements[count:])
-        return other
-
-    def _source(self, plan: Recorded, name: str) -> tuple[str, Any]:
-        spec = plan.spec
-        cotangents, types = cotangent_names(spec), type_names(spec)
-        if name in cotangents:
-            variadic = spec.outputs[0].endswith("[]")
-            return ("dys", 0) if variadic else ("dy", cotangents.index(name))
-        if name in spec.input_names:
-            return ("input", self.inputs.index(spec.input_names.index(name)))
-        if name in spec.output_names:
-            at = self.outputs.index(spec.output_names.index(name))
-            return ("output", len(self.inputs) + at)
-        if name in types:
-            return ("constant", plan.inputs[types.index(name)])
-        return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
-
-
-def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
-    several = isinstance(type_, list)
-    return entry.rule_for(type_[0].dtype if several else type_.dtype)
-
-
-def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
-    """Return ``rule`` with all parameters positional, also the keyword-only ones."""
-    kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
-    if inspect.Parameter.KEYWORD_ONLY not in kinds:
-        return rule
-    return lambda *values: rule(**dict(zip(asks, values, strict=True)))
-
-
-def _missing(kernel: str, name: str) -> Callable[[], Tensor]:
-    def rule() -> Tensor:
-        raise GradientNotFoundError(
-            f"kernel {kernel!r} has no gradient with respect to its input {name!r}; register one "
-            f"with register_gradient({kernel!r}, {name!r}, rule), or use stop_gradient"
-        )
-
-    return rule
 
 
 class CallNode(Node):
@@ -363,13 +210,6 @@ def _replace(buffer: Any, placement: Any, other: Callable[..., Any]) -> tuple[An
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     found = None if placement is None else other(buffer, placement)
     return found or (buffer, placement)
-
-
-def placement_of(operand: Any) -> Any:
-    """Return the placement of an input: a list for a list, None if it is absent."""
-    if isinstance(operand, list):
-        return [tensor._placement for tensor in operand]
-    return None if operand is None else operand._placement
 
 
 def buffer_of(operand: Any) -> Any:

@@ -11,7 +11,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.autodiff.backpropagation import walk
-from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode, buffer_of, placement_of
+from tensorplug.autodiff.recipes import placement_of
+from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode, buffer_of
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
@@ -24,7 +25,8 @@ from tensorplug.dispatch.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.autodiff.tape import Node, Recipe
+    from tensorplug.autodiff.recipes import Recipe
+    from tensorplug.autodiff.tape import Node
     from tensorplug.compile.tapes import Starts, Tape
     from tensorplug.compile.values import Value
     from tensorplug.contract.backend import Buffer

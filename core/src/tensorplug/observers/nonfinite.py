@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from tensorplug.autodiff.tape import CallNode, OutputNode, Recipe
+from tensorplug.autodiff.tape import CallNode, OutputNode
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
@@ -22,7 +22,8 @@ from tensorplug.observers.observation import describe, provenance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tensorplug.autodiff.tape import Node, Step
+    from tensorplug.autodiff.recipes import Recipe, Step
+    from tensorplug.autodiff.tape import Node
     from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
 
