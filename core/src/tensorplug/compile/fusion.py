@@ -268,7 +268,8 @@ class _Grouping:
 
     def _start(self, call: Call, step: Step) -> _Members | None:
         """Return a group of one call; None if there is none."""
-        least = 1 if self.program.small else self.program.backend.least_group
+        least = self.program.backend.least_group
+        least = min(least, 1) if self.program.small else least
         for shape in _shapes(call):
             if prod(shape) >= least:
                 loops = Loops(self.program.leaves, shape)
