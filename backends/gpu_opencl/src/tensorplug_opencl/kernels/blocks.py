@@ -84,17 +84,15 @@ def _find_room(runtime: Runtime, keys: Keys) -> int:
     return 1 << (most.bit_length() - 1)
 
 
-def choose_target(keys: Keys, *, last: bool) -> tuple[str, str, str]:
-    """Return the C type of what a launch writes, and how it shows one and a vector of them."""
-    if last:
-        return keys.result, "shown({})", "shown_all({})"
-    return "E", "{}", "{}"
+def choose_target(keys: Keys, *, last: bool) -> tuple[str, str]:
+    """Return the C type of what a launch writes, and how it shows what is sorted."""
+    return (keys.result, "shown({})") if last else ("E", "{}")
 
 
 def _launch_network(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
     """Return the launch in which groups sort blocks: a network in local memory."""
     half = rows.block // 2
-    ctype, show, _ = choose_target(keys, last=rows.blocks == 1)
+    ctype, show = choose_target(keys, last=rows.blocks == 1)
     index = layouts.index_dtype(2 * rows.number * rows.padded)
     text = templates.write_program(
         f"sort blocks of {rows.block} {keys.describe()}, {'whole' if ctype != 'E' else 'in part'}",
@@ -146,28 +144,21 @@ def _launch_vectors(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
     """Return the launch in which work-items sort blocks in vectors."""
     width = vectors.choose_lanes(runtime, keys.lane)
     m, last = rows.block // width, rows.blocks == 1
-    ctype, show, show_all = choose_target(keys, last=last)
+    ctype, show = choose_target(keys, last=last)
     index = layouts.index_dtype(2 * rows.number * rows.padded)
     room = m if m <= networks.REGISTERS else _find_room(runtime, keys) // width
     stored = ctypes.stored(keys.dtype)
-    written = ctype if last else keys.lane
     declarations = [
-        vectors.define_parts(width, stored, written),
+        vectors.define_parts(width, stored, keys.lane, keys.result),
         define_reading(keys, width),
         networks.define_block_sort(width, m),
     ]
-    if m < width or (keys.paired and not last):
+    if m < width:
         write = f"""    for (int at = 0; at < limit; at++)
       to[at] = {show.format(f"get(held, at % m * {width} + at / m)")};"""
     else:
-        declarations.append(networks.define_transpose(written, width))
-        write = f"""    for (int at = 0; at < m; at += {width}) {{
-      {written}{width} r[{width}];
-      for (int k = 0; k < {width}; k++) r[k] = {show_all.format("held[at + k]")};
-      transpose(r);
-      for (int k = 0, place = at; k < {width} && place < limit; k++, place += m)
-        write_{written}(to + place, r[k], limit - place);
-    }}"""
+        declarations.append(networks.define_transpose(ctype if last else keys.lane, width))
+        write = _write_rows(keys, width, last=last)
     text = templates.write_program(
         f"sort blocks of {m if m <= networks.REGISTERS else 'many'} vectors of {keys.describe()}, "
         f"{'whole' if last else 'in part'}",
@@ -194,6 +185,30 @@ def _launch_vectors(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
     numbers = (items, rows.length, rows.block, rows.blocks, stride, batch)
     constants = map(index.type, numbers)
     return runtime.launch(text, 2, [*constants], -(-items // batch), group=1)
+
+
+def _write_rows(keys: Keys, width: int, *, last: bool) -> str:
+    """Return the statements that write a sorted block in its order, vectors at a time."""
+    if last:
+        parts = {"r": (keys.result, "shown_all(held[at + k])")}
+        write = f"write_{keys.result}(to + place, r[k], limit - place);"
+    elif keys.paired:
+        parts = {"r": (keys.lane, "held[at + k].key"), "s": (keys.lane, "held[at + k].index")}
+        write = "{ V v; v.key = r[k]; v.index = s[k]; store_all(to + place, v); }"
+    else:
+        parts = {"r": (keys.lane, "held[at + k]")}
+        write = "store_all(to + place, r[k]);"
+    reads = "".join(
+        f"""      {ctype}{width} {name}[{width}];
+      for (int k = 0; k < {width}; k++) {name}[k] = {value};
+      transpose({name});
+"""
+        for name, (ctype, value) in parts.items()
+    )
+    return f"""    for (int at = 0; at < m; at += {width}) {{
+{reads}      for (int k = 0, place = at; k < {width} && place < limit; k++, place += m)
+        {write}
+    }}"""
 
 
 def _launch_abreast(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:

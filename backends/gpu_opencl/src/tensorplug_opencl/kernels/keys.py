@@ -113,7 +113,9 @@ class Keys(NamedTuple):
     def define_wide(self, width: int) -> str:
         """Return ``keys_all``, ``elements`` and ``shown_all``, for ``width`` elements.
 
-        They follow the definitions of one element and of the vectors V of what is sorted.
+        ``load_all`` and ``store_all`` move a vector of what is sorted, and ``cut(v, left)`` makes
+        all its lanes but the first ones the last of all. They follow the definitions of one
+        element and of the vectors V, and of loads and stores of as many of ``lane``.
         """
         lanes = f"({self.lane}{width})({', '.join(map(str, range(width)))})"
         numbers = f"{lanes} + ({self.lane})first"
@@ -121,17 +123,41 @@ class Keys(NamedTuple):
         if self.paired:
             elements = f"V v; v.key = k; v.index = {numbers}; return v;"
             shown = f"return convert_int{width}(v.index);"
+            pairs = f"{self.lane}{2 * width}"
+            load = (
+                f"const {pairs} all = {vectors.load(self.lane, 2 * width, 'p')};\n"
+                "  V v; v.key = all.even; v.index = all.odd; return v;"
+            )
+            store = (
+                f"{pairs} all; all.even = v.key; all.odd = v.index;\n"
+                f"  {vectors.store(self.lane, 2 * width, 'p', 'all')}"
+            )
+            cut = (
+                "v.key = inside ? v.key : last().key;\n"
+                "  v.index = inside ? v.index : last().index; return v;"
+            )
         elif self.placed:
             elements = f"return convert_{wide}(k) << 32 | ({numbers});"
             shown = f"return convert_int{width}(v);"
         else:
             elements = "return k;"
             shown = f"V k = v;\n{self._invert(width)}"
+        if not self.paired:
+            load = f"return {vectors.load(self.lane, width, 'p')};"
+            store = vectors.store(self.lane, width, "p", "v")
+            cut = "return inside ? v : last();"
         return "\n".join(
             [
+                *([vectors.declare(2 * width, self.lane)] if self.paired else []),
                 self.define_keys(width),
                 f"INLINE V elements({self.ctype}{width} k, int first) {{ {elements} }}",
                 f"INLINE {self.result}{width} shown_all(V v) {{ {shown} }}",
+                f"INLINE V load_all(global const E *p) {{\n  {load}\n}}",
+                f"INLINE void store_all(global E *p, V v) {{\n  {store}\n}}",
+                f"""INLINE V cut(V v, {self.lane} left) {{
+  const {wide} inside = {lanes} < left;
+  {cut}
+}}""",
             ]
         )
 

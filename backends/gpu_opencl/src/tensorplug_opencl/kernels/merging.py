@@ -71,7 +71,7 @@ def _make_sorter(runtime: Runtime, keys: Keys, count: int, length: int) -> Sorte
         return calls.make_producer(runtime, out, begin)
     # The vectors of a CPU may be read two beyond the last element.
     make_elements = runtime.prepare_empty(keys.buffer(count * rows.padded + 2 * vectors.WIDEST))
-    wide = blocks.sorts_vectors(runtime, keys) and not keys.paired
+    wide = blocks.sorts_vectors(runtime, keys)
     merge_runs = _launch_vector_merge if wide else _launch_merge
     merges: list[Launch] = []
     run = rows.block
@@ -113,7 +113,7 @@ _SPLIT: Final = """  const index_t i = get_global_id(0);
 
 def _launch_merge(runtime: Runtime, keys: Keys, rows: Rows, run: int, *, last: bool) -> Launch:
     """Return the launch that merges neighbouring runs of ``run`` elements of each row."""
-    ctype, show, _ = blocks.choose_target(keys, last=last)
+    ctype, show = blocks.choose_target(keys, last=last)
     body = f"""{_SPLIT}  const index_t stop = min(place + chunk, min(end, stride));
   for (index_t at = place; at < stop; at++) {{
     const int first = a < middle && (b >= end || !after(x[a], x[b]));
@@ -134,22 +134,20 @@ def _launch_vector_merge(
     the lesser half comes before all others.
     """
     width = vectors.choose_lanes(runtime, keys.lane)
-    ctype, _, show_all = blocks.choose_target(keys, last=last)
-    written = ctype if last else keys.lane
-    numbers = ", ".join(map(str, range(width)))
-    lane = keys.lane
+    ctype, _ = blocks.choose_target(keys, last=last)
     declarations = [
-        vectors.define_parts(width, keys.lane, written, ctypes.stored(keys.dtype)),
+        vectors.define_parts(width, keys.lane, keys.result, ctypes.stored(keys.dtype)),
         keys.define(),
         networks.define_vectors(keys, width),
         keys.define_wide(width),
     ]
     take = f"""    const int first = a < middle && (b >= end || !after(x[a], x[b]));
     const index_t from = first ? a : b, to = first ? middle : end;
-    const E left = from < to ? min(to - from, (index_t){width}) : 0;
-    V v = {vectors.load(lane, width, "x + from")};
-    v = ({lane}{width})({numbers}) < left ? v : ({lane}{width})(last());
+    V v = cut(load_all(x + from), from < to ? min(to - from, (index_t){width}) : 0);
     if (first) a += {width}; else b += {width};"""
+    write = (
+        f"write_{ctype}(y + at, shown_all(v), stride - at);" if last else "store_all(y + at, v);"
+    )
     body = f"""{_SPLIT}  const index_t stop = min(place + chunk, min(end, stride));
   V rest;
   {{
@@ -160,7 +158,8 @@ def _launch_vector_merge(
 {take}
     V w = turn_{width - 1}(v);
     exchange(&rest, &w);
-    write_{written}(y + at, {show_all.format(f"merge_{width}(rest)")}, stride - at);
+    v = merge_{width}(rest);
+    {write}
     rest = merge_{width}(w);
   }}"""
     return _launch_chunks(

@@ -155,7 +155,7 @@ def _launch_vectors(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
     lanes = vectors.choose_lanes(runtime, keys.ctype)
     m, stored = search.block // width, ctypes.stored(keys.dtype)
     declarations = [
-        vectors.define_parts(width, stored),
+        vectors.declare(width, stored, keys.lane),
         blocks.define_reading(keys, width),
         networks.define_block_sort(width, m),
         f"INLINE int slot(int n) {{ return n % {m} * {width} + n / {m}; }}",
