@@ -259,11 +259,12 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
             a, b = inputs
             nodes = a._node, b._node
             recipe = plan.recipes[nodes[0] is not None, nodes[1] is not None]
-        else:
-            (a,) = inputs
-            nodes = (a._node,)
+        elif len(inputs) == 1:
+            nodes = (inputs[0]._node,)
             recipe = plan.recipes[(nodes[0] is not None,)]
-    except (AttributeError, KeyError, ValueError):  # lists, or the first such call, or more inputs
+        else:
+            nodes, recipe = _look_up(plan, inputs)
+    except (AttributeError, KeyError):  # a list, an absent input, or the first such call
         nodes, recipe = _look_up(plan, inputs)
     if recipe is None:
         return
@@ -283,12 +284,13 @@ def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> 
     call.saved = saved
     if recipe.single:
         outputs[0]._node = call
-    elif plan.spec.multiple_outputs:
+    else:
         _give_nodes(call, outputs)
 
 
 def _give_nodes(call: CallNode, outputs: Sequence[Tensor]) -> None:
-    for index, output in enumerate(outputs):
+    """Give those of multiple outputs a node that have a derivative."""
+    for index, output in enumerate(outputs if call.plan.spec.multiple_outputs else ()):
         if output.dtype in INEXACT:
             output._node = OutputNode(call, index)
 
@@ -308,19 +310,23 @@ def _look_up(
     plan: Recorded, inputs: Sequence[Any]
 ) -> tuple[tuple[Node | None, ...], Recipe | None]:
     """Return the nodes of all tensors, and the recipe for the inputs one of which has a node."""
-    groups: list[list[Node | None]] = [
-        [tensor._node for tensor in operand]
-        if isinstance(operand, list)
-        else [None if operand is None else operand._node]
-        for operand in inputs
-    ]
-    nodes = tuple([node for group in groups for node in group])
-    mask = tuple([any(node is not None for node in group) for group in groups])
+    nodes: list[Node | None] = []
+    wanted: list[bool] = []
+    for operand in inputs:
+        if isinstance(operand, list):
+            found = [tensor._node for tensor in operand]
+            nodes += found
+            wanted.append(any(node is not None for node in found))
+        else:
+            node = None if operand is None else operand._node
+            nodes.append(node)
+            wanted.append(node is not None)
+    mask = tuple(wanted)
     try:
-        return nodes, plan.recipes[mask]
+        return tuple(nodes), plan.recipes[mask]
     except KeyError:
         recipe = plan.recipes[mask] = _recipe(plan, mask, inputs)
-        return nodes, recipe
+        return tuple(nodes), recipe
 
 
 def _recipe(plan: Recorded, mask: tuple[bool, ...], inputs: Sequence[Any]) -> Recipe | None:
