@@ -13,7 +13,8 @@ ENDINGS = {
     "linear": lambda y: y,
     "relu": lambda y: np.where(y < 0, 0, y),
     "relu6": lambda y: np.clip(y, 0, 6),
-    "sigmoid": lambda y: 1 / (1 + np.exp(-y)),  # not compiled
+    "sigmoid": lambda y: 1 / (1 + np.exp(-y)),
+    "elu": lambda y: np.where(y < 0, np.expm1(y), y),  # not compiled
 }
 
 
@@ -45,10 +46,17 @@ def test_products(activation, bias, dtype, before):
     np.testing.assert_array_equal(right.numpy(), b)
 
 
-@pytest.mark.parametrize("activation", ["linear", "relu", "relu6"])
-def test_what_is_not_a_number_stays(activation):
-    x = np.array([[np.nan, -np.inf, np.inf, -1.0]])
+@pytest.mark.parametrize(
+    ("activation", "expected"),
+    [
+        ("linear", [np.nan, -np.inf, np.inf, -1.0, -700.0]),
+        ("relu", [np.nan, 0, np.inf, 0, 0]),
+        ("relu6", [np.nan, 0, 6, 0, 0]),
+        ("sigmoid", [np.nan, 0, 1, 1 / (1 + np.e), np.exp(-700.0)]),
+    ],
+)
+def test_what_is_not_a_number_stays(activation, expected):
+    x = np.array([[np.nan, -np.inf, np.inf, -1.0, -700.0]])
     one, zero = (tp.asarray(value, dtype=tp.float64) for value in ([[1.0]], [0.0]))
     result = tp.nn.fused_matmul(tp.asarray(x.T), one, bias=zero, activation=activation)
-    low, high = {"linear": (-np.inf, np.inf), "relu": (0, np.inf), "relu6": (0, 6)}[activation]
-    np.testing.assert_array_equal(result.numpy(), np.clip(x.T, low, high))
+    np.testing.assert_allclose(result.numpy()[:, 0], expected, rtol=1e-14)

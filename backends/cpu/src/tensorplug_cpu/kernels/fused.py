@@ -34,13 +34,13 @@ from tensorplug_cpu.sliding_windows import layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.plugin import Expression
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.kernels.convolution import Native, Products
 
 
 kernels = KernelTable()
 
-_CLAMPED = ("linear", "relu", "relu6")
 _COMPILED = (dt.float32, dt.float64)
 
 Attributes = dict[str, Any]
@@ -85,6 +85,27 @@ _PLAIN: dict[str, Callable[[Array], None]] = {
     "relu6": _relu6,
     "elu": _elu,
     "sigmoid": _sigmoid,
+}
+
+
+def _at_most_6(x: Expression) -> Expression:
+    return expressions.where(x > 6, 6, x)
+
+
+def _at_least_0(x: Expression) -> Expression:
+    return expressions.where(x < 0, 0, x)  # NaN stays NaN
+
+
+def _logistic(x: Expression) -> Expression:
+    small = expressions.function("exp", -abs(x))  # neither overflows nor loses small results
+    return expressions.where(x < 0, small, 1) / (small + 1)
+
+
+_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
+    "linear": lambda x: x,
+    "relu": _at_least_0,
+    "relu6": lambda x: _at_most_6(_at_least_0(x)),
+    "sigmoid": _logistic,
 }
 
 
@@ -137,7 +158,8 @@ def _compiled_ending(
     """Return the ending of a large product as one loop; None if it is not compiled."""
     activation, dtype = attributes["activation"], out.dtype
     is_row = bias is None or bias.shape == out.shape[-1:]
-    if activation not in _CLAMPED or dtype not in _COMPILED or not is_row:
+    compute = _EXPRESSIONS.get(activation)
+    if compute is None or dtype not in _COMPILED or not is_row:
         return None
     if not is_worthwhile(out.size):
         return None
@@ -147,11 +169,7 @@ def _compiled_ending(
     if bias is not None:
         x = x + expressions.parameter(1, dtype)
         operands.append(GroupInput(bias, (False, True)))
-    if activation != "linear":
-        x = expressions.where(x < 0, 0, x)  # NaN stays NaN
-    if activation == "relu6":
-        x = expressions.where(x > 6, 6, x)
-    result = GroupOutput(x, out, (True, True), into=0)
+    result = GroupOutput(compute(x), out, (True, True), into=0)
     shape = (out.size // columns, columns)
     run = compile_group(Group("ending", shape, tuple(operands), (), (result,)))
 
