@@ -87,7 +87,8 @@ def run_backward(
         return None
     if known.pattern is not None:
         with device.lock:
-            if tape.key in device.programs:  # else the registry has changed
+            remembered: _BackwardProgram | None = device.programs.get(tape.key)
+            if remembered is known:  # else the registry has changed
                 device.remember(device.recent, glance, known, KEPT)
     return _run(known, starts, leaves, [buffer for buffer, _ in tape.saved])
 
