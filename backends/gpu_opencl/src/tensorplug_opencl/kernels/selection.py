@@ -1,8 +1,8 @@
 """The few largest elements of rows, in one pass: only what beats the last of them is kept.
 
-A block in local memory begins with the best elements so far; those that come before the last one
-of these are appended. When the block is full it is sorted, and all but the best are dropped. A
-long row is cut into parts, and the best of each part are selected from again.
+A block in local memory begins with the best elements so far; what comes before the last one of
+these replaces others, from the end of the best on. When the block is full it is sorted. A long row
+is cut into parts, and the best of each part are selected from again.
 """
 
 from __future__ import annotations
@@ -42,18 +42,16 @@ def make_selector(
     first, of equals the one with the lowest index. None where it is best to sort the rows.
     """
     keys = Keys(dtype, descending=True, placed=True)
-    wide = blocks.sorts_vectors(runtime, keys)
-    block = SHORTEST if wide else 2 * min(GROUP, runtime.device.max_work_group_size)
-    while wide and block < SHARE * k:
-        block *= 2
+    if blocks.sorts_vectors(runtime, keys):
+        block = max(SHORTEST, 1 << (SHARE * k - 1).bit_length())
+        parts = rows.count_parts_on_cpu(runtime, count, length)
+    else:
+        group = min(GROUP, runtime.device.max_work_group_size)
+        block = 2 << (group.bit_length() - 1)
+        parts = runtime.parallel_items // block // count
     room = runtime.device.local_mem_size // 2 // keys.itemsize
     if SHARE * k > min(block, length) or block > min(LONGEST, room):
         return None
-    units = block // 2 if not wide else 1
-    if wide:
-        parts = rows.count_parts_on_cpu(runtime, count, length)
-    else:
-        parts = max(1, runtime.parallel_items // units // count)
     parts = max(1, min(parts, length // (PARTS * block)))
     try:
         return _prepare(runtime, keys, count, length, k, block, parts)
@@ -90,7 +88,9 @@ class _Search(NamedTuple):
     def begin(self) -> str:
         """The statements that find part ``item`` of all."""
         candidates = "\n  candidates += item / parts * size;" if self.among else ""
-        return f"""  const index_t first = item % parts * part, span = min(part, size - first);
+        return f"""  const index_t number = item % parts, rest = size % parts;
+  const index_t first = size / parts * number + min(number, rest);
+  const index_t span = size / parts + (number < rest);
   global const S *row = x + item / parts * length;{candidates}"""
 
     def write(self, at: str, place: str) -> str:
@@ -118,13 +118,12 @@ class _Search(NamedTuple):
             f"select {'among' if self.among else 'from'} {keys.dtype}"
             + (", in parts" if self.parts > 1 else ""),
             arrays,
-            templates.declare_indices("items", "length", "size", "part", "parts", "k", "batch"),
+            templates.declare_indices("items", "length", "size", "parts", "k", "batch"),
             body,
             index=index,
             declarations=f"typedef {stored} S;\n{declarations}",
         )
-        part = -(-self.size // self.parts)
-        numbers = (self.items, self.length, self.size, part, self.parts, self.k, batch)
+        numbers = (self.items, self.length, self.size, self.parts, self.k, batch)
         constants = map(index.type, numbers)
         items = -(-self.items // batch) * group
         return runtime.launch(text, len(arrays), [*constants], items, group=group)
@@ -200,7 +199,6 @@ def _launch_vectors(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
       const K least = key_of(get(held, slot(k - 1)));
       count = k;
 {scan}
-      for (int n = count; n < {search.block}; n++) put(held, slot(n), last());
     }} while (count > k);
     for (int n = 0; n < k; n++) {search.write("n", "shown(get(held, slot(n)))")}
   }}"""
@@ -239,7 +237,6 @@ def _launch_group(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
       count = kept;
       barrier(CLK_LOCAL_MEM_FENCE);
     }}
-    for (int n = count + lane; n < {block}; n += {group}) held[n] = last();
   }} while (count > k);
   for (int n = lane; n < k; n += {group}) {search.write("n", "shown(held[n])")}"""
     runtime.check_steps(-(-search.size // (search.parts * group)))
