@@ -286,26 +286,31 @@ def _slow_path(
 ) -> Tensor:
     if spec.multiple_outputs:
         raise ArgumentError(f"{spec.name} has multiple outputs; call dispatch_multiple")
-    for operand in inputs:
-        if hasattr(operand.__class__, "_reading"):  # a variable
-            return dispatch(spec, *_read_variables(inputs), **attributes)
+    tensors = _read_variables(inputs)
+    if tensors is not None:
+        if len(tensors) == 2 and not attributes:
+            return dispatch_binary(spec, tensors[0], tensors[1])
+        return dispatch(spec, *tensors, **attributes)
     context = current_context()  # not that of the fast path, which may have been left elsewhere
     result: Tensor = engine_of(context).run(context, spec, inputs, attributes)
     return result
 
 
-def _read_variables(inputs: tuple[Any, ...]) -> list[Any]:
-    """Return the inputs of a call with tensors for variables; read each variable once."""
+def _read_variables(inputs: tuple[Any, ...]) -> list[Any] | None:
+    """Return the inputs of a call with tensors for variables; None if there are no variables.
+
+    Each variable is read once, since another thread may assign to it meanwhile.
+    """
     read: dict[int, Any] = {}
     tensors = []
     for operand in inputs:
-        value = operand
-        if hasattr(operand.__class__, "_reading"):
-            value = read.get(id(operand))
-            if value is None:
-                value = read[id(operand)] = operand._reading()
-        tensors.append(value)
-    return tensors
+        tensor = operand
+        if getattr(operand.__class__, "_reading", None) is not None:
+            tensor = read.get(id(operand))
+            if tensor is None:
+                tensor = read[id(operand)] = operand._reading()
+        tensors.append(tensor)
+    return tensors if read else None
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
