@@ -178,6 +178,23 @@ def test_a_driver_without_memory_is_noticed(monkeypatch, sharing):
         sharing.runtime.empty(TensorType(dt.uint8, (most + 1,)))
 
 
+@tried(4)
+def test_memory_is_freed_after_the_work_that_is_measured(monkeypatch, backend, busy):  # noqa: F811
+    """Freeing is a command of the usual queue, and the work that reads it is in the other one."""
+    runtime = backend.runtime
+    big = TensorType(dt.uint8, (1 << 20,))
+    end = backend.measure()
+    event, y = busy()
+    spare = runtime.empty(big)
+    del spare
+    assert running(event)
+    monkeypatch.setattr(runtime.memory, "limit", runtime.memory.pool.managed_bytes + (1 << 18))
+    runtime.empty(TensorType(dt.uint8, (3 << 18,)))  # only in place of the spare piece
+    assert not running(event)
+    assert end() > 0
+    assert (backend.to_host(y) == spun(TURNS)).all()
+
+
 def test_both_pools_are_counted(sharing):
     before = sharing.memory()
     kept = [sharing.from_host(np.zeros(count, np.uint8)) for count in (LEAST - 1, LEAST)]

@@ -62,11 +62,18 @@ class Memory:
     """The memory of one device: in use by tensors, or kept for reuse; ``shared`` with the host?
 
     All work goes to one in-order queue, so the pool may reuse a freed piece at once: work that
-    still reads it was enqueued earlier.
+    still reads it was enqueued earlier. Shared memory is also freed in ``queue``, so that work in
+    another one has to be done: ``wait_if_measuring`` waits for it.
     """
 
     def __init__(
-        self, queue: cl.CommandQueue, name: str, wait: Callable[[], None], *, shared: bool
+        self,
+        queue: cl.CommandQueue,
+        name: str,
+        wait: Callable[[], None],
+        wait_if_measuring: Callable[[], None],
+        *,
+        shared: bool,
     ) -> None:
         self.limit = parse_limit(os.environ.get(LIMIT, ""))
         self.pool: MemoryPool | SharedPool = (
@@ -75,6 +82,7 @@ class Memory:
         self._queue = queue
         self._name = name
         self._wait = wait  # for all of the device's work
+        self._wait_if_measuring = wait_if_measuring
         self._lock = threading.RLock()
 
     def allocate(self, nbytes: int) -> Pooled:
@@ -97,6 +105,7 @@ class Memory:
         needed = pool.alloc_size(pool.bin_number(nbytes))
         with self._lock:
             if pool.managed_bytes + needed > limit:
+                self._wait_if_measuring()
                 pool.free_held()
                 if pool.managed_bytes + needed > limit:
                     raise MemoryError(f"{LIMIT} allows {limit:,} bytes")

@@ -71,7 +71,11 @@ class Runtime:
             self.queue = cl.CommandQueue(self.context, device)
             self.shares_memory = limits.shared_memory and shared_memory.is_offered(device)
             self.memory = Memory(
-                self.queue, self.name, self.synchronize, shared=self.shares_memory
+                self.queue,
+                self.name,
+                self.synchronize,
+                self._wait_if_measuring,
+                shared=self.shares_memory,
             )
         except cl.Error as error:
             raise faults.translate(error, self.name, "opening the device") from error
@@ -253,6 +257,10 @@ class Runtime:
 
         """
         self._call("waiting for the device", self._finish)
+
+    def _wait_if_measuring(self) -> None:
+        if self.measuring:
+            self.synchronize()
 
     def _finish(self) -> None:
         self.queue.finish()
