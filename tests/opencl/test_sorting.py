@@ -10,7 +10,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops import sorting
-from tensorplug_opencl.kernels import blocks, merging, selection
+from tensorplug_opencl.kernels import blocks, merging, rows, selection
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -26,7 +26,7 @@ SORTS = [
 
 # Less than a block, a few blocks, and parts.
 SELECTIONS = [
-    *((rows, "float32") for rows in ((3, 40), (700, 67), (2, 4097), (1, 300_001))),
+    *((rows, "float32") for rows in ((3, 40), (700, 67), (1, 4127), (1, 300_001))),
     *(((2, 4097), dtype) for dtype in ("bool", "int8", "uint32", "int64", "float64")),
     ((1, 70_001), "int64"),
 ]
@@ -42,6 +42,8 @@ def device(request, backend, monkeypatch) -> OpenCLBackend:
     if request.param == "small blocks":
         monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setitem(merging.CHUNK, True, 64)
+        monkeypatch.setattr(selection, "PARTS", 2)
+        monkeypatch.setattr(rows, "PART", 1)
     return backend
 
 
@@ -67,10 +69,10 @@ def sort_by_numpy(x: np.ndarray[Any, Any], *, descending: bool) -> np.ndarray[An
     return x.shape[-1] - 1 - backwards
 
 
-@pytest.mark.parametrize(("rows", "dtype", "descending"), SORTS)
-def test_sorts_are_stable(device, rows, dtype, descending):
-    count, length = rows
-    x = make_rows(rows, dtype)
+@pytest.mark.parametrize(("shape", "dtype", "descending"), SORTS)
+def test_sorts_are_stable(device, shape, dtype, descending):
+    count, length = shape
+    x = make_rows(shape, dtype)
     expected = sort_by_numpy(x, descending=descending)
     buffer, runtime, type_ = device.from_host(x), device.runtime, dt.of(x.dtype)
     sort = merging.make_sorter(runtime, type_, count, length, descending=descending)
@@ -89,22 +91,24 @@ def test_sorts_are_stable(device, rows, dtype, descending):
             np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
 
 
-@pytest.mark.parametrize(("rows", "dtype"), SELECTIONS)
+@pytest.mark.parametrize(("shape", "dtype"), SELECTIONS)
 @pytest.mark.parametrize("k", [1, 10, 100])
-def test_selects_the_first_of_equals(device, rows, dtype, k):
+def test_selects_the_first_of_equals(device, shape, dtype, k):
     """Random elements, many equals, and rows in which each element beats all before it."""
     device.runtime.parallel_items = 1 << 12
-    count, length = rows
-    type_, shape = dt.of(np.dtype(dtype)), (count, k)
+    count, length = shape
+    type_ = dt.of(np.dtype(dtype))
     select = selection.make_selector(device.runtime, type_, count, length, k)
     if select is None:
         assert k > length // selection.SHARE or (k > 4 and not device.runtime.is_cpu)
         return
     rng = np.random.default_rng(4)
-    rising = np.tile(np.arange(length).astype(dtype), (count, 1))
-    for x in (rng.integers(0, 100, rows).astype(dtype), make_rows(rows, dtype), rising):
-        values = device.runtime.empty(TensorType(type_, shape))
-        indices = device.runtime.empty(TensorType(dt.int32, shape))
+    rising = np.tile(np.arange(length), (count, 1))
+    often = rising % (length // 32 + 1)  # largest in the last elements of parts, if there are 32
+    random = rng.integers(0, 100, shape)
+    for x in (make_rows(shape, dtype), *(y.astype(dtype) for y in (random, rising, often))):
+        values = device.runtime.empty(TensorType(type_, (count, k)))
+        indices = device.runtime.empty(TensorType(dt.int32, (count, k)))
         select(device.from_host(x), values, indices)
         expected = sort_by_numpy(x, descending=True)[:, :k]
         np.testing.assert_array_equal(device.to_host(indices), expected)
