@@ -113,7 +113,8 @@ def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
         return _turn_images(convolution, run, (convolution.y,), convolution.x)
     few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
     if convolution.runtime.is_cpu and few and convolution.places > 1:
-        return patched.prepare_input_gradient(convolution)
+        run = patched.prepare_input_gradient(convolution.last)
+        return _turn_images(convolution, run, (convolution.y,), convolution.x)
     y_by, copied = _make_readable(convolution, convolution.y, convolution.y_by)
     write = implicit.prepare_input_gradient(convolution._replace(y_by=y_by))
     return lambda dy, *rest: write(copied(dy), *rest)

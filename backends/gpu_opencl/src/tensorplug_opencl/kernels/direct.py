@@ -46,6 +46,7 @@ __all__ = [
 
 SUMS: Final = {64: 16}  # registers for sums, by the bytes of one
 FEWER: Final = 12  # of any other size
+LONGEST: Final = 8  # positions, more of which have no registers for their addresses
 SHORTEST: Final = 4  # positions of a tile, fewer of which leave registers idle
 STRIP: Final = 64  # positions in a strip, about
 BLOCK: Final = 512  # products that are added one after the other
@@ -104,7 +105,8 @@ def choose_tile_of(convolution: Convolution, length: int) -> Tile | None:
         return None
     number = next(number for number in (2, 3, 1) if outputs % (number * width) == 0)
     size = native * ctypes.host(ctypes.computed(convolution.dtype)).itemsize
-    return Tile(-(-length // -(-length * number // SUMS.get(size, FEWER))), number, width)
+    most = min(LONGEST, SUMS.get(size, FEWER) // number)
+    return Tile(-(-length // -(-length // most)), number, width)
 
 
 def list_axes(windows: Windows) -> dict[str, int]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl.kernels import gemm, patches
+from tensorplug_opencl.kernels import ctypes, gemm, strips
 from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.patches import Images
 from tensorplug_opencl.kernels.products import Product
+from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
+from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.sliding import Convolution
+    from tensorplug_opencl.runtime import Launch
 
     Step = Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]
 
@@ -28,7 +30,10 @@ WORKSPACE: Final = 8 * 2**20  # bytes of patches that one step makes: they stay 
 
 
 def prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
-    """Return a function (dy, filter, result): dy times the turned filter, and that folded."""
+    """Return a function (dy, filter, result): dy times the turned filter, and that folded.
+
+    Channels come last.
+    """
     total = convolution.x[0]
     room = max(
         1, WORKSPACE // (convolution.taps * convolution.positions * convolution.dtype.itemsize)
@@ -63,8 +68,7 @@ def _prepare_step(convolution: Convolution, count: int) -> Step:
     )
     multiply = gemm.make_multiplier(convolution.runtime, product)
     make = convolution.runtime.prepare_empty(TensorType(convolution.dtype, (rows, taps)))
-    images = Images(count, convolution.windows, convolution.channels, convolution.x_by)
-    fold = patches.launch_fold(convolution.runtime, convolution.dtype, images)
+    fold = _launch_fold(convolution, count)
 
     def run(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         parts = make()
@@ -72,3 +76,24 @@ def _prepare_step(convolution: Convolution, count: int) -> Step:
         fold(parts, result)
 
     return run
+
+
+def _launch_fold(convolution: Convolution, count: int) -> Launch:
+    """Return the launch (patches, images) that sums, for each pixel, its values in all patches."""
+    stored, computed = ctypes.stored(convolution.dtype), ctypes.computed(convolution.dtype)
+
+    def write(lanes: Lanes, visit: Visit) -> str:
+        place = "x + ((image * sources + from) * places + tap) * channels + c"
+        take = f"sum += {lanes.load(stored, place)};"
+        store = lanes.store(stored, f"y + {strips.RESULT}", "sum")
+        return f"A sum = 0;\n{visit(take)}\n  {store}"
+
+    return strips.launch(
+        Walk(convolution.runtime, convolution.windows, count, convolution.channels, back=True),
+        f"fold patches {convolution.dtype}",
+        [Array("x", stored), Array("y", stored, written=True)],
+        write,
+        computed,
+        values={"places": convolution.places},
+        reach=count * convolution.positions * convolution.taps,
+    )

@@ -15,6 +15,7 @@ from tensorplug.plugin import (
     spatial_axes,
 )
 from tensorplug_opencl import layouts
+from tensorplug_opencl.kernels import channels_last
 from tensorplug_opencl.kernels.gathers import Digit, gather
 
 if TYPE_CHECKING:
@@ -93,6 +94,15 @@ class Convolution(NamedTuple):
     def reach(self) -> int:
         """The number of elements in the largest of x, filter and y."""
         return max(map(prod, (self.x, self.filter, self.y)))
+
+    @property
+    def last(self) -> Convolution:
+        """The same with channels last."""
+        if self.x_by[-1] == 1:
+            return self
+        x, y = channels_last.turn(self.x), channels_last.turn(self.y)
+        by = layouts.row_major(x), layouts.row_major(y)
+        return self._replace(x=x, y=y, x_by=by[0], y_by=by[1])
 
     @property
     def turnable(self) -> bool:

@@ -27,7 +27,7 @@ RESULT: Final = "(image * results + at) * channels + c"
 SOURCE: Final = "(image * sources + from) * channels + c"
 """The place of a source that has the result's channels."""
 
-FEWEST: Final = 4  # channels that are worth a vector
+FEWEST: Final = 2  # channels that are worth a vector
 STRIP: Final = 64  # elements of a row in a strip, at most, so that long rows are shared
 MANY_TAPS: Final = 32  # beyond which a work-item of one element counts as heavy
 
