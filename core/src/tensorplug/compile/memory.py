@@ -19,7 +19,7 @@ class ProgramMemory:
 
     What a kernel needs inside does not count. A result that is a view, such as that of a reshape,
     counts like a copy, so the peak is an upper bound then. One that a group writes into the memory
-    of a value that dies there takes no other.
+    of a value that dies there takes no other, unless something else turns out to use that memory.
 
     Attributes:
         peak: of all values alive at one time; arguments and constants are alive all the time.
