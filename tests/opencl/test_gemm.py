@@ -216,8 +216,8 @@ class Cores(NamedTuple):
     [
         # Panels of 6 rows and 32 columns. A is read in place, so that blocks are tall.
         ((64, 784, 256), True, 1 << 18, (11, 1)),
-        ((512, 512, 512), True, 1 << 18, (15, 2)),
-        ((1024, 128, 512), False, 1 << 18, (16, 4)),  # B lies by columns: it takes longest
+        ((512, 512, 512), True, 1 << 18, (43, 1)),
+        ((1024, 128, 512), False, 1 << 18, (57, 2)),  # B lies by columns: it takes longest
         ((1024, 128, 512), True, 1 << 16, (4, 2)),
         ((6, 1000, 32), True, 1 << 18, (1, 1)),
         ((6, 1000, 4096), True, 1 << 18, (1, 4)),

@@ -67,7 +67,7 @@ def _list_ways(runtime: Runtime, product: Product) -> list[Way]:
 def _count_slices(runtime: Runtime, product: Product, way: Way) -> int:
     units = runtime.device.max_compute_units
     if isinstance(way, Panels):
-        tiles, wanted = panels.count(runtime, product, way), panels.BUSY * units
+        tiles, wanted = panels.count(runtime, product), panels.BUSY * units
         shortest = LONGER
     else:
         tiles, wanted, shortest = tiled_products.count(product, way), WAVES * units, SHORTEST

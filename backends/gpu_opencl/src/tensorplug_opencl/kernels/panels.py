@@ -32,7 +32,7 @@ __all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_suited"]
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
-BUSY: Final = 4  # blocks wanted per core where the inner axis is cut
+BUSY: Final = 4  # blocks wanted per core: if there are fewer, the inner axis is cut
 # Times in multiplications of vectors, as measured: of packing an element, or one of a row of B, of
 # which neighbours are packed together; of storing an element of C, alone or in a vector; of
 # starting a block. ``SLACK``: the part of a block for which the cores wait for the last one.
@@ -51,14 +51,11 @@ class Panels(NamedTuple):
     across: int
 
 
-SIZES: Final = (  # those that take the most local memory first
-    Panels(16, 8),
-    Panels(8, 8),
-    Panels(16, 4),
-    Panels(8, 4),
-    Panels(4, 2),
-    Panels(1, 1),
-)
+# Tall blocks pack B rarely; wide ones pack A rarely, if it has to be packed. Each has a program of
+# its own; of those that are equally fast, the first is used.
+_SHAPES: Final = ((64, 2), (16, 8), (8, 8), (32, 2), (16, 4), (8, 4), (4, 2), (1, 1))
+SIZES: Final = tuple(Panels(*shape) for shape in _SHAPES)
+MEDIUM: Final = Panels(8, 4)
 
 
 def count_lanes(runtime: Runtime, dtype: DType) -> int:
@@ -78,23 +75,25 @@ def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
     A driver may take more than is declared: rusticl takes twice as much.
     """
     width = 2 * count_lanes(runtime, product.dtype)
-    itemsize = ctypes.host(ctypes.ring(product.dtype)).itemsize
+    most = runtime.device.local_mem_size // ctypes.host(ctypes.ring(product.dtype)).itemsize
 
-    def fits(size: Panels) -> bool:
+    def count_elements(size: Panels) -> int:
         rows, columns = size.down * TALL, size.across * width
-        elements = DEPTH * (rows + columns) + 2 * rows * columns
-        return elements * itemsize <= runtime.device.local_mem_size
+        packed = columns if _is_read_in_place(product) else columns + rows
+        return DEPTH * packed + 2 * rows * columns
 
-    fitting = [size for size in SIZES if fits(size)] or [SIZES[-1]]
+    fitting = [size for size in SIZES if count_elements(size) <= most] or [SIZES[-1]]
     fastest = min(fitting, key=lambda size: _choose_block(runtime, product, size)[0])
-    return fitting[fitting.index(fastest) :]
+    needed = count_elements(fastest)
+    smaller = sorted(fitting, key=count_elements, reverse=True)
+    return [fastest, *(size for size in smaller if count_elements(size) < needed)]
 
 
-def count(runtime: Runtime, product: Product, blocks: Panels) -> int:
-    """Return how many ``blocks`` C has, in all batches."""
+def count(runtime: Runtime, product: Product) -> int:
+    """Return how many blocks of medium size C has, in all batches."""
     width = 2 * count_lanes(runtime, product.dtype)
-    down = -(-product.rows // (blocks.down * TALL))
-    return product.batches * down * -(-product.columns // (blocks.across * width))
+    down = -(-product.rows // (MEDIUM.down * TALL))
+    return product.batches * down * -(-product.columns // (MEDIUM.across * width))
 
 
 def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
