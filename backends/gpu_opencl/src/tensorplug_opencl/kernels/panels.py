@@ -154,7 +154,7 @@ def _write_source(
     else:
         closing = ""
     join = products.write_sum(product, "made[v]", "to[v]", "left[v]")
-    clear = "left[v] = 0; " if exact else ""
+    clear = "if (in_blocks) left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
     part, found = product.c.part_type("c"), product.c.part("c", "column", "column + x")
@@ -162,6 +162,7 @@ def _write_source(
     if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
+    direct, done, in_vectors = _write_vectors(product, lanes)
     in_place = _is_read_in_place(product)
     factor = "packed_a + i * TALL * DEPTH"
     if in_place:
@@ -192,6 +193,7 @@ def _write_source(
         {left}
         V made[VECTORS];
         multiply({factor}, packed_b + j * 2 * DEPTH, count, made);
+        {direct}
         if (k0 == begin)
           for (int v = 0; v < VECTORS; v++) {{ {clear}to[v] = made[v]; }}
         else
@@ -201,6 +203,7 @@ def _write_source(
   for (index_t j = 0; j < wide; j++) {{
     const index_t column = column0 + j * WIDE;
     const index_t filled = min(columns - column, (index_t)WIDE);
+    {done}
     {found_first}
     for (index_t i = 0; i < tall; i++) {{
       const index_t place = (j * {at.down} + i) * VECTORS;
@@ -210,7 +213,7 @@ def _write_source(
       const index_t high = min(rows - row, (index_t)TALL);
       for (index_t v = 0; v < high; v++) {{
         const {part} down = {product.c.part("c", "row", "row + v")};
-        {_write_vectors(product, lanes) if _is_stored_in_vectors(product) else ""}
+        {in_vectors}
         for (index_t x = 0; x < filled; x++) {{
           A value = {value};
           {closing}
@@ -253,20 +256,41 @@ def _is_stored_in_vectors(product: Product) -> bool:
     return same and plain and product.epilogue is products.NO_EPILOGUE
 
 
-def _write_vectors(product: Product, lanes: int) -> str:
-    """Return the statement that stores a row of whole panels in vectors."""
+def _write_vectors(product: Product, lanes: int) -> tuple[str, str, str]:
+    """Return three statements that store rows of whole panels in vectors.
+
+    The first stores the sums of two panels if they are complete, the second then skips a column of
+    panels, and the third stores a row of other sums. All are "" if C needs more than a store.
+    """
+    if not _is_stored_in_vectors(product):
+        return "", "", ""
     element = ctypes.ring(product.dtype)
+
+    def store(value: str, half: int, column: str) -> str:
+        return vectors.store(element, lanes, f"c + down + {column} + {half * lanes}", value)
+
+    down = product.c.part("c", "row", "row0 + i * TALL + r")
+    sums = " ".join(
+        store(f"made[2 * r + {half}]", half, "column0 + j * WIDE") for half in range(2)
+    )
+    direct = f"""if (!in_blocks && columns - column0 >= (j + 1) * WIDE) {{
+          const index_t high = min(rows - (row0 + i * TALL), (index_t)TALL);
+          for (index_t r = 0; r < high; r++) {{ const index_t down = {down}; {sums} }}
+          continue;
+        }}"""
     halves = []
     for half in range(2):
         name, at = f"half{half}", f"place + 2 * v + {half}"
         halves.append(f"V {name} = total[{at}];")
         if product.dtype.kind == "float":
-            halves.append(
-                f"if (in_blocks) {{ const V rest = low[{at}]; "
-                f"{name} += rest - rest == 0 ? rest : (V)0; }}"
-            )
-        halves.append(vectors.store(element, lanes, f"c + down + column + {half * lanes}", name))
-    return f"if (filled == WIDE) {{ {' '.join(halves)} continue; }}"
+            rest = f"const V rest = low[{at}]; {name} += rest - rest == 0 ? rest : (V)0;"
+            halves.append(f"{{ {rest} }}")
+        halves.append(store(name, half, "column"))
+    return (
+        direct,
+        "if (!in_blocks && filled == WIDE) continue;",
+        f"if (filled == WIDE) {{ {' '.join(halves)} continue; }}",
+    )
 
 
 def _write_multiply(product: Product) -> str:
