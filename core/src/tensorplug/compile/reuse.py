@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["LEAST", "OverwritingGroup", "choose_overwritten", "overwritten", "references"]
 
 LEAST: Final = 1 << 18
-"""Bytes of the smallest output that is written in place: smaller memory stays in the cache."""
+"""Bytes of the smallest output that is written in place: smaller memory stays in the cache.
+
+An update of a donated argument takes 0.8 of the time from this size on, and all of it below.
+"""
 
 Compute = Callable[..., Sequence[Any]]
 
