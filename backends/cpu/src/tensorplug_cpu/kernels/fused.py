@@ -25,6 +25,7 @@ from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.jit import depthwise as native_depthwise
+from tensorplug_cpu.jit import matrices
 from tensorplug_cpu.jit.calls import dense
 from tensorplug_cpu.jit.endings import ENDINGS
 from tensorplug_cpu.jit.groups import compile_group
@@ -180,6 +181,25 @@ def _compiled_ending(
     return run and end
 
 
+def _ended(
+    loops: Call, ending: str, attributes: Attributes, filters: int, out: TensorType
+) -> Call:
+    """Return native loops that add the bias and end with the activation before they store."""
+    work, narrow = working(out.dtype), out.dtype.numpy
+    leak = np.full(filters, attributes["leakyrelu_alpha"], work)
+
+    def run(x: Array, filter: Array, bias: Array | None, slope: Array | None) -> Array:
+        left, right = (array.astype(work, copy=False) for array in (x, filter))
+        numbers = [
+            None if array is None else dense(array.astype(work, copy=False))
+            for array in (bias, leak if slope is None else slope)
+        ]
+        wide: Array = loops(left, right, *numbers, ending)
+        return wide.astype(narrow, copy=False)
+
+    return run
+
+
 def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
     """Register a fused convolution; float16 works in float32 and is rounded once."""
 
@@ -212,20 +232,11 @@ def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
 
         if loops is None or ending is None:
             return without_warnings(run)
-        narrow = out.dtype.numpy
-        leak = np.full(filters, attributes["leakyrelu_alpha"], work)
+        whole = _ended(loops, ending, attributes, filters, out)
 
-        def run_whole(
-            x: Array, filter: Array, bias: Array | None, prelu_activation_weights: Array | None
-        ) -> Array:
-            images = x.transpose(last).astype(work, copy=False)
-            slope = leak if prelu_activation_weights is None else prelu_activation_weights
-            numbers = [
-                None if array is None else dense(array.astype(work, copy=False))
-                for array in (bias, slope)
-            ]
-            wide: Array = loops(images, filter.astype(work, copy=False), *numbers, ending)
-            return wide.transpose(back).astype(narrow, copy=False)
+        def run_whole(x: Array, *others: Array) -> Array:
+            result: Array = whole(x.transpose(last), *others)
+            return result.transpose(back)
 
         return without_warnings(run_whole)
 
@@ -244,12 +255,16 @@ def fused_mat_mul(
     attributes: Attributes,
     out: TensorType,
 ) -> Call:
-    """Multiply the last two axes by BLAS; float16 in float32."""
+    """Multiply the last two axes, as ``batch_mat_mul`` does; float16 in float32."""
+    turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
+    work = working(out.dtype)
+    native = matrices.product(a.shape, b.shape, work, transpose_a=turn_a, transpose_b=turn_b)
+    ending = _native_ending(bias, prelu_activation_weights, attributes, out.shape[-1])
+    if native is not None and ending is not None and not turn_a:
+        return without_warnings(_ended(native, ending, attributes, out.shape[-1], out))
     end = _compiled_ending(bias, attributes, out) or _ending(
         bias, prelu_activation_weights, attributes, out
     )
-    turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
-    work = working(out.dtype)
 
     def run(a: Array, b: Array, bias: Array | None, weights: Array | None) -> Array:
         left = a.swapaxes(-1, -2) if turn_a else a

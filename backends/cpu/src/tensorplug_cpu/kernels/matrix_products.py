@@ -1,4 +1,4 @@
-"""Matrix products by NumPy's BLAS."""
+"""Matrix products by NumPy's BLAS, or by native loops where they are faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.floating_point import kernel
+from tensorplug_cpu.arrays import working
+from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.jit import matrices
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
@@ -25,7 +27,16 @@ def batch_mat_mul(
 
     Many matrices times one are the rows of all of them times that one: a single product.
     """
-    half = out.dtype is dt.float16
+    half, work = out.dtype is dt.float16, working(out.dtype)
+    turned = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    native = matrices.product(a.shape, b.shape, work, **turned)
+    if native is not None:
+        narrow = out.dtype.numpy
+        return without_warnings(
+            lambda a, b: native(a.astype(work, copy=False), b.astype(work, copy=False)).astype(
+                narrow, copy=False
+            )
+        )
     joined = a.rank > 2 and b.rank == 2 and not transpose_a
     rows = (prod(a.shape[:-1]), a.shape[-1])
 
