@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tensorplug.compile.decomposed import make_program
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.context import Context, use_context
@@ -64,9 +65,9 @@ def context():
 
 @pytest.fixture(scope="session")
 def core_context():
-    """Return a context of an engine that also has the core's decompositions."""
+    """Return a context of an engine that also has the core's decompositions, as programs."""
     require_device()
-    engine = Engine(Source(), core_registry(), fallback="error")
+    engine = Engine(Source(), core_registry(), fallback="error", make_program=make_program)
     return Context(engine, engine.open("opencl"))
 
 
@@ -99,7 +100,7 @@ def refusing(monkeypatch) -> Callable[[Runtime, int], list[int]]:
 
 
 @pytest.fixture
-def call(context) -> Callable[..., Any]:
+def call(core_context) -> Callable[..., Any]:
     """Run a kernel on arrays, twice (the second time from the plan cache); return arrays."""
 
     def run(spec: Any, *inputs: Any, **attributes: Any) -> Any:
@@ -108,7 +109,7 @@ def call(context) -> Callable[..., Any]:
                 return [tensor(part) for part in operand]
             return creation.asarray(np.asarray(operand))
 
-        with use_context(context):
+        with use_context(core_context) as context:
             tensors = [tensor(operand) for operand in inputs]
             before = [x.numpy() for x in tensors if not isinstance(x, list)]
             first = context.engine.run(context, spec, tensors, attributes)

@@ -311,8 +311,14 @@ def test_softmax(call, near, axis, dtype):
     wide = x.astype(np.longdouble)
     below = wide - wide.max(axis=axis, keepdims=True)
     others = np.where(below == 0, 0, np.exp(below)).sum(axis=axis, keepdims=True)
-    near(call(activation.SOFTMAX, x, dim=axis), np.exp(below) / (1 + others), dtype, ulp=6)
-    near(call(activation.LOG_SOFTMAX, x, axis=axis), below - np.log1p(others), dtype, ulp=6)
+    shares = np.exp(below) / (1 + others)
+    logs, step = below - np.log1p(others), np.finfo(dtype).eps
+    # The distances to the largest are rounded, by half their own last place.
+    off = step * (3 - below / 2)
+    of_sum = (np.where(below == 0, 0, shares) * off).sum(axis=axis, keepdims=True)
+    bound = shares * (off + of_sum)
+    near(call(activation.SOFTMAX, x, dim=axis), shares, dtype, ulp=1, bound=bound)
+    near(call(activation.LOG_SOFTMAX, x, axis=axis), logs, dtype, bound=of_sum - logs * step * 3)
 
 
 def test_log_softmax_keeps_the_digits_of_a_sure_guess(call, near):

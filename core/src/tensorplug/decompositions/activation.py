@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions.widening import widened
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp, log, maximum, minimum, tanh, where
+from tensorplug.ops.elementwise import astype, exp, log, maximum, minimum, tanh, where
 from tensorplug.ops.nn import activation as ops
+from tensorplug.ops.powers import log1p
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 
@@ -90,6 +92,7 @@ def sigmoid_grad(dy: Tensor, x: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.SOFTMAX)
+@widened
 def softmax(logits: Tensor, *, dim: int) -> Tensor:
     if not logits.size:
         return logits
@@ -98,8 +101,14 @@ def softmax(logits: Tensor, *, dim: int) -> Tensor:
 
 
 @decompositions.of(ops.LOG_SOFTMAX)
+@widened
 def log_softmax(logits: Tensor, *, axis: int) -> Tensor:
     if not logits.size:
         return logits
     shifted = logits - max_(logits, axis=axis, keepdims=True)
-    return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))
+    # The largest elements count 1 each. Without one of these the sum keeps the digits that the
+    # logarithm needs if the others are small.
+    largest = shifted == 0
+    others = sum_(where(largest, 0.0, exp(shifted)), axis=axis, keepdims=True)
+    more = sum_(astype(largest, logits.dtype), axis=axis, keepdims=True) - 1.0
+    return shifted - log1p(others + more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops.elementwise import astype
@@ -20,9 +20,10 @@ def widened(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Decorate a decomposition: it gets float32 for float16, and its result is rounded back."""
 
     @wraps(function)
-    def decomposed(*inputs: Tensor) -> Tensor:
-        if inputs[0].dtype is not dt.float16:
-            return function(*inputs)
-        return astype(function(*[astype(operand, dt.float32) for operand in inputs]), dt.float16)
+    def decomposed(*inputs: Tensor | None, **attributes: Any) -> Tensor:
+        if inputs[0] is None or inputs[0].dtype is not dt.float16:
+            return function(*inputs, **attributes)
+        wide = [operand if operand is None else astype(operand, dt.float32) for operand in inputs]
+        return astype(function(*wide, **attributes), dt.float16)
 
     return decomposed

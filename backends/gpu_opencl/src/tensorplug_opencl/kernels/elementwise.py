@@ -1,11 +1,12 @@
-"""Elementwise arithmetic: the specs' expressions, and a C expression for other kernels."""
+"""Elementwise kernels that an expression of the spec does not serve."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, expressions, specs
-from tensorplug_opencl.kernels import ctypes, formula_tables, pointwise
+from tensorplug.plugin import DType, KernelTable, TensorType, expressions, specs
+from tensorplug_opencl.kernels import ctypes, pointwise
+from tensorplug_opencl.kernels.expressions import prepare_expression, prepare_rule
 from tensorplug_opencl.kernels.pointwise import Formula, Input
 
 if TYPE_CHECKING:
@@ -14,36 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
 
 kernels = KernelTable()
-
-EXPRESSIONS: Final = (
-    specs.NEG,
-    specs.ABS,
-    specs.FLOOR,
-    specs.EXP,
-    specs.LOG,
-    specs.SQRT,
-    specs.SIN,
-    specs.COS,
-    specs.ATAN,
-    specs.ERF,
-    specs.TANH,
-    specs.ADD,
-    specs.SUB,
-    specs.MULTIPLY,
-    specs.REAL_DIV,
-    specs.FLOOR_DIV,
-    specs.MOD,
-    specs.MAXIMUM,
-    specs.MINIMUM,
-)
-formula_tables.register_expressions(kernels, EXPRESSIONS)
-
-FORMULAS: Final[dict[KernelSpec, Formula]] = {
-    specs.SQUARE: Formula("x * x", ring=True),
-    specs.DIV_NO_NAN: Formula("b == 0 ? 0 : a / b"),
-    specs.SQUARED_DIFFERENCE: Formula("(a - b) * (a - b)", ring=True),
-}
-formula_tables.register(kernels, FORMULAS)
 
 
 @kernels.prepare(specs.CAST)
@@ -55,7 +26,7 @@ def cast(
         return lambda buffer: buffer
     converted = expressions.cast(expressions.parameter(0, x.dtype), dtype)
     title = f"Cast to {dtype} of"
-    return formula_tables.prepare_expression(backend.runtime, title, converted, [x], out)
+    return prepare_expression(backend.runtime, title, converted, [x], out)
 
 
 @kernels.prepare(specs.POW)
@@ -65,7 +36,7 @@ def power(
     """Multiply integers by squaring; floats have an expression."""
     runtime, types = backend.runtime, [a, b]
     if a.dtype.kind == "float":
-        return formula_tables.prepare_rule(runtime, specs.POW, types, out)
+        return prepare_rule(runtime, specs.POW, types, out)
     title, formula = f"Pow {a.dtype}", Formula("power(a, b)")
     return pointwise.prepare_formula(runtime, title, formula, {"a": a, "b": b}, out)
 

@@ -20,6 +20,7 @@ from tensorplug.plugin import (
     expressions,
     shapes,
 )
+from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, constants, element_groups, passes, row_groups, rows
 from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.plugin import Expression, Shape
+    from tensorplug.plugin import DType, Expression, Shape
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -265,6 +266,11 @@ def _launch(
     return of_width(width)
 
 
+def _widen(dtype: DType) -> DType:
+    """Return the dtype in which parts' results are stored."""
+    return dt.float32 if dtype is dt.float16 else dtype
+
+
 class _Stage(NamedTuple):
     """The launch of one level of reductions: what it reads, and what becomes of the parts."""
 
@@ -332,24 +338,24 @@ class _Stages:
         )
         folded = [fold for step in row.passes for fold in step.folds]
         parts = [
-            (fold.number, Operand(f"part{at}", fold.expression.dtype, False, True))  # noqa: FBT003
+            (fold.number, Operand(f"part{at}", _widen(fold.expression.dtype), False, True))  # noqa: FBT003
             for at, fold in enumerate(folded)
         ]
         whole = (frame.blocks, plan.parts, frame.inner)
         launch = _launch(runtime, f"{self._title} parts", group, frame, plan, row, [], parts=parts)
         finish = []
-        for number, each, fold in zip(level, reductions, folded, strict=True):
+        for number, each, (_, part) in zip(level, reductions, parts, strict=True):
             out = TensorType(each.expression.dtype, frame.result)
             reduce = rows.make_reducer(
                 runtime,
                 f"{each.op} of parts",
                 rows.make_walk(whole, (1,)),
-                fold.expression.dtype,
+                part.dtype,
                 out,
                 row_groups.FOLDS[each.op](out.dtype),
             )
             finish.append((self._inputs + number, reduce))
-        make = [runtime.prepare_empty(TensorType(fold.expression.dtype, whole)) for fold in folded]
+        make = [runtime.prepare_empty(TensorType(part.dtype, whole)) for _, part in parts]
         return _Stage(launch, reads, make, finish)
 
     def _prepare_outputs(self, spans: Span) -> tuple[Callable[..., None], list[int], list[int]]:

@@ -60,9 +60,7 @@ class Row(NamedTuple):
 
 
 def accumulate(op: str, dtype: DType) -> DType:
-    """Return the dtype in which a reduction is done."""
-    if dtype is dt.float16:
-        return dt.float32
+    """Return the dtype in which a reduction is done; that of float16 is computed in float."""
     if dtype.kind == "float" or op in ("max", "min"):
         return dtype
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32  # which wrap

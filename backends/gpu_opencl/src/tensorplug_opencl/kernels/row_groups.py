@@ -185,7 +185,8 @@ class _Body:
         ]
         yield from self._write_ends(ends)
         for number, own in self._program.parts:
-            yield from self._store_number(f"{own.name}_out", self._numbers[number])
+            value = self._numbers[number]._replace(dtype=own.dtype)  # perhaps a wider one
+            yield from self._store_number(f"{own.name}_out", value)
 
     def _write_head(self) -> Iterator[str]:
         form = self._form

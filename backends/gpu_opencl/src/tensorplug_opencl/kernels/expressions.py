@@ -1,51 +1,30 @@
-"""Kernels of one or two inputs from the expressions of their specs, or from formulas."""
+"""Kernels whose specs give an expression: arithmetic, comparison, elementary functions, bits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import Group, GroupInput, GroupOutput, KernelRefusedError, expressions
-from tensorplug_opencl.kernels import calls, element_groups, pointwise
+from tensorplug.plugin import (
+    Group,
+    GroupInput,
+    GroupOutput,
+    KernelRefusedError,
+    KernelTable,
+    expressions,
+    specs,
+)
+from tensorplug_opencl.kernels import calls, element_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
-    from tensorplug.plugin import Expression, KernelSpec, KernelTable, TensorType
+    from tensorplug.plugin import Expression, KernelSpec, TensorType
     from tensorplug_opencl.backend import OpenCLBackend
-    from tensorplug_opencl.kernels.pointwise import Formula
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["prepare_expression", "prepare_rule", "register", "register_expressions"]
+__all__ = ["kernels", "prepare_expression", "prepare_rule"]
 
-
-def register(kernels: KernelTable, formulas: Mapping[KernelSpec, Formula]) -> None:
-    """Put a kernel of one or two inputs into ``kernels`` for each formula."""
-    for spec, formula in formulas.items():
-        make = _make_unary if len(spec.input_names) == 1 else _make_binary
-        kernels.prepare(spec)(make(spec, formula))
-
-
-def _make_unary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
-    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        title = f"{spec.name} {x.dtype}"
-        return pointwise.prepare_formula(backend.runtime, title, formula, {"x": x}, out)
-
-    return unary
-
-
-def _make_binary(spec: KernelSpec, formula: Formula) -> Callable[..., Any]:
-    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
-        title = f"{spec.name} {a.dtype}"
-        return pointwise.prepare_formula(backend.runtime, title, formula, {"a": a, "b": b}, out)
-
-    return binary
-
-
-def register_expressions(kernels: KernelTable, chosen: Iterable[KernelSpec]) -> None:
-    """Put a kernel into ``kernels`` for each spec, which has an expression."""
-    for spec in chosen:
-        make = _compute_unary if len(spec.input_names) == 1 else _compute_binary
-        kernels.prepare(spec)(make(spec))
+kernels = KernelTable()
 
 
 def _compute_unary(spec: KernelSpec) -> Callable[..., Any]:
@@ -111,3 +90,18 @@ def _find_spans(type_: TensorType, out: TensorType) -> tuple[bool, ...]:
     lead = out.rank - type_.rank
     own = zip(type_.shape, out.shape[lead:], strict=True)
     return (False,) * lead + tuple(length == whole for length, whole in own)
+
+
+# Moves and copies have kernels of their own, and so have integers' powers.
+_OTHERS: Final = (specs.IDENTITY, specs.POW)
+_MAKERS: Final = {1: _compute_unary, 2: _compute_binary}
+
+for _spec in specs:
+    _count = len(_spec.input_names)
+    if (
+        _spec.expression_rule is not None
+        and _count in _MAKERS
+        and not _spec.attributes
+        and _spec not in _OTHERS
+    ):
+        kernels.prepare(_spec)(_MAKERS[_count](_spec))
