@@ -264,7 +264,8 @@ def explain(
         dtype: restricts a general answer.
 
     No kernel runs. A decomposition is called with tensors without data, so that its calls are
-    explained too (``inner``), and missing kernels are found. ``str()`` formats the result.
+    explained too (``inner``), and missing kernels are found. Of a large call, the backend is asked
+    for its groups. ``str()`` formats the result.
     """
     from tensorplug.introspection.explanation import Explanation  # loaded at first use
 
