@@ -322,16 +322,21 @@ def test_depthwise_convolution_and_its_transposes(
 
 
 @pytest.mark.parametrize("data_format", ["NDHWC", "NCDHW"])
-def test_convolution_of_volumes(call, near, data_format):
+@pytest.mark.parametrize(("channels", "outputs", "strides"), [(3, 4, (2, 1, 1)), (16, 32, 1)])
+def test_convolution_of_volumes(call, near, monkeypatch, data_format, channels, outputs, strides):
+    monkeypatch.setattr(direct_filters, "FEWEST", 1)
+    monkeypatch.setattr(kernels, "MANY", 1)
     rng = np.random.default_rng(12)
-    x = rng.integers(-9, 9, (2, 5, 4, 6, 3)).astype(np.float32)
-    filter = rng.integers(-9, 9, (2, 3, 2, 3, 4)).astype(np.float32)
-    y = np.zeros((2, 2, 2, 5, 4), np.float32)  # strides (2, 1, 1), no padding
+    x = rng.integers(-9, 9, (2, 5, 4, 7, channels)).astype(np.float32)
+    filter = rng.integers(-9, 9, (2, 3, 2, channels, outputs)).astype(np.float32)
+    steps = np.broadcast_to(strides, 3)
+    places = [(n - k) // by + 1 for n, k, by in zip((5, 4, 7), (2, 3, 2), steps, strict=True)]
+    y = np.zeros((2, *places, outputs), np.float32)  # no padding
     dy = rng.integers(-9, 9, y.shape).astype(np.float32)
     dx, dfilter = np.zeros_like(x), np.zeros_like(filter)
     for place in np.ndindex(y.shape[1:4]):
         for tap in np.ndindex(filter.shape[:3]):
-            at = tuple(p * s + t for p, s, t in zip(place, (2, 1, 1), tap, strict=True))
+            at = tuple(p * s + t for p, s, t in zip(place, steps, tap, strict=True))
             y[:, *place] += x[:, *at] @ filter[tap]
             dx[:, *at] += dy[:, *place] @ filter[tap].T
             dfilter[tap] += x[:, *at].T @ dy[:, *place]
@@ -339,7 +344,7 @@ def test_convolution_of_volumes(call, near, data_format):
     def turned(array):
         return array if data_format == "NDHWC" else np.moveaxis(array, -1, 1).copy()
 
-    options = {"strides": (2, 1, 1), "pad": "valid", "data_format": data_format}
+    options = {"strides": strides, "pad": "valid", "data_format": data_format}
     near(call(volumes.CONV3D, turned(x), filter, **options), turned(y), "float32")
     spec = volumes.CONV3D_BACKPROP_INPUT
     found = call(spec, turned(dy), filter, input_shape=turned(x).shape, **options)
