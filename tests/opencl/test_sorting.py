@@ -32,14 +32,15 @@ SELECTIONS = [
 ]
 
 
-@pytest.fixture(params=["cpu", "gpu", "small groups", "small blocks"])
+@pytest.fixture(params=["cpu", "gpu", "small groups", "short vectors"])
 def device(request, backend, monkeypatch) -> OpenCLBackend:
     """Return a backend that treats its device as that kind."""
-    backend.runtime.is_cpu = request.param in ("cpu", "small blocks")
+    backend.runtime.is_cpu = request.param in ("cpu", "short vectors")
     if request.param == "small groups":
         monkeypatch.setattr(blocks, "NETWORK", 4)
         monkeypatch.setattr(selection, "GROUP", 16)
-    if request.param == "small blocks":
+    if request.param == "short vectors":
+        backend.runtime.limits = backend.runtime.limits._replace(vector_bytes=16)
         monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setitem(merging.CHUNK, True, 64)
         monkeypatch.setattr(selection, "PARTS", 2)
