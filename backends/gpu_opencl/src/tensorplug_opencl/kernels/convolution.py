@@ -1,7 +1,9 @@
-"""Convolution in two and three dimensions, and its gradients, as matrix products.
+"""Convolution in two and three dimensions, and its gradients.
 
-The products read patches in the images themselves (``implicit``). One gradient on CPUs is faster
-with patches in memory (``patched``).
+CPUs read images and filters in place where output channels fill vectors (``direct``, and
+``direct_filters`` for the filter's gradient). All else is matrix products that read patches in the
+images themselves (``implicit``). One gradient on CPUs is faster with patches in memory
+(``patched``).
 """
 
 from __future__ import annotations
@@ -101,9 +103,9 @@ def _prepare_filter_gradient(convolution: Convolution, out: TensorType) -> Call:
 
 
 def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
-    """Return a function (dy, filter, result), the faster of two.
+    """Return a function (dy, filter, result), the fastest of three.
 
-    On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
+    With strides of 1 the gradient is itself a convolution. On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
     channels. Patches are packed once, but written and read for each channel.
     """
     enough = convolution.x[0] * convolution.positions >= MANY
