@@ -37,8 +37,8 @@ def device(request, backend, monkeypatch) -> OpenCLBackend:
     """Return a backend that treats its device as that kind."""
     backend.runtime.is_cpu = request.param in ("cpu", "short vectors")
     if request.param == "small groups":
-        monkeypatch.setattr(blocks, "NETWORK", 4)
-        monkeypatch.setattr(selection, "GROUP", 16)
+        monkeypatch.setattr(blocks, "NETWORK", 6)
+        monkeypatch.setattr(selection, "GROUP", 20)
     if request.param == "short vectors":
         backend.runtime.limits = backend.runtime.limits._replace(vector_bytes=16)
         monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)

@@ -29,6 +29,7 @@ NETWORK: Final = 256  # work-items that sort a block of twice as many, if the de
 BLOCK_BYTES: Final = 1 << 17  # of a block in vectors, which a core's own cache holds
 BATCH: Final = 4096  # elements that a work-item sorts in vectors, at least, if rows are short
 ABREAST: Final = 32  # short rows from which on they are sorted side by side, one in each lane
+# Before a kernel whose groups are one work-item: no driver then vectorizes across work-items.
 ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 
 
@@ -68,7 +69,8 @@ def launch_first(runtime: Runtime, keys: Keys, number: int, length: int) -> tupl
     wanted = 1 << max(length - 1, 1).bit_length()
     room = _find_room(runtime, keys)
     if not wide:
-        room = min(room, 2 * NETWORK, 2 * runtime.device.max_work_group_size)
+        group = min(NETWORK, runtime.device.max_work_group_size)
+        room = min(room, 2 << (group.bit_length() - 1))
     least = vectors.choose_lanes(runtime, keys.lane) if wide else SMALLEST
 
     def launch(block: int) -> tuple[Rows, Launch]:
