@@ -60,3 +60,20 @@ def test_what_is_not_a_number_stays(activation, expected):
     one, zero = (tp.asarray(value, dtype=tp.float64) for value in ([[1.0]], [0.0]))
     result = tp.nn.fused_matmul(tp.asarray(x.T), one, bias=zero, activation=activation)
     np.testing.assert_allclose(result.numpy()[:, 0], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("alpha", [0.25, -0.5])
+def test_weights_of_another_activation_change_nothing(alpha):
+    """Both of a product and of a convolution with one tap, by native loops."""
+    x, y = (RNG.integers(-8, 9, shape) / 8 for shape in ((32, 24), (24, 40)))
+    bias, weights = RNG.integers(-8, 9, (2, 40)) / 8
+    plain = x @ y + bias
+    more = [tp.asarray(array) for array in (bias, weights)]
+    options = {"bias": more[0], "prelu_activation_weights": more[1], "leakyrelu_alpha": alpha}
+    options["activation"] = "leakyrelu"
+    found = tp.nn.fused_matmul(tp.asarray(x), tp.asarray(y), **options)
+    image, taps = tp.asarray(x.reshape(1, 4, 8, 24)), tp.asarray(y.reshape(1, 1, 24, 40))
+    convolved = tp.nn.fused_conv2d(image, taps, 1, "valid", **options)
+    expected = np.where(plain < 0, alpha * plain, plain)
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(convolved.numpy().reshape(32, 40), expected)

@@ -187,12 +187,13 @@ def _ended(
     """Return native loops that add the bias and end with the activation before they store."""
     work, narrow = working(out.dtype), out.dtype.numpy
     leak = np.full(filters, attributes["leakyrelu_alpha"], work)
+    leaks = attributes["activation"] != "prelu"  # whether or not there are weights, too
 
-    def run(x: Array, filter: Array, bias: Array | None, slope: Array | None) -> Array:
+    def run(x: Array, filter: Array, bias: Array | None, weights: Array | None) -> Array:
         left, right = (array.astype(work, copy=False) for array in (x, filter))
         numbers = [
             None if array is None else dense(array.astype(work, copy=False))
-            for array in (bias, leak if slope is None else slope)
+            for array in (bias, leak if leaks else weights)
         ]
         wide: Array = loops(left, right, *numbers, ending)
         return wide.astype(narrow, copy=False)
