@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tensorplug.ops import bitwise, comparison, creation, powers, rounding
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.kernels import pointwise
-from tensorplug_opencl.kernels.pointwise import RUN, Formula, SlowPath
+from tensorplug_opencl.kernels.pointwise import RUN, Formula
 
 GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
 
@@ -75,12 +76,31 @@ def test_views_with_an_offset_are_read_from_there(device):
     np.testing.assert_array_equal(found, np.arange(7, 27).reshape(4, 5) + np.arange(50, 55))
 
 
-@pytest.mark.parametrize("shapes", [((3000,), (3000,)), ((30, 100), (100,))], ids=str)
-def test_a_formula_with_a_slow_path(device, shapes):
-    a, b = (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
-    formula = Formula("a + b", slow_path=SlowPath("a == 77 || a == 2500", "-b"))
-    expected = np.where((a == 77) | (a == 2500), -np.broadcast_to(b, a.shape), a + b)
-    np.testing.assert_array_equal(compute(device, formula, a=a, b=b), expected)
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x.astype(np.float64)))
+
+
+# Functions that formulas may call: the formula, NumPy's counterpart, and the dtypes.
+CALLED = {
+    "floor_div(a, b)": (np.floor_divide, ("float32", "float64", "int8", "int64", "uint16")),
+    "floor_mod(a, b)": (np.remainder, ("float32", "float64", "int8", "int64", "uint16")),
+    "power(a, b)": (np.power, ("uint8", "uint64")),
+    "logistic(a) * b": (lambda a, b: sigmoid(a) * b, ("float16", "float32", "float64")),
+    "(A)wrapped(a) + b": (lambda a, b: np.trunc(a) + b, ("float32", "float64")),
+    "a_sqrt(b) + a_fabs(a)": (lambda a, b: np.sqrt(b) + np.abs(a), ("float32", "float64")),
+}
+
+
+@pytest.mark.parametrize("formula", CALLED)
+def test_functions_that_formulas_call(device, near, formula):
+    function, dtypes = CALLED[formula]
+    for dtype in dtypes:
+        if dt.of(dtype) not in device.dtypes:
+            continue
+        unsigned = formula.startswith(("(A)", "power")) or dtype.startswith("u")
+        a = np.arange(0 if unsigned else -60, 100).astype(dtype)
+        b = (1 + np.arange(a.size) % 7).astype(dtype)
+        near(compute(device, Formula(formula), a=a, b=b), function(a, b), dtype, ulp=3)
 
 
 def test_programs_depend_on_the_way_of_walking_not_on_sizes(device):
@@ -185,13 +205,13 @@ def test_sums_of_many_arrays_lose_little(call):
 
 
 @pytest.mark.parametrize("present", [(), ("scale",), ("offset",), ("scale", "offset")], ids=str)
-def test_batch_norm_with_and_without_scale_and_offset(context, near, present):
+def test_batch_norm_with_and_without_scale_and_offset(core_context, near, present):
     rng = np.random.default_rng(4)
     x, mean = rng.normal(size=(3, 4, 5)), rng.normal(size=5)
     vectors = {"scale": rng.normal(size=5), "offset": rng.normal(size=5)}
     scale, offset = (vectors[name] if name in present else None for name in vectors)
     variance = rng.uniform(0.5, 2, 5)
-    with use_context(context):
+    with use_context(core_context) as context:
         tensors = [
             None if operand is None else creation.asarray(operand)
             for operand in (x, scale, offset, mean, variance)

@@ -1,9 +1,8 @@
-"""C functions that expressions may call, by kind of dtype.
+"""C functions that formulas may call, by kind of dtype.
 
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type, see
-``ctypes.ring``), which ``define`` declares. ``elementary`` has the most important ones. The others
-call OpenCL's functions, whose error bounds (full profile: sin, cos 4 ulp) hold on every conforming
-device.
+``ctypes.ring``), which ``define`` declares. Those that an expression describes are rendered from
+it, so each elementary function stands once: in the core.
 """
 
 from __future__ import annotations
@@ -12,59 +11,27 @@ import functools
 import re
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels import ctypes, elementary
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions
+from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.kernels.statements import Value, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from tensorplug.plugin import DType
+    from tensorplug.plugin import DType, Expression
 
 __all__ = ["define"]
 
-# floor(a / b) and its remainder, through the exact fmod: a / b alone may round up to the next
-# integer.
-_FLOAT: Final = {
-    "floor_div": """
-INLINE A floor_div(A a, A b) { return isinf(a) ? a / b : a_quotient(a, b, fmod(a, b)); }""",
-    "floor_mod": """
-INLINE A floor_mod(A a, A b) { return a_rest(b, fmod(a, b)); }""",
-    "a_quotient": """
-INLINE A a_quotient(A a, A b, A rest) {
-  const A above = (a - rest) / b;
-  const A quotient = rest != 0 && (b < 0) != (rest < 0) ? above - 1 : above;
-  const A down = a_floor(quotient);
-  const A whole = quotient - down > (A)0.5 ? down + 1 : down;
-  return b == 0 ? a / b : quotient == 0 ? a_copysign((A)0, a / b) : whole;
-}""",
-    "a_rest": """
-INLINE A a_rest(A b, A rest) {
-  const A turned = (b < 0) != (rest < 0) ? rest + b : rest;
-  return rest == 0 ? a_copysign((A)0, b) : turned;
-}""",
-    # fmod where the quotient is so small that it is off by 1 at most: all steps are exact.
-    "a_near_mod": """
-INLINE A a_near_mod(A a, A b) {
-  const A size = a_fabs(b);
-  const A rest = a_fma(-a_trunc(a / b), b, a);
-  const A high = a_fabs(rest) >= size ? rest - a_copysign(size, rest) : rest;
-  return high != 0 && (high < 0) != (a < 0) ? high + a_copysign(size, a) : high;
-}""",
-    "a_far_apart": """
-INLINE int a_far_apart(A a, A b) {
-  const A size = a_fabs(b);
-  return !(a_fabs(a) < size * (A)1048576.0 && size < INFINITY);
-}""",
-    # Float to integer, wrapped to 64 bits: C defines the conversion only for what fits, and
-    # the bits above the 64th are dropped exactly by fmod.
-    "wrapped": """
-INLINE ulong wrapped(A x) {
-  if (!isfinite(x)) return 0;
-  const A size = fabs(trunc(x));
-  const ulong bits = (ulong)(size < (A)18446744073709551616.0 ? size
-                             : fmod(size, (A)18446744073709551616.0));
-  return x < 0 ? 0 - bits : bits;
-}""",
-}
+# Under PoCL, OpenCL's functions are library calls, which prevent vectorization. clang, its
+# compiler, has these as built-in functions.
+_BUILT_IN: Final = """
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#define a_{name} __builtin_{name}{suffix}
+#else
+#define a_{name} {name}
+#endif"""
+_SUFFIXES: Final = {"float": "f", "double": ""}
 _POWER_BY_SQUARING: Final = """
 INLINE R raised(R base, ulong exponent) {
   R result = 1;
@@ -74,64 +41,65 @@ INLINE R raised(R base, ulong exponent) {
   }
   return result;
 }"""
-# Division by 0 gives 0, and the most negative integer divided by -1 wraps: both trap on CPUs.
-_SIGNED: Final = {
-    "floor_div": """
-INLINE A floor_div(A a, A b) {
-  if (b == 0) return 0;
-  if (b == -1) return (A)(0 - (R)a);
-  const A quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}""",
-    "floor_mod": """
-INLINE A floor_mod(A a, A b) {
-  if (b == 0 || b == -1) return 0;
-  const A rest = a % b;
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}""",
-    "power": _POWER_BY_SQUARING
+_POWERS: Final = {
+    "signed": _POWER_BY_SQUARING
     + """
 INLINE A power(A a, A b) {
   if (b >= 0) return (A)raised((R)a, (ulong)b);
   return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
 }""",
-}
-_UNSIGNED: Final = {
-    "floor_div": "INLINE A floor_div(A a, A b) { return b == 0 ? 0 : a / b; }",
-    "floor_mod": "INLINE A floor_mod(A a, A b) { return b == 0 ? 0 : a % b; }",
-    "power": _POWER_BY_SQUARING
+    "unsigned": _POWER_BY_SQUARING
     + "\nINLINE A power(A a, A b) { return (A)raised((R)a, (ulong)b); }",
 }
-_FUNCTIONS: Final[dict[str, dict[str, str]]] = {
-    "float": _FLOAT,
-    "signed": _SIGNED,
-    "unsigned": _UNSIGNED,
-    "bool": {},
+
+
+def _logistic(x: Expression) -> Expression:
+    small = expressions.function("exp", -abs(x))
+    return expressions.where(x < 0.0, small, 1.0) / (1.0 + small)
+
+
+# With the number of operands. ``wrapped``: a float as 64 bits, without those above.
+_QUOTIENTS: Final[Mapping[str, tuple[int, Callable[..., Expression]]]] = {
+    "floor_div": (2, functools.partial(expressions.apply, "floor_divide")),
+    "floor_mod": (2, functools.partial(expressions.apply, "remainder")),
+}
+_OF_FLOATS: Final[Mapping[str, tuple[int, Callable[..., Expression]]]] = {
+    "logistic": (1, _logistic),
+    "wrapped": (1, lambda x: expressions.cast(x, dt.uint64)),
 }
 
 
 def define(expression: str, dtype: DType) -> str:
     """Return the types A and R for ``dtype``, and the functions that ``expression`` calls."""
     types = f"typedef {ctypes.computed(dtype)} A;\ntypedef {ctypes.ring(dtype)} R;"
-    return "\n".join([types, *_find_called(expression, dtype).values()])
+    called = re.findall(r"\b\w+(?=\()", expression)
+    known = _list_functions(dtype)
+    return "\n".join([types, *(known[name] for name in dict.fromkeys(called) if name in known)])
 
 
 @functools.cache
-def _list_functions(kind: str, ctype: str) -> Mapping[str, str]:
-    return {**_FUNCTIONS[kind], **elementary.FUNCTIONS.get(ctype, {})}
+def _list_functions(dtype: DType) -> Mapping[str, str]:
+    """Return the texts of all functions for a dtype, by name."""
+    if dtype.kind == "bool":
+        return {}
+    rules = dict(_QUOTIENTS)
+    if dtype.kind != "float":
+        texts = {"power": _POWERS[dtype.kind]}
+    else:
+        rules |= _OF_FLOATS
+        suffix = _SUFFIXES[ctypes.computed(dtype)]
+        texts = {
+            f"a_{name}": _BUILT_IN.format(name=name, suffix=suffix) for name in ("sqrt", "fabs")
+        }
+    return texts | {name: _render(name, *rule, dtype) for name, rule in rules.items()}
 
 
-def _find_called(expression: str, dtype: DType) -> dict[str, str]:
-    """Return the functions that ``expression`` calls, each after those that it calls itself."""
-    known = dict(_list_functions(dtype.kind, ctypes.computed(dtype)))
-    texts: dict[str, str] = {}
-
-    def add_called(text: str) -> None:
-        for name in re.findall(r"\b\w+(?=\()", text):
-            if name in known and name not in texts:
-                own = known.pop(name)
-                add_called(own)
-                texts[name] = own
-
-    add_called(expression)
-    return texts
+def _render(name: str, count: int, rule: Callable[..., Expression], dtype: DType) -> str:
+    """Return the function of ``count`` operands that computes an expression."""
+    wide = dt.float32 if dtype is dt.float16 else dtype
+    operands = {at: Value("ab"[at], wide) for at in range(count)}
+    root = rule(*(expressions.parameter(at, wide) for at in range(count)))
+    lines, (result,) = Writer(1).write([root], operands)
+    parameters = ", ".join(f"A {operand.name}" for operand in operands.values())
+    body = "\n".join(f"  {line}" for line in [*lines, f"return {result.name};"])
+    return f"\nINLINE {ctypes.computed(root.dtype)} {name}({parameters}) {{\n{body}\n}}"

@@ -24,7 +24,6 @@ __all__ = [
     "Formula",
     "Input",
     "Read",
-    "SlowPath",
     "classify_access",
     "launch_elementwise",
     "make_constant",
@@ -67,24 +66,17 @@ def prepare(
     expression: str,
     definitions: str = "",
     constants: Sequence[Constant] = (),
-    slow_path: SlowPath | None = None,
 ) -> Callable[..., DeviceBuffer]:
     """Return a callable of the inputs' buffers that computes ``expression`` into ``out``.
 
     ``result`` is the C type of the output's elements, ``definitions`` C declarations that the
-    expression uses, ``constants`` the numbers it names, ``slow_path`` the inputs that it cannot
-    compute.
+    expression uses, ``constants`` the numbers it names.
     """
     if not out.size:
         return calls.make_empty(runtime, out)
     name = "tensorplug_result"  # an input's name may be any other
-    quick, exact = f"{name} = ({result})({expression});", None
-    if slow_path is not None:
-        exact = (
-            f"{name} = ({result})({slow_path.condition} ? {slow_path.expression} : {expression});"
-        )
-        quick += f" {templates.FAR} = {slow_path.condition};"
-    routine = make_routine(inputs, constants, [(result, name)], quick, exact)
+    statement = f"{name} = ({result})({expression});"
+    routine = make_routine(inputs, constants, [(result, name)], statement)
     reads = [
         Read(operand, layouts.broadcast_strides(operand.type.shape, out.shape))
         for operand in inputs
@@ -99,13 +91,12 @@ def make_routine(
     inputs: Sequence[Input],
     constants: Sequence[Constant],
     results: Sequence[tuple[str, str]],
-    quick: str,
-    exact: str | None = None,
+    statements: str,
 ) -> Routine:
     """Return the routine for one element whose parameters are the inputs, then the constants."""
     parameters = [(operand.computed, operand.name) for operand in inputs]
     parameters += [(constant.ctype, constant.name) for constant in constants]
-    return Routine("values_of", parameters, results, quick, exact)
+    return Routine("values_of", parameters, results, statements)
 
 
 class Read(NamedTuple):
@@ -173,18 +164,11 @@ def classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates
     return "row" if steps[-1] else "column"  # dense arrays have no other step along a row than 1
 
 
-class SlowPath(NamedTuple):
-    """A condition under which an expression fails, and the slower expression to use then."""
-
-    condition: str
-    expression: str
-
-
 class Formula(NamedTuple):
     """The C expression of an elementwise kernel over its inputs' names.
 
     ``signed`` and ``unsigned`` replace it for integers, ``boolean`` for booleans. With ``ring``
-    the inputs are read in the ring type, in which integers wrap. ``slow_path`` concerns floats.
+    the inputs are read in the ring type, in which integers wrap.
     """
 
     any: str
@@ -192,7 +176,6 @@ class Formula(NamedTuple):
     unsigned: str | None = None
     ring: bool = False
     boolean: str | None = None
-    slow_path: SlowPath | None = None
 
     def of(self, dtype: DType) -> str:
         """Return the expression for inputs of ``dtype``."""
@@ -219,8 +202,6 @@ def prepare_formula(
         return lambda buffer: buffer
     computed = ctypes.ring(dtype) if formula.ring else ctypes.computed(dtype)
     inputs = [Input(name, type_, ctypes.stored(dtype), computed) for name, type_ in types.items()]
-    slow_path = formula.slow_path if dtype.kind == "float" else None
-    called = "".join([declarations, expression, *(slow_path or ())])
     return prepare(
         runtime,
         title,
@@ -228,9 +209,8 @@ def prepare_formula(
         out,
         ctypes.stored(out.dtype),
         expression,
-        f"{functions.define(called, dtype)}\n{declarations}",
+        f"{functions.define(declarations + expression, dtype)}\n{declarations}",
         constants,
-        slow_path,
     )
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "FAR",
     "Array",
     "Index",
     "Operand",
@@ -35,9 +34,6 @@ _STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF"
 # Begins a function. Compilers might not inline functions that are long or called twice into a
 # loop, and then could not vectorize the loop.
 _INLINE: Final = "#define INLINE static inline __attribute__((always_inline))"
-FAR: Final = "tensorplug_far"
-"""The variable that quick statements set if they cannot compute an element."""
-
 _HALF: Final = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
 
 
@@ -128,69 +124,36 @@ class Routine(NamedTuple):
     """A C function that computes one element of each result.
 
     ``parameters`` and ``results`` are (C type, name). ``statements`` assign to the results' names.
-    ``exact``: statements that replace them for elements for which ``statements`` set ``FAR``.
     """
 
     name: str
     parameters: Sequence[tuple[str, str]]
     results: Sequence[tuple[str, str]]
     statements: str
-    exact: str | None = None
 
-    def define(self, *, single: bool) -> str:
-        """Return the function, and the exact one if there is one; ``single``: only that one."""
-        if self.exact is None:
-            return self._define(self.name, self.statements, "void", "", "")
-        exact = self._define(f"{self.name}_exact", self.exact, "void", "", "")
-        if single:
-            return exact
-        far = f"  int {FAR} = 0;\n", f"  return {FAR};\n"
-        return f"{exact}\n{self._define(self.name, self.statements, 'int', *far)}"
-
-    def _define(self, name: str, statements: str, gives: str, begin: str, end: str) -> str:
+    def define(self) -> str:
+        """Return the function."""
         parameters = [f"const {ctype} {parameter}" for ctype, parameter in self.parameters]
         parameters += [f"{ctype} *{result}_set" for ctype, result in self.results]
         local = "".join(f"  {ctype} {result};\n" for ctype, result in self.results)
         sets = "".join(f"  *{result}_set = {result};\n" for _, result in self.results)
         return (
-            f"INLINE {gives} {name}({', '.join(parameters)}) {{\n{begin}{local}"
-            f"  {statements}\n{sets}{end}}}"
+            f"INLINE void {self.name}({', '.join(parameters)}) {{\n{local}"
+            f"  {self.statements}\n{sets}}}"
         )
 
-    def call_once(self, values: Sequence[str], sets: Sequence[str], indent: str = "  ") -> str:
-        """Return the statements that compute one element, by the exact form if there is one.
+    def call(self, values: Sequence[str], sets: Sequence[str], indent: str = "  ") -> str:
+        """Return the statements that compute one element.
 
         ``sets``: for each result, the statement that takes ``{}``, its value.
         """
-        return self._call(values, sets, indent, exact=self.exact is not None)
-
-    def _call(
-        self, values: Sequence[str], sets: Sequence[str], indent: str, *, exact: bool
-    ) -> str:
-        far = "far |= " if self.exact is not None and not exact else ""
-        name = f"{self.name}_exact" if exact else self.name
         made = [f"{result}_new" for _, result in self.results]
         local = "".join(
             f"{ctype} {new}; " for (ctype, _), new in zip(self.results, made, strict=True)
         )
         arguments = ", ".join([*values, *(f"&{new}" for new in made)])
         ends = " ".join(end.format(new) for end, new in zip(sets, made, strict=True))
-        return f"{indent}{local}{far}{name}({arguments}); {ends}"
-
-    def call_in_loop(
-        self, values: Sequence[str], sets: Sequence[str], count: str, indent: str = "  "
-    ) -> str:
-        """Return a loop over ``count`` elements, whose number in the texts is ``k``.
-
-        If one of them needs the exact form, a second loop computes all of them by it.
-        """
-        loop = f"{indent}for (index_t k = 0; k < {count}; k++) {{\n"
-        deeper = f"{indent}  "
-        quick = f"{loop}{self._call(values, sets, deeper, exact=False)}\n{indent}}}"
-        if self.exact is None:
-            return quick
-        exact = f"{loop}{self._call(values, sets, deeper, exact=True)}\n{indent}}}"
-        return f"{indent}{{ int far = 0;\n{quick}\n{indent}if (far)\n{exact} }}"
+        return f"{indent}{local}{self.name}({arguments}); {ends}"
 
 
 def write_elementwise(
@@ -224,7 +187,7 @@ def write_elementwise(
     declarations += [
         define_place(f"{name}_place", rank, "size", f"{name}_step") for name in placed
     ]
-    declarations += [functions, routine.define(single=run == 1)]
+    declarations += [functions, routine.define()]
     arrays = [Array(f"{operand.name}_in", operand.stored) for operand in operands]
     arrays += [Array(f"{name}_out", ctype, written=True) for ctype, name in results]
     parameters = [f"const {ctype} {name}_argument" for name, ctype in constants]
@@ -291,7 +254,7 @@ class _Elementwise:
             for operand in self._operands
         ]
         sets = [f"{name}_out[i] = {{}};" for name in self._results]
-        return "\n".join([*lines, self._routine.call_once([*values, *self._constants], sets)])
+        return "\n".join([*lines, self._routine.call([*values, *self._constants], sets)])
 
     def _write_loop(self, start: str, count: str) -> str:
         """Return a loop over ``count`` neighbouring elements."""
@@ -308,8 +271,9 @@ class _Elementwise:
                 lines.append(f"  const {operand.computed} {name}_value = {read};")
                 values.append(f"{name}_value")
         sets = [f"{name}_out[{start} + k] = {{}};" for name in self._results]
-        loop = self._routine.call_in_loop([*values, *self._constants], sets, count)
-        return "\n".join([*lines, loop])
+        lines.append(f"  for (index_t k = 0; k < {count}; k++) {{")
+        lines.append(self._routine.call([*values, *self._constants], sets, "    "))
+        return "\n".join([*lines, "  }"])
 
 
 def _write_read(operand: Operand, at: str) -> str:
