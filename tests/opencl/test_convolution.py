@@ -57,10 +57,10 @@ def taps(x, filter, strides, dilations, pad):
 
 
 @pytest.fixture
-def way(request, monkeypatch, context):
+def way(request, monkeypatch, core_context):
     """Force one way of computing convolutions, for any device and shape."""
-    runtime = context.device.backend.runtime
-    context.device.forget_plans()
+    runtime = core_context.device.backend.runtime
+    core_context.device.forget_plans()
     if request.param == "tiles":  # as on a GPU; the smallest ones are built soonest
         monkeypatch.setattr(runtime, "is_cpu", False)
         monkeypatch.setattr(tiled_products, "fits", lambda *_arguments: False)
@@ -79,7 +79,7 @@ def way(request, monkeypatch, context):
         monkeypatch.setattr(kernels, "WIDER", 0)
         monkeypatch.setattr(patched, "WORKSPACE", 3000)  # for some images at a time
     yield request.param
-    context.device.forget_plans()
+    core_context.device.forget_plans()
 
 
 # Each way has its programs, which some drivers take a second each to build.
@@ -122,7 +122,7 @@ def test_convolution_and_its_transposes(call, near, way, case, data_format):
 
 @pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
 @pytest.mark.parametrize("spec", conv.FAMILY[:3], ids=lambda spec: spec.name)
-def test_no_patches_are_written(call, monkeypatch, context, way, spec):
+def test_no_patches_are_written(call, monkeypatch, core_context, way, spec):
     """The memory in use stays below that of the patches alone, which are 9 times x."""
     del way
     x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
@@ -131,7 +131,7 @@ def test_no_patches_are_written(call, monkeypatch, context, way, spec):
         conv.CONV2D_BACKPROP_INPUT: ((x, filter), {"input_shape": x.shape}),
         conv.CONV2D_BACKPROP_FILTER: ((x, x), {"filter_shape": filter.shape}),
     }[spec]
-    backend = context.device.backend
+    backend = core_context.device.backend
     allocate, held = backend.runtime.allocate, [backend.memory()["active_bytes"]]
 
     def noted(nbytes):
@@ -190,16 +190,16 @@ def pooled(x, dy, filter_size, strides, pad):
 
 
 @pytest.fixture(params=["vectors", "elements"])
-def walking(request, monkeypatch, context):
+def walking(request, monkeypatch, core_context):
     """Make strips in vectors of channels, as for a CPU, or element by element, as for a GPU."""
-    monkeypatch.setattr(context.device.backend.runtime, "is_cpu", request.param == "vectors")
-    context.device.forget_plans()
+    monkeypatch.setattr(core_context.device.backend.runtime, "is_cpu", request.param == "vectors")
+    core_context.device.forget_plans()
     yield
-    context.device.forget_plans()
+    core_context.device.forget_plans()
 
 
-def skip_if_missing(context, dtype):
-    if dtype not in map(str, context.device.backend.dtypes):
+def skip_if_missing(core_context, dtype):
+    if dtype not in map(str, core_context.device.backend.dtypes):
         pytest.skip(f"the device has no {dtype}")
 
 
@@ -231,8 +231,8 @@ def test_a_row_of_several_strips(call, near):
 
 @pytest.mark.usefixtures("walking")
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint32", "int64"])
-def test_the_place_of_the_largest(call, near, context, dtype):
-    skip_if_missing(context, dtype)
+def test_the_place_of_the_largest(call, near, core_context, dtype):
+    skip_if_missing(core_context, dtype)
     x = np.random.default_rng(15).integers(0, 9, (2, 5, 6, 11)).astype(dtype)
     found = call(
         pooling.MAX_POOL_WITH_ARGMAX,
@@ -254,9 +254,9 @@ def test_the_place_of_the_largest(call, near, context, dtype):
 
 @pytest.mark.usefixtures("walking")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_average_pool_and_back(call, near, context, dtype):
+def test_average_pool_and_back(call, near, core_context, dtype):
     """Windows of 3 with padding: each element counts once for each window that it is in."""
-    skip_if_missing(context, dtype)
+    skip_if_missing(core_context, dtype)
     x = np.random.default_rng(16).integers(-9, 9, (2, 1, 7, 13)).astype(dtype)
     options = {"filter_size": (1, 3), "strides": (1, 2), "pad": ((0, 0), (0, 0), (1, 1), (0, 0))}
     inside = np.zeros((4, 7))

@@ -105,8 +105,9 @@ def _prepare_filter_gradient(convolution: Convolution, out: TensorType) -> Call:
 def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
     """Return a function (dy, filter, result), the fastest of three.
 
-    With strides of 1 the gradient is itself a convolution. On CPUs the implicit product packs what it reads for each tap, for as few columns as there are
-    channels. Patches are packed once, but written and read for each channel.
+    With strides of 1 the gradient is itself a convolution. On CPUs the implicit product packs what
+    it reads for each tap, for as few columns as there are channels. Patches are packed once, but
+    written and read for each channel.
     """
     enough = convolution.x[0] * convolution.positions >= MANY
     tile = direct.choose_tile(convolution.turned) if convolution.turnable and enough else None
