@@ -139,9 +139,9 @@ def _is_own(call: Call) -> bool:
 def _fuse(engine: Engine, call: Call, match: _Match) -> Call | None:
     """Return the fused call with the result of ``call``; None if the backend has no kernel."""
     product, out = match.product.plan, call.outputs[0].placement.type
-    ends = [
-        match.bias and match.bias.placement.type,
-        match.weights and match.weights.placement.type,
+    ends: list[TensorType | None] = [
+        None if operand is None else operand.placement.type
+        for operand in (match.bias, match.weights)
     ]
     if out.dtype not in dt.FLOATING or not _broadcasts_alike(ends, out, product.attributes):
         return None

@@ -46,4 +46,4 @@ def compiled(spec: KernelSpec, out: TensorType) -> Call | None:
         spec.name, (out.size,), (GroupInput(out, whole),), (), (GroupOutput(result, out, whole),)
     )
     run = compile_group(group)
-    return run and (lambda x: run(x)[0])
+    return None if run is None else lambda x: run(x)[0]

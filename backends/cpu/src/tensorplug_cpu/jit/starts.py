@@ -16,6 +16,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from tensorplug_cpu.arrays import Array
+
 __all__ = ["START", "reads_arrays", "write_start"]
 
 START: Final = "start"
@@ -28,7 +30,7 @@ def reads_arrays() -> bool:
     """Return whether this interpreter and this NumPy keep the address where it is looked for."""
     if sys.implementation.name != "cpython":
         return False
-    tried = [np.empty(3, np.int8), np.empty((2, 2))[1:], np.empty(())]
+    tried: list[Array] = [np.empty(3, np.int8), np.empty((2, 2))[1:], np.empty(())]
     return all(
         ctypes.c_void_p.from_address(id(array) + _PLACE).value
         == array.__array_interface__["data"][0]
