@@ -44,6 +44,7 @@ _PIECES: Final = 32  # at most, that threads share
 _PRODUCTS: Final = 1 << 16  # multiplications of a piece, fewer of which are soon over
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
 _SCATTERED: Final = 12  # elements of a tile that takes several such runs
+_MOVED: Final = 2  # multiplications that take as long as to move an element
 _COPIED: Final = 4  # multiplications that take as long as to copy an element of the filter
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
 _GROUP: Final = 128  # likewise, places whose products make up a filter's gradient
@@ -99,7 +100,7 @@ def _make(calls: list[Call], elements: int, dtype: np.dtype[Any], work: int) -> 
             counter = begin + number * step
             function(*pointers[:3], place, *pointers[3:], counter, *integers)
 
-    if is_large(work):
+    if is_large(work // _MOVED):
         together(make)
     else:
         make()
