@@ -104,6 +104,15 @@ def test_a_view_outlives_its_buffer_and_the_device(sharing):
     assert sharing.live_buffers() == 0
 
 
+def test_what_the_host_reads_is_not_overwritten(sharing):
+    buffer = sharing.from_host(np.zeros(LEAST, np.uint8))
+    assert sharing.owns_memory(buffer)
+    part = sharing.to_host(buffer)[5:9].reshape(2, 2)
+    assert not sharing.owns_memory(buffer)
+    del part
+    assert sharing.owns_memory(buffer)
+
+
 def test_an_idle_device_gets_no_command(monkeypatch, sharing):
     def refuse(*_arguments, **_options):
         pytest.fail("the host needs no command to use its own memory")
