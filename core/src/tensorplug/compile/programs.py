@@ -165,7 +165,8 @@ class Program:
         group = fused.group
         inputs = f" of {self._names(fused.inputs)}" if fused.inputs else ""
         over = " x ".join(map(str, group.shape)) or "1"
-        text = f"{group.name}{inputs} -> {self._names(fused.outputs)}, by {self.device.name} over {over}"
+        outputs, device = self._names(fused.outputs), self.device.name
+        text = f"{group.name}{inputs} -> {outputs}, by {device} over {over}"
         places = [
             f"%{self.slots[output]} in the memory of %{self.slots[fused.inputs[each.into]]}"
             for output, each in zip(fused.outputs, group.outputs, strict=True)

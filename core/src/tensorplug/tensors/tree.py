@@ -26,7 +26,6 @@ __all__ = [
     "matched",
     "opened",
     "paths",
-    "rebuild_leaf",
     "tree_map",
     "with_children",
 ]

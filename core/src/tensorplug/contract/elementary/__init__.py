@@ -2,9 +2,9 @@
 
 ``expand`` writes a function of ``expressions.FUNCTIONS`` as operations that every processor does
 to several numbers at a time: no branches are needed (both sides are computed, and one is chosen),
-no tables, and only integers of the numbers' size. ``BOUNDS`` says how accurate the results are. They hold
-whether or not an ``fma`` rounds its product; the other operations must be rounded one by one, as
-their dtype says, and subnormal numbers must not be flushed to 0.
+no tables, and only integers of the numbers' size. ``BOUNDS`` says how accurate the results are.
+They hold whether or not an ``fma`` rounds its product; the other operations must be rounded one by
+one, as their dtype says, and subnormal numbers must not be flushed to 0.
 """
 
 from __future__ import annotations

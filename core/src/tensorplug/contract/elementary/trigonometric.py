@@ -3,8 +3,8 @@
 Multiples of pi / 2 are subtracted in parts whose products with a small integer are exact. Where
 the integer is not small, the fraction of a turn comes from a product of integers: the number's
 significand with those bits of 1 / (2 pi) that it meets (M. H. Payne and R. N. Hanek, Radian
-Reduction for Trigonometric Functions, 1983). The second way costs ten times as much; a renderer may
-branch around it.
+Reduction for Trigonometric Functions, 1983). The second way costs ten times as much; a renderer
+may branch around it.
 
 For the rest r, at most pi / 4, sin(r) = r + r**3 S(r**2) and cos(r) = 1 - r**2 / 2 + r**4 C(r**2).
 The coefficients of S and C minimize the largest relative error (reweighted least squares at
@@ -115,9 +115,7 @@ def tan(x: Expression) -> Expression:
     return where(equal(x, 0.0), x, _of_rest(x, _tangent_after_turns))
 
 
-def _of_rest(
-    x: Expression, formula: Callable[[Expression, Expression], Expression]
-) -> Expression:
+def _of_rest(x: Expression, formula: Callable[[Expression, Expression], Expression]) -> Expression:
     """Return the formula of the number of quarter turns, right in its last two bits, and the rest.
 
     The rest of infinity is NaN.
