@@ -14,13 +14,11 @@ from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
-from tensorplug_opencl.kernels.rowwise import Form, Pass, Read, Recipe
+from tensorplug_opencl.kernels.rowwise import Form, Recipe
 from tensorplug_opencl.layouts import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
+    from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
@@ -34,7 +32,6 @@ __all__ = [
     "count_parts",
     "count_parts_on_cpu",
     "launch",
-    "make_mapper",
     "make_plan",
     "make_reducer",
     "make_walk",
@@ -114,11 +111,8 @@ class Plan(NamedTuple):
         return shapes.size(self.walk.kept.sizes) * self.strips
 
 
-def make_plan(runtime: Runtime, walk: Walk, width: int, *, tiled: bool = False) -> Plan:
-    """Return the plan for ``walk`` with vectors of at most ``width`` elements.
-
-    ``tiled``: the recipe supports tiles.
-    """
+def make_plan(runtime: Runtime, walk: Walk, width: int) -> Plan:
+    """Return the plan for ``walk`` with vectors of at most ``width`` elements."""
     kept, reduced = walk
     if reduced.rank == 1 and reduced.strides[0] == (1,):
         if runtime.is_cpu:
@@ -131,7 +125,7 @@ def make_plan(runtime: Runtime, walk: Walk, width: int, *, tiled: bool = False) 
         inner = kept.sizes[-1]
         kept = Layout(kept.sizes[:-1], (kept.strides[0][:-1],))
     side = min(width, 1 << (inner.bit_length() - 1)) if runtime.is_cpu else 1
-    tile = min(rowwise.TILE, inner // side) if tiled and runtime.is_cpu else 1
+    tile = min(rowwise.TILE, inner // side) if runtime.is_cpu else 1
     kind: Literal["tiles", "columns"] = "tiles" if tile > 1 else "columns"
     return Plan(Form(kind, side, kept.rank, reduced.rank), Walk(kept, reduced), inner, tile)
 
@@ -173,13 +167,12 @@ def launch(
     *,
     parts: int = 1,
     total: int | None = None,
-    constants: Sequence[np.generic] = (),
 ) -> Launch:
-    """Return the launch of ``recipe``: it takes the buffers of its reads, then the output's."""
+    """Return the launch of ``recipe``: it takes the buffer of the input, then the output's."""
 
     def of_width(width: int) -> Launch:
         sized = plan._replace(form=plan.form._replace(width=width))
-        return _launch_sized(runtime, recipe, sized, parts, total, constants)
+        return _launch_sized(runtime, recipe, sized, parts, total)
 
     width = plan.form.width
     return (
@@ -195,7 +188,6 @@ def _launch_sized(
     plan: Plan,
     parts: int,
     total: int | None,
-    constants: Sequence[np.generic],
 ) -> Launch:
     """Return the launch for vectors or groups of exactly the form's width."""
     length = plan.walk.length
@@ -208,17 +200,16 @@ def _launch_sized(
     sideways = plan.form.kind in rowwise.SIDEWAYS
     packed = [plan.walk.kept, plan.walk.reduced] if sideways else [plan.walk.kept]
     struct = layouts.pack(packed, index)
-    arguments = [*map(index.type, numbers), *([] if struct is None else [struct]), *constants]
+    arguments = [*map(index.type, numbers), *([] if struct is None else [struct])]
     text = rowwise.write_source(recipe, plan.form, index)
-    arrays = len(recipe.reads) + 1
     together = plan.form.width if plan.form.kind == "group" else 1
     runtime.check_steps(-(-length // (parts * together)))
     if plan.form.kind == "group":
         size = plan.form.width
-        return runtime.launch(text, arrays, arguments, units * size, group=size)
+        return runtime.launch(text, 2, arguments, units * size, group=size)
     # A group of a CPU runs on one core: groups are small unless there are many of them.
     heavy = length > LONG_WALK and (not runtime.is_cpu or units < 64 * runtime.parallel_items)
-    return runtime.launch(text, arrays, arguments, units, heavy=heavy)
+    return runtime.launch(text, 2, arguments, units, heavy=heavy)
 
 
 def make_reducer(
@@ -278,12 +269,8 @@ def _plan_reduction(
     result: str,
 ) -> tuple[Plan, Recipe]:
     stored = ctypes.stored(source), ctypes.stored(target)
-    plan = make_plan(
-        runtime, walk, vectors.choose_lanes(runtime, fold.element, *stored), tiled=True
-    )
-    only = Pass({"acc": fold}, ("x",), "const A acc_v = x;", cheap=True)
-    name = f"{title} {source} to {target}"
-    return plan, Recipe(name, fold.element, stored[1], [Read("x", stored[0])], [only], result)
+    plan = make_plan(runtime, walk, vectors.choose_lanes(runtime, fold.element, *stored))
+    return plan, Recipe(f"{title} {source} to {target}", *stored, fold, result)
 
 
 def _walk_runs(walk: Walk) -> tuple[Walk, int]:
@@ -293,21 +280,3 @@ def _walk_runs(walk: Walk) -> tuple[Walk, int]:
     strides = (*kept.strides[0], *reduced.strides[0][:-1])
     run = Layout(reduced.sizes[-1:], ((1,),))
     return Walk(layouts.collapse(sizes, [strides]), run), shapes.size(reduced.sizes[:-1])
-
-
-def make_mapper(
-    runtime: Runtime,
-    recipe: Recipe,
-    walk: Walk,
-    x: TensorType,
-    out: TensorType,
-    *,
-    constants: Sequence[np.generic] = (),
-) -> Callable[..., DeviceBuffer]:
-    """Return a callable of the buffers of ``recipe``'s reads, along ``walk`` of arrays like ``x``.
-
-    The output is written element by element, or gets a number for each row.
-    """
-    used = {recipe.element, recipe.stored, ctypes.stored(x.dtype)}
-    plan = make_plan(runtime, walk, vectors.choose_lanes(runtime, *used))
-    return calls.make_producer(runtime, out, launch(runtime, recipe, plan, constants=constants))

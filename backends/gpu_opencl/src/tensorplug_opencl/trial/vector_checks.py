@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["WIDE_FUNCTIONS", "check_vectors"]
 
 # The built-in functions that kernels call with vectors, beside conversions.
-WIDE_FUNCTIONS: Final = frozenset({"max", "min", "exp", "log1p", "sqrt", "rsqrt", "fabs"})
+WIDE_FUNCTIONS: Final = frozenset(
+    {
+        *("max", "min", "sqrt", "fabs", "floor", "ceil", "trunc", "rint"),
+        *("copysign", "fma", "fmod"),
+    }
+)
 
 _TYPES: Final = {
     "char": ("i1", "uint"),
@@ -139,11 +144,14 @@ def _write_real_folds(ctype: str, width: int) -> str:
   y[0] = sum; y[1] = high;
 }}
 kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
-  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {5 * width};
+  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {8 * width};
   const {wide} v = {_write_load(ctype, width, "x")};
   const {wide} size = fabs(v);
-  const {wide} results[5] = {{ exp(v), log1p(size), sqrt(size), rsqrt(size), v * v + size }};
-  for (int f = 0; f < 5; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = results[f];
+  const {wide} results[8] = {{
+    sqrt(size), floor(v), ceil(v), trunc(v), rint(v), copysign(size + 1, v), fma(v, v, size),
+    fmod(v, size + 1)
+  }};
+  for (int f = 0; f < 8; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = results[f];
 }}
 kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {width};
@@ -161,7 +169,8 @@ def _check_reals(ctype: str, dtype: str, width: int) -> Iterator[Check]:
     folds = np.stack([rows.sum(1, dtype="f8"), rows.max(1)], 1).astype(dtype)
     v = rows[:, :width].astype("f8")
     size = np.abs(v)
-    made = [np.exp(v), np.log1p(size), np.sqrt(size), 1 / np.sqrt(size), v * v + size]
+    made = [np.sqrt(size), np.floor(v), np.ceil(v), np.trunc(v), np.rint(v)]
+    made += [np.copysign(size + 1, v), v * v + size, np.fmod(v, size + 1)]
     turned = np.empty_like(v)
     turned[:, 0::2], turned[:, 1::2] = v[:, 0::2] - v[:, 1::2], v[:, 0::2] + v[:, 1::2]
     functions = np.stack(made, 1).astype(dtype)
