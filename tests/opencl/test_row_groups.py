@@ -16,7 +16,7 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import rows
+from tensorplug_opencl.kernels import groups, rows
 
 RNG = np.random.default_rng(5)
 parameter, apply, function = expressions.parameter, expressions.apply, expressions.function
@@ -213,7 +213,10 @@ def test_nan_infinities_and_zeros(device, shape, axis):
     np.testing.assert_allclose(total[2:], x.sum(axis)[2:], rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0), ((1, groups.LONGEST + 5), 1)],
+)
 def test_few_long_rows_are_taken_in_parts(device, near, shape, axis):
     group = softmax_group(shape, axis)
     x = (RNG.standard_normal(shape) * 4).astype(np.float32)
