@@ -22,9 +22,11 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, constants, element_groups, passes, row_groups, rows
+from tensorplug_opencl.kernels import calls, constants, element_groups, passes, rows
 from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
-from tensorplug_opencl.kernels.row_groups import Form, Operand, Program
+from tensorplug_opencl.kernels.fold_states import FOLDS
+from tensorplug_opencl.kernels.row_forms import Form, Operand
+from tensorplug_opencl.kernels.row_groups import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -352,7 +354,7 @@ class _Stages:
                 rows.make_walk(whole, (1,)),
                 part.dtype,
                 out,
-                row_groups.FOLDS[each.op](out.dtype),
+                FOLDS[each.op](out.dtype),
             )
             finish.append((self._inputs + number, reduce))
         make = [runtime.prepare_empty(TensorType(part.dtype, whole)) for _, part in parts]

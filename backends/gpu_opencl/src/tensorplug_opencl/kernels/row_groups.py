@@ -14,73 +14,33 @@ Numbers of a row are variables in the first two forms, and arrays of vectors in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, folds, passes, templates, vectors
+from tensorplug_opencl.kernels import ctypes, passes, templates, vectors
+from tensorplug_opencl.kernels.fold_states import Folded
 from tensorplug_opencl.kernels.statements import Value, Writer
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from tensorplug.plugin import DType, Expression
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug.plugin import Expression
     from tensorplug_opencl.kernels.passes import Pass, Row
+    from tensorplug_opencl.kernels.row_forms import Form, Operand
 
-__all__ = ["CONSTANTS", "Form", "Operand", "Program"]
+__all__ = ["CONSTANTS", "Program"]
 
 CHEAP: Final = 8  # the cost up to which a pass takes multiple vectors at a time
 UNROLLED: Final = 4  # as many
-FOLDS: Final[Mapping[str, Callable[[DType], Fold]]] = {
-    "sum": folds.sum_fold,
-    "prod": folds.product_fold,
-    "max": folds.max_fold,
-    "min": folds.min_fold,
-}
 # The work-items needed, the parts of a row, the elements of a row and from one part to the next,
 # and the rows side by side.
 CONSTANTS: Final = ("items", "parts", "length", "span", "inner")
 
 
-class Form(NamedTuple):
-    """How rows are walked: by vectors of ``width``, or by groups of ``width`` work-items.
-
-    ``rank``: of the layout of rows, without those side by side.
-    """
-
-    kind: Literal["lanes", "group", "columns"]
-    width: int
-    rank: int
-    tile: int = 1
-
-    @property
-    def lanes(self) -> int:
-        """Elements that a work-item computes at once."""
-        return 1 if self.kind == "group" else self.width
-
-
 def _name_vectors(form: Form) -> str:
     """Return a type that tells drivers that work-items compute in vectors."""
     return f"float{form.lanes}" if form.lanes > 1 else ""
-
-
-class Operand(NamedTuple):
-    """An array: whether it varies along a row, and from each row to the one at its side.
-
-    ``argument``: it is no array, but one number.
-    """
-
-    name: str
-    dtype: DType
-    along: bool
-    across: bool
-    argument: bool = False
-
-    @property
-    def stored(self) -> str:
-        """The C type of its elements."""
-        return ctypes.computed(self.dtype) if self.argument else ctypes.stored(self.dtype)
 
 
 class Program(NamedTuple):
@@ -289,7 +249,10 @@ class _Body:
     # Walks -----------------------------------------------------------------------------------
 
     def _walk(self, step: Pass) -> Iterator[str]:
-        found = [_Folded(self, fold) for fold in step.folds]
+        found = [Folded(fold, self._lanes) for fold in step.folds]
+        self._numbers |= {
+            fold.number: each.result for fold, each in zip(step.folds, found, strict=True)
+        }
         for each in found:
             yield self._declare(each.result)
             if self._form.kind == "group":
@@ -327,7 +290,7 @@ class _Body:
         cost = passes.rate([fold.expression for fold in step.folds])
         return UNROLLED if step.folds and not step.stores and cost <= CHEAP else 1
 
-    def _walk_columns(self, step: Pass, found: Sequence[_Folded]) -> Iterator[str]:
+    def _walk_columns(self, step: Pass, found: Sequence[Folded]) -> Iterator[str]:
         tile, width = self._form.tile, self._form.width
         for each in found:
             low = f", {each.name}_lows[{tile}]" * each.fold.compensated
@@ -353,7 +316,7 @@ class _Body:
             yield f"  {each.resume()} {each.result.name}[t] = {each.fold.close(each.name)};"
         yield "  }"
 
-    def _write_elements(self, step: Pass, found: Sequence[_Folded], count: int) -> Iterator[str]:
+    def _write_elements(self, step: Pass, found: Sequence[Folded], count: int) -> Iterator[str]:
         """Write a step of ``count`` whole vectors, which are joined before they are taken."""
         if count == 1:
             yield from self._write_element(step, found, "c", whole=True)
@@ -374,7 +337,7 @@ class _Body:
             yield f"  {each.take(f'{each.name}_0')}"
 
     def _write_element(
-        self, step: Pass, found: Sequence[_Folded], place: str, *, whole: bool
+        self, step: Pass, found: Sequence[Folded], place: str, *, whole: bool
     ) -> Iterator[str]:
         """Write a step of one vector; unless ``whole``, it may have no more than ``rest``."""
         lines, values = self._compute(step, place, whole=whole)
@@ -455,80 +418,3 @@ class _Body:
             return f"{name} + {place}"
         across = f" + t * {self._form.width}" if operand.across else ""
         return f"{name} + ({place}) * layout.{name}_by[0]{across}"
-
-
-class _Folded:
-    """The variables of a reduction in a program: its state, and its result."""
-
-    def __init__(self, body: _Body, fold: passes.Fold) -> None:
-        dtype = fold.expression.dtype
-        self.fold = FOLDS[fold.op](dtype)
-        self.name = f"s{fold.number}"
-        self.lanes = body._lanes
-        self.result = Value(f"r{fold.number}", dtype)
-        body._numbers[fold.number] = self.result
-        self.ctype = self._wide(self.lanes)
-        self._neutral = f"({self.ctype})({self.fold.initial})"
-        self._signed = {1: "char", 2: "short", 4: "int", 8: "long"}[
-            ctypes.host(self.fold.element).itemsize
-        ]
-
-    def _wide(self, lanes: int) -> str:
-        return self.fold.element if lanes == 1 else f"{self.fold.element}{lanes}"
-
-    def declare(self) -> str:
-        return self.fold.declare(self.name, self.ctype)
-
-    def take(self, value: str) -> str:
-        return self.fold.take(self.name, value, self.ctype)
-
-    def mask(self, value: str) -> str:
-        """Return a vector with the neutral element for what lacks in the last one."""
-        kind = f"{self._signed}{self.lanes}"
-        numbers = ", ".join(map(str, range(self.lanes)))
-        rest = f"({kind})(({self._signed})min(rest, (index_t){self.lanes}))"
-        return f"({kind})({numbers}) < {rest} ? {value} : {self._neutral}"
-
-    def keep(self) -> str:
-        """Return the statements that put the state of one vector back."""
-        low = f" {self.name}_lows[t] = {self.name}_low;" * self.fold.compensated
-        return f"{self.name}_all[t] = {self.name};{low}"
-
-    def resume(self) -> str:
-        """Return the declaration of the state of one vector."""
-        low = f", {self.name}_low = {self.name}_lows[t]" * self.fold.compensated
-        return f"{self.ctype} {self.name} = {self.name}_all[t]{low};"
-
-    def join_together(self, count: int) -> Iterator[str]:
-        """Join ``NAME_0`` to ``NAME_count`` as a tree, into the first."""
-        while count > 1:
-            count //= 2
-            for at in range(count):
-                a, b = f"{self.name}_{at}", f"{self.name}_{at + count}"
-                yield f"  {a} = {self.fold.join(a, b)};"
-
-    def join_lanes(self, width: int) -> Iterator[str]:
-        """Join the lanes of a vector, half by half."""
-        last = f"{self.name}_by{width}"
-        yield f"  const {self.ctype} {last} = {self.fold.close(self.name)};"
-        while width > 1:
-            width //= 2
-            ctype, new = self._wide(width), f"{self.name}_by{width}"
-            yield f"  const {ctype} {new}a = {last}.lo, {new}b = {last}.hi;"
-            yield f"  const {ctype} {new} = {self.fold.join(new + 'a', new + 'b')};"
-            last = new
-        yield f"  {self.result.name} = {last};"
-
-    def join_group(self, size: int) -> Iterator[str]:
-        """Join what the work-items of a group have, as a tree in local memory."""
-        ctype, shared = self.ctype, f"{self.name}_shared"
-        yield f"""  {shared}[lane] = {self.fold.close(self.name)};
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (index_t half_way = {size // 2}; half_way; half_way >>= 1) {{
-    if (lane < half_way) {{
-      const {ctype} a = {shared}[lane], b = {shared}[lane + half_way];
-      {shared}[lane] = {self.fold.join("a", "b")};
-    }}
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }}
-  {self.result.name} = {shared}[0];"""
