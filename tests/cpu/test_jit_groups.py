@@ -384,3 +384,27 @@ def test_a_refusal_declines(monkeypatch):
     monkeypatch.setattr(threads, "compile_function", refuse)
     group, _ = softmax((6, 10), (False, True))
     assert groups.compile_group(group) is None
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32])
+@pytest.mark.parametrize("shape", [(37,), (5, 33)])
+def test_a_likely_choice_is_a_choice(dtype, shape):
+    """In vectors with no, some and all lanes that need the second choice; in two passes."""
+    rng = np.random.default_rng(4)
+    x = ex.parameter(0, dtype)
+    spans = (True,) * len(shape)
+    numbers = rng.integers(-9, 9, shape).astype(dtype.numpy)
+    for far in (np.zeros(shape, bool), np.ones(shape, bool), rng.random(shape) < 0.1):
+        array = np.where(far, dtype.numpy.type(100) + numbers, numbers).astype(dtype.numpy)
+        if dtype is not dt.int32:
+            array.flat[3] = np.nan
+        chosen = ex.where(x < 50, x + 1, x * x - 3 * abs(x), likely=True)
+        number = ex.parameter(1, dtype)
+        root = chosen * 2 + number
+        axes = (*(False,) * (len(shape) - 1), True)
+        group = make(shape, [(dtype, spans)], [("max", chosen, axes)], [(root, spans)])
+        (result,) = run(group, [array])
+        with np.errstate(invalid="ignore"):
+            each = np.where(array < 50, array + 1, array * array - 3 * abs(array))
+            expected = each * 2 + each.max(-1, keepdims=True)
+        np.testing.assert_array_equal(result, expected)

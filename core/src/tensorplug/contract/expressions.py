@@ -19,7 +19,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from tensorplug.contract.dtypes import DType, Scalar
 
@@ -33,8 +33,10 @@ __all__ = [
     "cast",
     "constant",
     "function",
+    "is_likely",
     "linearize",
     "of_floats",
+    "order",
     "parameter",
     "substitute",
     "unify",
@@ -283,6 +285,34 @@ def linearize(roots: Sequence[Expression]) -> list[Expression]:
     by ``key`` to find it. Operations that are equal but were built twice occur once.
     """
     return list(_unify(roots)[0].values())
+
+
+def is_likely(expression: Expression) -> bool:
+    """Return whether an expression is a ``where`` whose condition nearly always holds."""
+    return expression.op == "where" and bool(expression.value)
+
+
+def order(
+    roots: Iterable[Expression], known: Callable[[Expression], bool], *, rare: bool = True
+) -> list[Expression]:
+    """Return the objects that the roots need, operands first, down to the known ones.
+
+    ``rare``: also those of the second choice where the first is likely. Unlike ``linearize``, it
+    takes equal objects for different ones.
+    """
+    found: dict[int, Expression] = {}
+    seen: set[int] = set()
+    stack = [(root, False) for root in roots]
+    while stack:  # not recursion: chains may be long
+        node, entered = stack.pop()
+        if entered:
+            found.setdefault(id(node), node)
+        elif id(node) not in seen and not known(node):
+            seen.add(id(node))
+            stack.append((node, True))
+            operands = node.operands if rare or not is_likely(node) else node.operands[:2]
+            stack += [(operand, False) for operand in operands]
+    return list(found.values())
 
 
 def _unify(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import processor
 from tensorplug_cpu.jit.accumulators import accumulated, combine, identity
 from tensorplug_cpu.jit.evaluation import (
@@ -18,7 +19,6 @@ from tensorplug_cpu.jit.evaluation import (
     load_scalar,
     load_vector,
     number_of,
-    order,
     store_vector,
 )
 from tensorplug_cpu.jit.frame import Frame, Item
@@ -94,7 +94,7 @@ class _Columns:
     def _varies(self, node: Expression) -> tuple[bool, bool]:
         """Return whether an operation varies along the rows, and inside of one."""
         found = self._varying
-        for each in order([node], lambda node: id(node) in found):
+        for each in expressions.order([node], lambda node: id(node) in found):
             if each.op == "parameter":
                 operand = self._form.inputs[number_of(each)]
                 found[id(each)] = operand.rows, operand.inner
@@ -180,7 +180,7 @@ class _Columns:
             return load_vector(self.code, node.dtype, start, at, self._lanes, mask)
 
         values = to.vectors(roots, load, known)
-        for node in order(roots, lambda node: id(node) not in known):
+        for node in expressions.order(roots, lambda node: id(node) not in known):
             if self._varies(node) == (False, True):
                 shared[id(node)] = known[id(node)]
         return values

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import processor
 from tensorplug_cpu.jit.expressions import Renderer
 from tensorplug_cpu.jit.instructions import element_type, vector_type
@@ -24,41 +25,11 @@ __all__ = [
     "load_vector",
     "memory_type",
     "number_of",
-    "order",
     "store_scalar",
     "store_vector",
 ]
 
 _COSTS: Final = {"constant": 0, "parameter": 0, "divide": 4, "sqrt": 4, "remainder": 50}
-
-
-def order(
-    roots: Iterable[Expression],
-    known: Callable[[Expression], bool],
-    *,
-    rare: bool = True,
-) -> list[Expression]:
-    """Return the operations that the roots need, operands first, down to the known ones.
-
-    ``rare``: also those of the second choice where the first is likely.
-    """
-    found: dict[int, Expression] = {}
-    seen: set[int] = set()
-    stack = [(root, False) for root in roots]
-    while stack:  # not recursion: chains may be long
-        node, entered = stack.pop()
-        if entered:
-            found.setdefault(id(node), node)
-        elif id(node) not in seen and not known(node):
-            seen.add(id(node))
-            stack.append((node, True))
-            operands = node.operands if rare or not _is_likely(node) else node.operands[:2]
-            stack += [(operand, False) for operand in operands]
-    return list(found.values())
-
-
-def _is_likely(node: Expression) -> bool:
-    return node.op == "where" and bool(node.value)
 
 
 def number_of(parameter: Expression) -> int:
@@ -69,7 +40,7 @@ def number_of(parameter: Expression) -> int:
 
 def cost(roots: Iterable[Expression]) -> int:
     """Return about how many instructions usually compute the roots for a vector of elements."""
-    nodes = order(roots, lambda _: False, rare=False)
+    nodes = expressions.order(roots, lambda _: False, rare=False)
     return sum(_COSTS.get(node.op, 1) for node in nodes)
 
 
@@ -77,7 +48,7 @@ def choose_lanes(roots: Sequence[Expression]) -> int:
     """Return the lanes of vectors: as many as numbers of the most common size in a register."""
     sizes = Counter(
         node.dtype.itemsize
-        for node in order(roots, lambda _: False)
+        for node in expressions.order(roots, lambda _: False)
         if node.dtype is not dt.bool_ and node.op != "constant"
     )
     (size, _), *_ = sizes.most_common(1) or [(1, 0)]
@@ -110,7 +81,7 @@ class Evaluator:
     def scalar(self, root: Expression) -> str:
         """Return the value of an expression that does not vary, computed here or before."""
         values = self._scalars
-        for node in order([root], lambda node: id(node) in values):
+        for node in expressions.order([root], lambda node: id(node) in values):
             values[id(node)] = (
                 self._load(node)
                 if node.op == "parameter"
@@ -128,7 +99,7 @@ class Evaluator:
         ``known``: the identities of operations that are not computed in the loop.
         """
         stop = set(known)
-        nodes = order(roots, lambda node: id(node) in stop or not self._varies(node))
+        nodes = expressions.order(roots, lambda node: id(node) in stop or not self._varies(node))
         used = [operand for node in nodes for operand in node.operands]
         for node in [*roots, *used]:
             if not self._varies(node) and node.op != "constant" and id(node) not in self._splats:
@@ -148,11 +119,13 @@ class Evaluator:
         operations by identity; this adds those that it computes.
         """
         splats = self._splats
-        done = order(roots, lambda node: id(node) in known or id(node) in splats, rare=False)
+        done = expressions.order(
+            roots, lambda node: id(node) in known or id(node) in splats, rare=False
+        )
         for node in done:
             if node.op == "parameter":
                 value = load(node)
-            elif _is_likely(node):
+            elif expressions.is_likely(node):
                 value = self._choose(node, load, known)
             else:
                 operands = [self._value(operand, known) for operand in node.operands]

@@ -19,7 +19,7 @@ from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import columns, rows, settings
 from tensorplug_cpu.jit.accumulators import accumulated
 from tensorplug_cpu.jit.compiler import CompilationError
-from tensorplug_cpu.jit.evaluation import cost, number_of, order
+from tensorplug_cpu.jit.evaluation import cost, number_of
 from tensorplug_cpu.jit.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.lowering import lower
 from tensorplug_cpu.jit.threads import make_launch
@@ -139,7 +139,7 @@ class _Plan:
         for root in self._reduced:
             used = [
                 levels[number_of(node) - self._inputs]
-                for node in order([root], lambda _: False)
+                for node in expressions.order([root], lambda _: False)
                 if node.op == "parameter" and number_of(node) >= self._inputs
             ]
             levels.append(1 + max(used, default=-1))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.plugin import expressions
 from tensorplug_cpu.jit import processor
 from tensorplug_cpu.jit.accumulators import DEPTH, Accumulator
 from tensorplug_cpu.jit.evaluation import (
@@ -19,7 +20,6 @@ from tensorplug_cpu.jit.evaluation import (
     load_scalar,
     load_vector,
     number_of,
-    order,
     store_scalar,
     store_vector,
 )
@@ -122,7 +122,7 @@ class _Rows:
 
     def _varies(self, node: Expression) -> bool:
         found = self._varying
-        for each in order([node], lambda node: id(node) in found):
+        for each in expressions.order([node], lambda node: id(node) in found):
             if each.op == "parameter":
                 number, inputs = number_of(each), self._form.inputs
                 found[id(each)] = number < len(inputs) and inputs[number].inner
@@ -145,7 +145,7 @@ class _Rows:
                 chosen[id(node)] = node
                 return True
 
-            for node in order(roots, is_known, rare=False):
+            for node in expressions.order(roots, is_known, rare=False):
                 first.setdefault(id(node), at)
         # A row of an output holds a value until the last pass writes the output itself.
         rows = [
@@ -268,7 +268,7 @@ class _Rows:
         code, starts, lanes = self.code, self._item.starts, self._lanes
         known: dict[int, str] = {}
         before = [each for each in self._kept if each.first < at]
-        needed = {id(node) for node in order(roots, lambda _: False)}
+        needed = {id(node) for node in expressions.order(roots, lambda _: False)}
         for each in before:
             node = each.node
             if id(node) in needed:

@@ -128,21 +128,56 @@ class Writer:
         """
         unified = expand(roots)
         values: dict[int, Value] = {}
+        lines = self._write_values(unified, values, parameters)
+        return lines, [values[id(root)] for root in unified]
+
+    def _write_values(
+        self,
+        roots: Sequence[Expression],
+        values: dict[int, Value],
+        parameters: Mapping[int, Value],
+    ) -> list[str]:
+        """Return the statements that compute ``roots``; add the variables to ``values``."""
         lines: list[str] = []
-        for each in expressions.linearize(unified):
+        for each in expressions.order(roots, lambda each: id(each) in values, rare=False):
             if each.dtype in dt.COMPLEX:
                 raise KernelRefusedError(f"it computes with real numbers, not with {each.dtype}")
             if each.op == "parameter":
                 values[id(each)] = parameters[_number(each)]
                 continue
-            operands = [values[id(operand)] for operand in each.operands]
-            operands = self._align(operands)
-            value = Value(f"e{self._count}", each.dtype, self._size(each, operands))
-            self._count += 1
+            if expressions.is_likely(each):
+                lines += self._choose(each, values, parameters)
+                continue
+            operands = self._align([values[id(operand)] for operand in each.operands])
+            value = self._name(each, operands)
             text = self._write_operation(each, operands)
             lines.append(f"const {self.type_of(value)} {value.name} = {text};")
             values[id(each)] = value
-        return lines, [values[id(root)] for root in unified]
+        return lines
+
+    def _choose(
+        self, each: Expression, values: dict[int, Value], parameters: Mapping[int, Value]
+    ) -> list[str]:
+        """Return the statements of a likely choice, with a branch around the other one."""
+        condition, likely = self._align([values[id(operand)] for operand in each.operands[:2]])
+        result = values[id(each)] = self._name(each, [condition, likely])
+        inside = dict(values)
+        statements = self._write_values([each.operands[2]], inside, parameters)
+        operands = self._align([condition, likely, inside[id(each.operands[2])]])
+        test = condition.name if self.width == 1 else f"all({condition.name})"
+        return [
+            f"{self.type_of(result)} {result.name} = {likely.name};",
+            f"if (!{test}) {{",
+            *statements,
+            f"{result.name} = {self._write_operation(each, operands)};",
+            "}",
+        ]
+
+    def _name(self, each: Expression, operands: Sequence[Value]) -> Value:
+        """Return a new variable for the result of an operation."""
+        value = Value(f"e{self._count}", each.dtype, self._size(each, operands))
+        self._count += 1
+        return value
 
     def _size(self, each: Expression, operands: Sequence[Value]) -> int:
         """Return the bytes of the elements of a vector of booleans; 0 for other results."""
