@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.compile.running import Executable
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -362,3 +363,27 @@ def test_an_explanation_names_the_groups(
         large = tp.explain(spec, [TensorType(dt.float32, (6, 5))], attributes)
         small = tp.explain(spec, [TensorType(dt.float32, (2, 3))], attributes)
     assert large.steps == (*small.steps, ("group", step))
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [(lambda x: tp.exp(x) + x, 0), (lambda x: tp.exp(tp.sort(x)) + x, 1)],
+    ids=["all in a group", "one alone"],
+)
+def test_the_first_run_checks_the_kernels_that_run(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch, f: Any, expected: int
+) -> None:
+    checked: list[Any] = []
+
+    def verify(executable: Any, buffers: Any) -> Any:
+        checked.append(executable)
+        return original(executable, buffers)
+
+    original = Executable._verify
+    monkeypatch.setattr(Executable, "_verify", verify)
+    with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
+        program = tp.compile(f)
+        for _ in range(2):
+            np.testing.assert_allclose(program(tp.asarray(X)).numpy(), f(tp.asarray(X)).numpy())
+    assert len(checked) == expected
+    assert len(compiled.asked) == 1

@@ -68,12 +68,14 @@ class Executable:
         flat = program.flat()
         groups = program.device.capabilities.groups
         calls = flat.calls
+        inside: set[int] = set()
         if groups is not None and fuses:
             owned = _find_owned(program, donated)
             found = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
             program.fusion = found
             if found.groups:
-                calls = _with_groups(program, calls, found.groups)
+                inside = {at for fused in found.groups for at in fused.members}
+                calls = _with_groups(program, calls, found.groups, inside)
         self._fused = calls is not flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
@@ -88,8 +90,9 @@ class Executable:
             flat.outputs,
             [(step.call.outputs, step.done, step.call.overwrites) for step in self._steps],
         )
-        # The first run of a kernel is checked against its spec.
-        self._unverified = any(not call.plan.published for call in program.calls)
+        # The first run of a kernel is checked against its spec. Kernels in groups do not run.
+        alone = [call for at, call in enumerate(program.calls) if at not in inside]
+        self._unverified = any(not call.plan.published for call in alone)
 
     def run(
         self, buffers: Sequence[Buffer], *, consumed: list[Buffer] | None = None
@@ -171,12 +174,14 @@ def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
 
 
 def _with_groups(
-    program: Program, calls: Sequence[FlatCall], found: Sequence[FusedCall]
+    program: Program,
+    calls: Sequence[FlatCall],
+    found: Sequence[FusedCall],
+    inside: Collection[int],
 ) -> list[FlatCall]:
-    """Return the calls with each group in the place of its last member."""
+    """Return the calls with each group in the place of its last member; ``inside``: all members."""
     slots = program.slots
     last = {max(fused.members): fused for fused in found}
-    inside = {at for fused in found for at in fused.members}
     result = []
     for at, call in enumerate(calls):
         fused = last.get(at)
