@@ -179,7 +179,7 @@ def _with_groups(
     found: Sequence[FusedCall],
     inside: Collection[int],
 ) -> list[FlatCall]:
-    """Return the calls with each group in the place of its last member; ``inside``: all members."""
+    """Return the calls, with groups in the places of their last members (all: ``inside``)."""
     slots = program.slots
     last = {max(fused.members): fused for fused in found}
     result = []
