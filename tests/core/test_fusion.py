@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from tensorplug.compile.running import Executable
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug_conformance.selftest.backends import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
@@ -349,7 +351,7 @@ TWO_STEPS = KernelSpec("TwoSteps", ("x",), inference.same)
         ("Softmax", {"dim": 1}, False, "none: declined by the backend"),
         ("Exp", {}, True, "none: one pass as it is"),
         ("Sort", {}, True, "none: neither elementwise nor a reduction"),
-        (TWO_STEPS, {}, True, "Exp+Add, by cpu"),
+        (TWO_STEPS, {}, True, "TwoSteps, by cpu"),
     ],
 )
 def test_an_explanation_names_the_groups(
@@ -363,6 +365,23 @@ def test_an_explanation_names_the_groups(
         large = tp.explain(spec, [TensorType(dt.float32, (6, 5))], attributes)
         small = tp.explain(spec, [TensorType(dt.float32, (2, 3))], attributes)
     assert large.steps == (*small.steps, ("group", step))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_decomposition_is_a_group_unless_a_kernel_is_replaced(
+    compiled: Compiled, replaced: bool
+) -> None:
+    def sevens(x: Any) -> Any:
+        return np.full_like(x, 7)
+
+    with (
+        use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)),
+        tp.register_decomposition(TWO_STEPS, lambda x: tp.exp(x) + x),
+        tp.register_kernel("Exp", "cpu", sevens, override=True) if replaced else nullcontext(),
+    ):
+        result = dispatch(TWO_STEPS, tp.asarray(X)).numpy()
+    np.testing.assert_allclose(result, (7 if replaced else np.exp(X)) + X, rtol=2e-6)
+    assert [group.name for group in compiled.asked] == ([] if replaced else ["TwoSteps"])
 
 
 @pytest.mark.parametrize(

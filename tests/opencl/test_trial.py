@@ -43,7 +43,7 @@ ALL = (
     "64-bit atomics",
     "vectors of 64 bytes",
 )
-MORE = ("vectors of 32 bytes", "vectors of 16 bytes", "long loops")
+MORE = ("vectors of 32 bytes", "vectors of 16 bytes", "long loops", "shared memory")
 
 
 def fake(name="Big GPU"):

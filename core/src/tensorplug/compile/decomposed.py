@@ -40,11 +40,13 @@ def make_program(
     It returns a buffer, or a list of them if the spec has multiple outputs. Return None if the
     decomposition is no program (see ``trace_decomposition``), or uses data of its own that are
     too large to be kept. ``fuses``: whether the backend may fuse kernels. A native plan only gets
-    a function if the backend fuses all steps of its decomposition. The function notes each call
-    in ``usage``.
+    a function if the backend fuses all steps of its decomposition. For others that are fused as a
+    whole no kernel is prepared. The function notes each call in ``usage``.
     """
-    if plan.how == "native":
-        return _fuse_native(engine, plan, usage)
+    if fuses or plan.how == "native":
+        found = _fuse_whole(engine, plan, usage)
+        if found is not None or plan.how == "native":
+            return found
     made = _make_executable(engine, plan, fuses=fuses)
     if made is None:
         return None
@@ -66,10 +68,11 @@ def find_groups(engine: Engine, plan: Plan) -> Fusion | None:
     """
     if not plan.may_fuse():
         return None
-    if plan.how == "decomposed":
-        made = _make_executable(engine, plan, fuses=True)
-        return None if made is None else made.program.fusion
-    return _find_native(engine, plan)[1]
+    whole = _find_whole(engine, plan)[1]
+    if plan.how == "native" or (whole is not None and whole.groups):
+        return whole
+    made = _make_executable(engine, plan, fuses=True)
+    return None if made is None else made.program.fusion
 
 
 def _make_executable(engine: Engine, plan: Plan, *, fuses: bool) -> Executable | None:
@@ -82,8 +85,8 @@ def _make_executable(engine: Engine, plan: Plan, *, fuses: bool) -> Executable |
     return Executable(engine, Program(plan.device, traced.inputs, calls, wanted), fuses=fuses)
 
 
-def _find_native(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
-    """Return a native call, and whether it is a group."""
+def _find_whole(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
+    """Return a call, and whether it is a group as a whole."""
     groups = plan.device.capabilities.groups
     inputs = [_enter(plan.device, operand) for operand in plan.inputs]
     call = Call(plan, inputs, [Value(placement) for placement in plan.outputs])
@@ -92,9 +95,9 @@ def _find_native(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
     return call, fuse(engine, groups, [call], call.outputs)
 
 
-def _fuse_native(engine: Engine, plan: Plan, usage: Usage) -> Callable[..., Any] | None:
-    """Return a function that computes a native call as one group; None if there is none."""
-    call, fusion = _find_native(engine, plan)
+def _fuse_whole(engine: Engine, plan: Plan, usage: Usage) -> Callable[..., Any] | None:
+    """Return a function that computes a call as one group; None if there is none."""
+    call, fusion = _find_whole(engine, plan)
     if fusion is None or not fusion.groups:
         return None
     group, operands = fusion.groups[0], call.operands()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape
     from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan
 
 __all__ = ["FusedCall", "Fusion", "fuse"]
 
@@ -104,11 +105,22 @@ def _find_step(steps: Steps, call: Call) -> Step | None:
     plan, device = call.plan, call.plan.device
     if plan.how == "native" and plan.owner != device.owner:
         return None  # somebody's kernel in the place of the backend's, which is never fused away
+    step = steps.find(plan)
+    if plan.how != "native" and isinstance(step, Composite):
+        names = {inner.plan.spec.name for inner, _ in step.calls}
+        if any(_is_replaced(plan, name) for name in names):
+            return None
     for operand in (*call.operands(), *call.outputs):
         placement = operand.placement
         if placement.device is not device or placement.type.dtype is string:
             return None
-    return steps.find(call.plan)
+    return step
+
+
+def _is_replaced(plan: Plan, name: str) -> bool:
+    """Return whether a kernel of the device's backend is somebody else's."""
+    owned = plan.state.kernel(name, plan.device.backend.name)
+    return owned is not None and owned.owner != plan.device.owner
 
 
 @dataclass(eq=False)
