@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorType
 from tensorplug_conformance.case import Bounded
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Reference
@@ -50,7 +51,7 @@ def judge(
             f"the oracle returned shape {value.shape}, but the spec says {actual.shape}"
         )
     bound = reference.bound if isinstance(reference, Bounded) else None
-    if actual.dtype.kind not in "fc":
+    if kind_of(actual.dtype) not in "fc":
         return _exact(actual, value)
     return _close(actual, value, bound, ulp, signed_zero)
 
@@ -101,7 +102,7 @@ def _close(
         worst = float(np.max(error / unit, initial=0))
         if wrong.any():
             return Judgement(f"{_describe(wrong, actual, value)}; {worst:.3g} ulp off", worst)
-        if signed_zero and actual.dtype.kind == "f":
+        if signed_zero and kind_of(actual.dtype) == "f":
             zero = finite & (value == 0)
             wrong = np.atleast_1d(zero & (np.signbit(actual) != np.signbit(value)))
             if wrong.any():
@@ -111,7 +112,7 @@ def _close(
 
 def ulp_of(value: Array, dtype: np.dtype[Any]) -> Array:
     """Return the unit in the last place of ``dtype`` at magnitudes ``value``, wide."""
-    about = np.finfo(dtype)
+    about = finfo(dtype)
     _, exponent = np.frexp(value.real.astype(np.longdouble))
     least = int(about.minexp)
     clipped = np.where(value == 0, least, np.maximum(exponent - 1, least))

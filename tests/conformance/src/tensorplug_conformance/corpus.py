@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
@@ -32,7 +33,7 @@ def wide(x: Array) -> Array:
     """
     if x.dtype.kind == "c":
         return x.astype(np.clongdouble)
-    if x.dtype.kind == "f":
+    if kind_of(x.dtype) == "f":
         return x.astype(np.longdouble)
     return x.astype(object) if x.dtype.kind != "b" else x.astype(np.int64).astype(object)
 
@@ -84,7 +85,7 @@ class Corpus:
         return self.of((parts[:, None] + 1j * parts[None, :]).ravel())
 
     def _float_edges(self) -> Array:
-        about: Any = np.finfo(self.dtype.numpy)
+        about: Any = finfo(self.dtype.numpy)
         tiny, eps = about.smallest_normal, about.eps
         subnormal = about.smallest_subnormal
         positive = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 0.001, np.pi, 10.0, 100.0, 2.0 / eps + 2]

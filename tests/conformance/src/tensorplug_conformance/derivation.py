@@ -11,6 +11,7 @@ import numpy as np
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
+from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _valued(
             several = [_changed(base, position, change, f"{what} in {name}") for change in put]
             found.append(next((case for case in several if _shows(entry, case)), several[0]))
     losses = _LOSSES if exact or dtype.kind in "iu" else {}
-    found += _telling(entry, (*small, *found), base, position, losses.get(dtype.kind, ()))
+    found += _telling(entry, (*small, *found), base, position, losses.get(kind_of(dtype), ()))
     yield from found
 
 
@@ -215,7 +216,7 @@ def _shows(entry: CaseEntry, case: Case) -> bool:
     """Return whether a special value reaches the result; kernels that pick elements drop some."""
     found = _answers(entry, case)
     return found is None or any(
-        array.dtype.kind not in "fc" or not bool(np.isfinite(array).all()) for array in found
+        kind_of(array.dtype) not in "fc" or not bool(np.isfinite(array).all()) for array in found
     )
 
 
@@ -234,20 +235,20 @@ def _with(*places: tuple[int, float]) -> Callable[[Array], Array]:
 def _close(x: Array, seed: int = 0) -> Array:
     """Return numbers about 1 that differ in the last digits alone."""
     order = np.random.default_rng(x.size + seed).permutation(x.size).reshape(x.shape)
-    return np.asarray(1 + (order + 1) * (16 * np.finfo(x.dtype).eps), dtype=x.dtype)
+    return np.asarray(1 + (order + 1) * (16 * finfo(x.dtype).eps), dtype=x.dtype)
 
 
 def _halved(x: Array) -> Array:
     """Return ``x`` rounded to half of its digits."""
     fraction, exponent = np.frexp(x)
-    half = 2.0 ** (np.finfo(x.dtype).nmant // 2)
+    half = 2.0 ** (finfo(x.dtype).nmant // 2)
     with np.errstate(over="ignore"):  # the largest is rounded up
         return np.asarray(np.ldexp(np.rint(fraction * half) / half, exponent), dtype=x.dtype)
 
 
 def _flushed(x: Array) -> Array:
     """Return ``x`` with 0 for subnormals."""
-    return np.where(abs(x) < np.finfo(x.dtype).smallest_normal, x.dtype.type(0), x)
+    return np.where(abs(x) < finfo(x.dtype).smallest_normal, x.dtype.type(0), x)
 
 
 def _subnormal(x: Array, seed: int = 0) -> Array:
@@ -279,7 +280,7 @@ def _far(x: Array, seed: int = 0) -> Array:
 
 
 def _is_float(x: Array) -> bool:
-    return bool(x.dtype.kind == "f")
+    return bool(kind_of(x.dtype) == "f")
 
 
 def _is_integer(x: Array) -> bool:
@@ -295,7 +296,7 @@ def _has_infinity(x: Array) -> bool:
 
 
 def _has_subnormal(x: Array) -> bool:
-    return _is_float(x) and bool(np.any((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)))
+    return _is_float(x) and bool(np.any((x != 0) & (np.abs(x) < finfo(x.dtype).tiny)))
 
 
 def _has_close(x: Array) -> bool:
@@ -304,7 +305,7 @@ def _has_close(x: Array) -> bool:
         return False
     known = np.unique(x[np.isfinite(x) & (np.abs(x) > _LEAST)])
     with np.errstate(over="ignore"):
-        return bool(np.any(np.diff(known) < 64 * np.finfo(x.dtype).eps * np.abs(known[1:])))
+        return bool(np.any(np.diff(known) < 64 * finfo(x.dtype).eps * np.abs(known[1:])))
 
 
 _LEAST: Final = 1e-3  # of smaller numbers, other formats hold as many digits or none

@@ -16,6 +16,7 @@ from tensorplug.autodiff.grad import vjp
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,9 +190,9 @@ def widened(operand: Any) -> Any:
     """Return floating and complex arrays in the widest dtype, everything else as it is."""
     if isinstance(operand, list):
         return [widened(array) for array in operand]
-    if operand is None or operand.dtype.kind not in "fc":
+    if operand is None or kind_of(operand.dtype) not in "fc":
         return operand
-    return operand.astype(np.longdouble if operand.dtype.kind == "f" else np.clongdouble)
+    return operand.astype(np.longdouble if kind_of(operand.dtype) == "f" else np.clongdouble)
 
 
 def _values(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
 from tensorplug_conformance.second_gradients import curvature, judge_second
 from tensorplug_conformance.tolerances import tolerances
@@ -83,7 +84,7 @@ def _compare(
     if not gradient.size:
         return 0.0
     meant = widened(reference)
-    about = np.finfo(gradient.dtype)
+    about = finfo(gradient.dtype)
     least = float(about.tiny) if by_value and meant.any() else 2.0**-10
     scale = max(float(np.max(np.abs(meant))), least)
     error = np.abs(widened(gradient) - meant) / scale

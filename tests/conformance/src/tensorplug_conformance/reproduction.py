@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.examples import example
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.session import Session, engine_factory
@@ -96,12 +98,15 @@ def _array(described: Mapping[str, Any]) -> str:
     if elements is None:
         raise _NotWrittenError
     text = name.startswith("StringDType")
-    write = _ELEMENT["T" if text else np.dtype(name).kind]
+    known = np.dtypes.StringDType() if text else dt.of(name).numpy
+    write = _ELEMENT[kind_of(known)]
     try:
         written = ", ".join(write(element) for element in elements)
     except (KeyError, ValueError):  # not as Python writes an element of the dtype
         raise _NotWrittenError from None
     dtype = "np.dtypes.StringDType()" if text else repr(name)
+    if known.kind == "V":  # NumPy knows no such name
+        dtype = f"tp.{name}.numpy"
     return f"np.array([{written}], {dtype}).reshape({tuple(map(int, described['shape']))})"
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.autodiff.grad import vjp
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import (
     STENCIL,
     STEP,
@@ -183,7 +184,7 @@ def _compare(
             )
         terms = (widened(item) * widened(direction)).real
         total, size = total + terms.sum(), size + float(np.abs(terms).sum())
-        eps = max(eps, float(np.finfo(item.dtype).eps))
+        eps = max(eps, float(finfo(item.dtype).eps))
     scale = max(size, right.scale)
     allowed = (tolerances().second_gradient * eps + _DIFFERENCES) * scale
     error = abs(float(total) - meant)

@@ -21,6 +21,7 @@ from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.case import Relation, flat
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -276,10 +277,10 @@ def _key(case: Case) -> str:
 def _specials(arrays: Sequence[Array]) -> Array:
     """Return the distinct values that are not finite, subnormal, or zero."""
     small = [np.ravel(array) for array in arrays if 0 < array.size <= _SHOWN]
-    if not small or any(array.dtype.kind != "f" for array in small):
+    if not small or any(kind_of(array.dtype) != "f" for array in small):
         return np.zeros(0)
     values = np.concatenate(small)
-    tiny = np.finfo(values.dtype).smallest_normal
+    tiny = finfo(values.dtype).smallest_normal
     special = values[~np.isfinite(values) | (np.abs(values) < tiny)]
     bits = special.view(np.dtype(f"u{special.dtype.itemsize}"))
     return np.asarray(special[np.unique(bits, return_index=True)[1]])

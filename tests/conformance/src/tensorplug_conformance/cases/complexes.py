@@ -10,6 +10,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import complexes as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -55,7 +56,7 @@ def conj(corpus: Corpus) -> Iterator[Case]:
 def complex_abs(corpus: Corpus) -> Iterator[Case]:
     """Parts whose squares overflow or vanish; infinities count for more than NaN."""
     yield from patterns.unary(corpus)
-    about: Any = np.finfo(corpus.dtype.numpy)
+    about: Any = finfo(corpus.dtype.numpy)
     sizes = np.array([0.0, about.tiny, about.max / 4, about.max / 2])
     yield Case("sizes", (corpus.of(sizes[:, None] + 1j * sizes),))
     infinite = corpus.of([complex(np.inf, np.nan), complex(np.nan, -np.inf), complex(-np.inf, 1)])

@@ -11,6 +11,7 @@ from tensorplug.plugin import specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import creation as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -93,7 +94,7 @@ def linspace(corpus: Corpus) -> Iterator[Case]:
             label = name if endpoint else f"{name}, without the end"
             yield Case(label, (), {**attributes, "dtype": dtype})
     if corpus.floating:
-        about: Any = np.finfo(corpus.dtype.numpy)
+        about: Any = finfo(corpus.dtype.numpy)
         most = float(about.max)
         yield Case("all", (), {"start": -most, "stop": most, "num": 5, "dtype": dtype})
     else:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import LinAlgError, ShapeError, specs
 from tensorplug_conformance.case import Bounded, Case
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import factorization as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -177,11 +178,11 @@ def pseudo_inverse(corpus: Corpus) -> Iterator[Case]:
     many = corpus.ordinary((5462, 4, 3), -0.25, 0.25)
     yield Case("large", (corpus.of(many + 2 * np.eye(4, 3)), None))
     ones = corpus.of(np.ones((2, 4)))
-    eighth = Bounded(np.full((4, 2), 0.125), np.full((4, 2), float(np.finfo(ones.dtype).eps)))
+    eighth = Bounded(np.full((4, 2), 0.125), np.full((4, 2), float(finfo(ones.dtype).eps)))
     yield Case("rank 1", (ones, None), expected=(eighth,))
     real = ones.real.dtype
     inputs = (corpus.of([[4, 0], [0, 1]]), np.asarray(0.5, real))
-    quarter = Bounded(np.array([[0.25, 0], [0, 0]]), np.full((2, 2), float(np.finfo(real).eps)))
+    quarter = Bounded(np.array([[0.25, 0], [0, 0]]), np.full((2, 2), float(finfo(real).eps)))
     yield Case("rtol", inputs, expected=(quarter,))
     yield Case("wrong: 3", (corpus.ordinary((3,)), None), expected=ShapeError)
 

@@ -11,6 +11,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import rounding as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -40,7 +41,7 @@ for spec, reference, signed in (
                 yield Case(f"{name} halves", (np.nextafter(halves, corpus.of(to)),))
         if corpus.dtype in dt.COMPLEX:
             yield Case("complex halves", (corpus.of([0.5 + 1.5j, -2.5 - 0.5j, 1.5j, -0.2 + 2j]),))
-            about: Any = np.finfo(corpus.dtype.name)
+            about: Any = finfo(corpus.dtype.numpy)
             parts = np.array([1, 1 + 1j, 1 - 1j, -1 - 0.5j, -1j, 0.25j - 1], np.clongdouble)
             yield Case("modulus beyond the dtype", (corpus.of(parts * float(about.max)),))
             yield Case("tiny modulus", (corpus.of(parts * float(about.tiny)),))
@@ -56,7 +57,7 @@ def copysign(corpus: Corpus) -> Iterator[Case]:
 def nextafter(corpus: Corpus) -> Iterator[Case]:
     """Every pair of edges, and all powers of 2, where the distance to both neighbours differs."""
     yield from patterns.binary(corpus)
-    about: Any = np.finfo(corpus.dtype.numpy)
+    about: Any = finfo(corpus.dtype.numpy)
     exponents = np.arange(int(about.minexp) - int(about.nmant), int(about.maxexp))
     powers = corpus.of(np.ldexp(np.longdouble(1), exponents.astype(np.int32)))
     yield Case("up from powers of 2", (powers, corpus.of(np.inf)))

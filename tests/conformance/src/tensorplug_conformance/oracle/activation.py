@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.elementwise import arithmetic
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
@@ -103,7 +104,7 @@ def softmax(logits: Array, *, dim: int = -1) -> Bounded:
         below, terms, n = _shifted(logits, dim)
         value = terms / terms.sum(axis=dim, keepdims=True)
         slack = np.where(np.isfinite(below), np.abs(below), 0) + levels(n) + 8
-        least = np.finfo(logits.dtype).smallest_subnormal  # error of small powers
+        least = finfo(logits.dtype).smallest_subnormal  # error of small powers
         return Bounded(value, value * slack * epsilon(logits) + 2 * least)
 
 

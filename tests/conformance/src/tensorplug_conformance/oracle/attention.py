@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -93,9 +94,9 @@ class _Scores:
     ) -> None:
         dtype = q.dtype
         q, k = wide(q), wide(k)
-        about = np.finfo(np.result_type(dtype, np.float32))  # the dtype of the computation
+        about = finfo(np.result_type(dtype, np.float32))  # the dtype of the computation
         self.eps, self.tiny = np.longdouble(about.eps), np.longdouble(about.smallest_normal)
-        self.rounding = np.longdouble(np.finfo(dtype).eps)
+        self.rounding = np.longdouble(finfo(dtype).eps)
         width = q.shape[-1]
         default = 1 / np.sqrt(np.longdouble(max(width, 1)))
         self.scale = default if scale is None else np.longdouble(scale)

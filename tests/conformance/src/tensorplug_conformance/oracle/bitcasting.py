@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
+
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
@@ -21,6 +23,7 @@ _FORMATS = {
     "uint32": "I",
     "uint64": "Q",
     "float16": "e",
+    "bfloat16": "f",
     "float32": "f",
     "float64": "d",
     "complex64": "ff",
@@ -36,7 +39,9 @@ def bitcast(input: Array, *, dtype: str) -> Array:
     if input.dtype.char in "gG":  # also where they are no wider than float64
         return _regroup(input, np.dtype(dtype).kind == "c")
     packed = b"".join(_pack(element, input.dtype.name) for element in input.ravel().tolist())
-    target = np.dtype(dtype)
+    target = dt.of(dtype).numpy
+    if target.name == "bfloat16":  # the upper half of a float
+        packed = b"".join(bytes(2) + packed[at : at + 2] for at in range(0, len(packed), 2))
     form = _FORMATS[target.name]
     numbers = [_join(parts) for parts in struct.iter_unpack(f"<{form}", packed)]
     old, new = input.dtype.itemsize, target.itemsize
@@ -60,7 +65,8 @@ def _regroup(x: Array, pairs: bool) -> Array:
 def _pack(element: Any, name: str) -> bytes:
     form = _FORMATS[name]
     parts = (element.real, element.imag) if len(form) == 2 else (element,)
-    return struct.pack(f"<{form}", *parts)
+    packed = struct.pack(f"<{form}", *parts)
+    return packed[2:] if name == "bfloat16" else packed
 
 
 def _join(parts: tuple[Any, ...]) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -16,7 +17,7 @@ def joined(real: Array, imag: Array) -> Array:
     """Pairs of floats, seen as complex numbers."""
     real, imag = np.broadcast_arrays(real, imag)
     whole = np.result_type(real, np.complex64)
-    pairs = np.stack([real, imag], axis=-1).astype(np.finfo(whole).dtype)
+    pairs = np.stack([real, imag], axis=-1).astype(finfo(whole).dtype)
     return np.asarray(np.ascontiguousarray(pairs).view(whole)[..., 0])
 
 
@@ -32,7 +33,7 @@ def imag(input: Array) -> Array:
 
 def _parts(input: Array) -> Array:
     dense = np.ascontiguousarray(input).reshape(input.shape)
-    return np.asarray(dense[..., None].view(np.finfo(input.dtype).dtype))
+    return np.asarray(dense[..., None].view(finfo(input.dtype).dtype))
 
 
 def modulus(x: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def einsum(xs: list[Array], *, equation: str) -> Reference:
     """Sum the products over every label that the result lacks."""
     exact = [wide(x) for x in xs]
     summed = np.asarray(np.einsum(equation, *exact))
-    if xs[0].dtype.kind not in "fc":
+    if kind_of(xs[0].dtype) not in "fc":
         return wrap(summed, xs[0].dtype)
     with np.errstate(all="ignore"):
         sizes = np.asarray(np.einsum(equation, *(np.abs(x) for x in exact)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def segment_sum(x: Array, segment_ids: Array, *, num_segments: int) -> Reference
     values = wide(x)
     out = np.zeros((num_segments, *rest), dtype=values.dtype)
     bound = np.zeros((num_segments, *rest), dtype=np.longdouble)
-    inexact = x.dtype.kind in "fc"
+    inexact = kind_of(x.dtype) in "fc"
     present = {int(number) for number in np.unique(segment_ids)}
     for number in present & set(range(num_segments)):
         picked = values[segment_ids == number]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +24,8 @@ def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:
     if dtype == "string":
         return np.full(tuple(shape), value, dtype=np.dtypes.StringDType())
     with np.errstate(over="ignore"):
-        out = np.array([value] * prod(shape)).astype(dtype).reshape(tuple(shape))
-    return out if out.dtype.kind not in "fc" else wide(out)
+        out = np.array([value] * prod(shape)).astype(dt.of(dtype).numpy).reshape(tuple(shape))
+    return out if kind_of(out.dtype) not in "fc" else wide(out)
 
 
 def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32") -> Reference:
@@ -31,7 +33,7 @@ def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32"
     if step == 1 and stop < start:
         step = -1
     count = max(0, ceil((Fraction(stop) - Fraction(start)) / Fraction(step)))
-    target = np.dtype(dtype)
+    target = dt.of(dtype).numpy
     if isinstance(start, int) and isinstance(step, int):
         exact = [start + i * step for i in range(count)]
         if target.kind in "iu":
@@ -39,7 +41,7 @@ def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32"
         return np.array(exact, dtype=np.longdouble)  # small enough to be exact
     value = [float(Fraction(start) + i * Fraction(step)) for i in range(count)]
     sizes = np.array([abs(start) + abs(i * step) for i in range(count)], dtype=np.longdouble)
-    bound = sizes * np.longdouble(np.finfo(target).eps)
+    bound = sizes * np.longdouble(finfo(target).eps)
     return Bounded(np.array(value, dtype=np.longdouble), bound)
 
 
@@ -48,7 +50,7 @@ def constant_like(number: int) -> Any:
 
     def reference(x: Array) -> Array:
         out = np.array([number] * x.size, dtype=x.dtype).reshape(x.shape)
-        return out if out.dtype.kind not in "fc" else wide(out)
+        return out if kind_of(out.dtype) not in "fc" else wide(out)
 
     return reference
 
@@ -57,13 +59,13 @@ def linspace(
     *, start: Any, stop: Any, num: int, endpoint: bool = True, dtype: str = "float32"
 ) -> Reference:
     """``start + i * (stop - start) / steps``; rounding of the share, two products and the sum."""
-    target = np.dtype(dtype)
+    target = dt.of(dtype).numpy
     broad = np.clongdouble if target.kind == "c" else np.longdouble
     steps = max(num - 1 if endpoint else num, 1)
     ends = [broad(bound) for bound in (start, stop)]
     share = np.arange(num, dtype=np.longdouble) / steps
     value = np.array(ends[0] * (1 - share) + ends[1] * share, dtype=broad)
-    about = float(np.finfo(target).eps) * (abs(ends[0]) + abs(ends[1]))
+    about = float(finfo(target).eps) * (abs(ends[0]) + abs(ends[1]))
     bound = np.full(num, 2 * about, dtype=np.longdouble)
     bound[share == 0] = 0
     bound[share == 1] = 0
@@ -74,7 +76,7 @@ def linspace(
 
 def eye(*, n_rows: int, n_cols: int | None = None, k: int = 0, dtype: str = "float32") -> Array:
     """``out[i, j] = 1`` where ``j - i == k``."""
-    out = np.zeros((n_rows, n_rows if n_cols is None else n_cols), dtype=dtype)
+    out = np.zeros((n_rows, n_rows if n_cols is None else n_cols), dt.of(dtype).numpy)
     for i, j in np.ndindex(out.shape):
         if j - i == k:
             out[i, j] = 1

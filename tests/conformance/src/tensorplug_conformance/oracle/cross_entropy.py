@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
         value = cotangent * (share * y.sum(axis=-1, keepdims=True) - y)
         steps = np.abs(below) + 2 * levels(x.shape[-1]) + 12
         slack = np.abs(cotangent) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
-        least = np.finfo(logits.dtype).smallest_subnormal  # error of small powers
+        least = finfo(logits.dtype).smallest_subnormal  # error of small powers
         return Bounded(
             value, _finite(slack) * epsilon(logits) + (2 * np.abs(cotangent) + 1) * least
         )

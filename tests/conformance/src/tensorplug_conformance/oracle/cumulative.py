@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def running_sum(
     """Sums, off by at most eps * log2(length) * sum of |terms|; integers wrap."""
     terms = _in_order(x, axis, reverse=reverse)
     value = _accumulated(terms, exclusive=exclusive, product=False)
-    if x.dtype.kind not in "fc":
+    if kind_of(x.dtype) not in "fc":
         return wrap(_in_place(value, axis, reverse=reverse), _counted(x))
     with np.errstate(all="ignore"):
         magnitude = _accumulated(np.abs(terms), exclusive=exclusive, product=False)
@@ -36,7 +37,7 @@ def running_product(
     """Products; each multiplication may cost half an eps, relative to the result."""
     terms = _in_order(x, axis, reverse=reverse)
     value = _accumulated(terms, exclusive=exclusive, product=True)
-    if x.dtype.kind not in "fc":
+    if kind_of(x.dtype) not in "fc":
         return wrap(_in_place(value, axis, reverse=reverse), _counted(x))
     with np.errstate(all="ignore"):
         factor = (4 if x.dtype.kind == "c" else 1) * max(1, x.shape[axis]) / 2

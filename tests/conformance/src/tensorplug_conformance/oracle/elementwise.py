@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import finfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,12 +122,12 @@ def add_n(xs: list[Array]) -> Array | Bounded:
         return wrap(value, dtype)
     size = functools.reduce(np.add, (np.abs(wide(x)) for x in xs))
     rounds = max(1, math.ceil(math.log2(len(xs))))
-    return Bounded(value, size * rounds * np.longdouble(np.finfo(dtype).eps))
+    return Bounded(value, size * rounds * np.longdouble(finfo(dtype).eps))
 
 
 def cast(x: Array, *, dtype: str) -> Array:
     """Truncation towards zero, two's complement wrapping, NaN and infinities to 0."""
-    target = np.dtype(dtype)
+    target = dt.of(dtype).numpy
     if target.kind == "b":
         return np.asarray(x != 0)
     source = x.real if x.dtype.kind == "c" and target.kind != "c" else x

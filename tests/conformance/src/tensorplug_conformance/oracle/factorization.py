@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.floats import finfo
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def _eps(x: Array) -> Any:
     """Return 8 * eps * (n + 2) for matrices ``x``."""
     dtype = x.dtype
-    return 8 * np.longdouble(np.finfo(dtype).eps) * (max(x.shape[-2:]) + 2)
+    return 8 * np.longdouble(finfo(dtype).eps) * (max(x.shape[-2:]) + 2)
 
 
 def _wide(x: Array) -> Array:
@@ -167,7 +168,7 @@ def _eigenvalues(a: Array) -> Array:
         return _eigenvalues(np.concatenate([top, bottom], axis=-2))[..., ::2]
     a = a.copy()
     n = a.shape[-1]
-    enough = np.finfo(a.dtype).eps ** 2 * (a * a).sum()
+    enough = finfo(a.dtype).eps ** 2 * (a * a).sum()
     for _ in range(12):
         if (np.tril(a, -1) ** 2).sum() <= enough:
             break

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _room(x: Array, z: Array, size: Array, factor: Any) -> Array:
     A rounding of x changes the result by that much. Slopes may be subnormal.
     """
     slack = np.where(z < 0, 16 + 2 * np.minimum(np.square(z), 1e4), 16)
-    least = 4 * np.finfo(x.dtype).smallest_subnormal * np.maximum(1, np.abs(factor))
+    least = 4 * finfo(x.dtype).smallest_subnormal * np.maximum(1, np.abs(factor))
     room = size * (slack * epsilon(x)) + least * np.maximum(1, np.minimum(np.abs(z), _REACH))
     return np.where(np.isfinite(room), room, 0)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Refer
     for index, update in zip(flat_indices, flat_updates, strict=True):
         where = tuple(int(number) for number in index)
         out[where] = out[where] + update
-        if updates.dtype.kind in "fc":
+        if kind_of(updates.dtype) in "fc":
             sizes[where] += np.abs(update)
         counts[where] += 1
-    if updates.dtype.kind not in "fc":
+    if kind_of(updates.dtype) not in "fc":
         return wrap(out, updates.dtype)
     rounds = levels(int(counts.max(initial=1)))
     return Bounded(out, sizes * rounds * epsilon(updates))
@@ -104,4 +105,4 @@ def one_hot(
     for at in np.ndindex(indices.shape):
         if 0 <= int(indices[at]) < depth:
             out[(*at, int(indices[at]))] = on_value
-    return out if out.dtype.kind not in "fc" else wide(out)
+    return out if kind_of(out.dtype) not in "fc" else wide(out)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def batch_mat_mul(
     right = np.swapaxes(wide(b), -1, -2) if transpose_b else wide(b)
     products = left[..., :, :, None] * right[..., None, :, :]
     summed = products.sum(axis=-2)
-    if a.dtype.kind not in "fc":
+    if kind_of(a.dtype) not in "fc":
         return wrap(np.asarray(summed), a.dtype)
     with np.errstate(all="ignore"):
         sizes = np.abs(products).sum(axis=-2)

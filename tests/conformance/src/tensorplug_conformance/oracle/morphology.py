@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 from tensorplug_conformance.oracle.windows import all_axes, places
 
@@ -49,7 +50,7 @@ def _winners(x: Array, filter: Array, options: dict[str, Any]) -> tuple[Array, A
     """Return the first largest sum of each window, and the number of its tap: the first NaN's."""
     axes = _axes(x, filter, options)
     shape = (x.shape[0], *(axis.out for axis in axes), x.shape[3])
-    lowest: Any = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    lowest: Any = -np.inf if kind_of(x.dtype) == "f" else np.iinfo(x.dtype).min
     value, winner = np.full(shape, lowest, dtype=x.dtype), np.full(shape, -1)
     for at, (tap, positions, elements) in enumerate(places(axes)):
         with np.errstate(all="ignore"):
@@ -65,4 +66,4 @@ def _axes(x: Array, filter: Array, options: dict[str, Any]) -> tuple[Axis, ...]:
 
 
 def _nan(x: Array) -> Array:
-    return np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, dtype=bool)
+    return np.isnan(x) if kind_of(x.dtype) == "f" else np.zeros(x.shape, dtype=bool)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = No
     out = np.full(shape, np.asarray(constant).astype(x.dtype), dtype=x.dtype)
     for at in np.ndindex(x.shape):
         out[tuple(i + before for i, (before, _) in zip(at, paddings, strict=True))] = x[at]
-    return out if x.dtype.kind not in "fc" else wide(out)
+    return out if kind_of(x.dtype) not in "fc" else wide(out)
 
 
 def concat(xs: list[Array], *, axis: int = 0) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 from tensorplug_conformance.oracle.windows import Axis, axis
 
@@ -68,7 +69,7 @@ def avg_pool(x: Array, *, data_format: str = "", **options: Any) -> Bounded:
             total[there] += values[here]
             size[there] += np.abs(values[here])
             count[there] += 1
-        kind = x if x.dtype.kind == "f" else np.zeros((), np.float32)
+        kind = x if kind_of(x.dtype) == "f" else np.zeros((), np.float32)
         bound = size / count * (levels(_count(values, options)) + 1) * epsilon(kind)
         bound = np.where(np.isfinite(bound), bound, 0)
         return Bounded(_restored(total / count, data_format), _restored(bound, data_format))
@@ -104,7 +105,7 @@ def pool(
 def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     """Return the first largest of each window, and which tap it is: the first NaN, if any."""
     axes = _axes(x, options)
-    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    lowest = -np.inf if kind_of(x.dtype) == "f" else np.iinfo(x.dtype).min
     value = np.full(_shape(x, axes), lowest, dtype=x.dtype)
     winner = np.full(value.shape, -1)
     for at, (there, here) in enumerate(_taps(axes)):
@@ -172,4 +173,4 @@ def _restored(x: Array, data_format: str) -> Array:
 
 
 def _nan(x: Array) -> Array:
-    return np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, dtype=bool)
+    return np.isnan(x) if kind_of(x.dtype) == "f" else np.zeros(x.shape, dtype=bool)

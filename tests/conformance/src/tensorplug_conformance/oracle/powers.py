@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.oracle.elementwise import inexact
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def _log1p(z: Array) -> Array:
 
 expm1 = inexact(_expm1)
 log1p = inexact(_log1p)
-log2 = inexact(lambda z: np.log2(z) if z.dtype.kind == "f" else np.log(z) / np.log(_TWO))
-log10 = inexact(lambda z: np.log10(z) if z.dtype.kind == "f" else np.log(z) / np.log(_TEN))
+log2 = inexact(lambda z: np.log2(z) if kind_of(z.dtype) == "f" else np.log(z) / np.log(_TWO))
+log10 = inexact(lambda z: np.log10(z) if kind_of(z.dtype) == "f" else np.log(z) / np.log(_TEN))
 reciprocal = inexact(lambda z: 1 / z)
 rsqrt = inexact(lambda z: 1 / np.sqrt(z))
 hypot = inexact(np.hypot)
@@ -48,4 +49,4 @@ def log_add_exp(a: Array, b: Array) -> Bounded:
     with np.errstate(all="ignore"):
         value = np.asarray(np.logaddexp(wide(a), wide(b)))
         size = np.abs(np.fmax(wide(a), wide(b))) + 1
-        return Bounded(value, 2 * size * np.longdouble(np.finfo(a.dtype).eps))
+        return Bounded(value, 2 * size * np.longdouble(finfo(a.dtype).eps))

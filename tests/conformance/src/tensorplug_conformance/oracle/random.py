@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.floats import finfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +76,7 @@ def uniform(
     if dtype == "float64":
         value = [float(w >> 11) / 2.0**53 for w in longs(key, start, count)]
     else:
-        kept = 11 if dtype == "float16" else 24
+        kept = finfo(dt.of(dtype).numpy).nmant + 1
         value = [float(w >> (32 - kept)) / 2.0**kept for w in words(key, start, count)]
     return np.array(value, dtype=LONG).reshape(tuple(shape))
 
@@ -157,7 +159,7 @@ def multinomial(
     key = np.array([number % WORD, number // WORD, 0, 0], dtype=np.uint32)
     u = np.asarray(uniform(key, shape=shape, dtype=work)) * total
     terms = logits.shape[-1] + np.abs(np.where(np.isfinite(wide), wide, 0)).max(initial=0)
-    room = (terms + 8) * np.finfo(work).eps * total
+    room = (terms + 8) * finfo(work).eps * total
 
     def check(found: Array) -> Iterator[tuple[str, Array, Bounded]]:
         at = np.clip(found, 0, logits.shape[-1] - 1).astype(np.intp)

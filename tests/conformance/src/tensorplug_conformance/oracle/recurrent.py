@@ -13,6 +13,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class _Number:
 
     def rest(self) -> _Number:
         """Return 1 minus this; here, too, the difference is rounded."""
-        return self._of(1 - self.value, self.error + np.finfo(self.value.dtype).eps)
+        return self._of(1 - self.value, self.error + finfo(self.value.dtype).eps)
 
     def sigmoid(self) -> _Number:
         y = np.exp(-np.logaddexp(0, -self.value))
@@ -104,7 +105,7 @@ def _joined(parts: Sequence[_Number]) -> _Number:
 
 def _read(operands: Sequence[Array]) -> list[_Number]:
     """Return the operands as exact numbers; float16 is computed in float32."""
-    eps = np.longdouble(np.finfo(np.result_type(operands[0], np.float32)).eps)
+    eps = np.longdouble(finfo(np.result_type(operands[0], np.float32)).eps)
     return [_Number(wide(x), np.zeros(x.shape), eps) for x in operands]
 
 
@@ -114,7 +115,7 @@ def _counts(mask: Array | None, batch: int, time: int) -> Array:
 
 
 def _bounded(found: _Number, like: Array) -> Bounded:
-    about = np.finfo(like.dtype)
+    about = finfo(like.dtype)
     bound = found.error + np.abs(found.value) * np.longdouble(about.eps)
     return Bounded(found.value, np.where(np.isfinite(bound), bound, 0) + about.smallest_subnormal)
 

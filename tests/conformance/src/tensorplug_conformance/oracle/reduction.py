@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ Axes = int | tuple[int, ...] | list[int] | None
 
 def epsilon(x: Array) -> np.longdouble:
     """Return the distance from 1 to the next number of the dtype of ``x``, wide."""
-    return np.longdouble(np.finfo(x.dtype).eps)
+    return np.longdouble(finfo(x.dtype).eps)
 
 
 def levels(n: int) -> int:
@@ -55,7 +56,7 @@ def total(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
     """Sums; booleans are counted in int32, integers wrap."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(wide(x), axes)
-    if x.dtype.kind not in "fc":
+    if kind_of(x.dtype) not in "fc":
         dtype = np.dtype(np.int32) if x.dtype.kind == "b" else x.dtype
         exact = _listed(flat, lambda row: sum(row.tolist()))
         return placed(wrap(exact, dtype), x, axes, keep_dims=keep_dims)
@@ -71,7 +72,7 @@ def product(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Referenc
     """Products; each multiplication may cost half an eps, relative to the result."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(wide(x), axes)
-    if x.dtype.kind not in "fc":
+    if kind_of(x.dtype) not in "fc":
         dtype = np.dtype(np.int32) if x.dtype.kind == "b" else x.dtype
         exact = _listed(flat, lambda row: math.prod(row.tolist()))
         return placed(wrap(exact, dtype), x, axes, keep_dims=keep_dims)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def tensor_scatter_reduce(
         operands.setdefault(place, []).append(updates[at])
     out = wide(tensor).copy()
     bound = np.zeros(tensor.shape, np.longdouble)
-    inexact = tensor.dtype.kind in "fc"
+    inexact = kind_of(tensor.dtype) in "fc"
     with np.errstate(all="ignore"):
         for place, listed in operands.items():
             own = [tensor[place]] if include_self else []
@@ -43,7 +44,7 @@ def tensor_scatter_reduce(
 def _reduce(stacked: Array, reduction: str) -> Any:
     if reduction in ("max", "min"):
         best = np.sort(stacked, axis=0)[-1 if reduction == "max" else 0]
-        if stacked.dtype.kind != "f":
+        if kind_of(stacked.dtype) != "f":
             return best
         return np.where(np.isnan(stacked).any(axis=0), np.nan, best)
     return stacked.sum(axis=0) if reduction == "add" else stacked.prod(axis=0)

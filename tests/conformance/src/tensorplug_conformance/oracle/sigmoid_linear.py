@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
@@ -32,6 +33,6 @@ def silu_grad(dy: Array, x: Array) -> Bounded:
         value = wide(dy) * (rise * (1 + z * fall))
         larger = np.abs(wide(dy)) * rise * np.maximum(1, np.abs(z) * fall)
         size = np.where(np.isfinite(value), larger, 0)
-        least = np.finfo(x.dtype).smallest_subnormal  # of a slope, which dy multiplies
+        least = finfo(x.dtype).smallest_subnormal  # of a slope, which dy multiplies
         room = size * (12 * epsilon(x)) + 2 * least * np.maximum(1, np.abs(wide(dy)))
         return Bounded(value, np.where(np.isfinite(value), room, 0))

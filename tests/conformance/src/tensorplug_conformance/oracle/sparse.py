@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon, levels
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _reduced(data: Array, indices: Array, segment_ids: Array, *, mean: bool) -> 
     count = int(segment_ids[-1]) + 1 if len(segment_ids) else 0
     out = np.zeros((count, *data.shape[1:]), dtype=values.dtype)
     bound = np.zeros(out.shape, dtype=np.longdouble)
-    inexact = data.dtype.kind in "fc"
+    inexact = kind_of(data.dtype) in "fc"
     for number in {int(segment_name) for segment_name in segment_ids}:
         picked = values[indices[segment_ids == number]]
         terms = len(picked)

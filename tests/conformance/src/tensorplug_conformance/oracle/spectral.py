@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_conformance.case import Bounded
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def _waves(n: int, times: int, frequencies: int, sign: int) -> Array:
 
 def _bounded(value: Array, terms: Array, n: int, dtype: np.dtype[Any]) -> Bounded:
     """Bound each element by the sum of all |terms| of its row."""
-    eps = np.longdouble(np.finfo(dtype).eps)
+    eps = np.longdouble(finfo(dtype).eps)
     total = np.abs(terms).sum(axis=-1, keepdims=True)
     bound = np.broadcast_to(total, value.shape) * eps * 2 * (levels(n) + 1)
     return Bounded(value, bound)

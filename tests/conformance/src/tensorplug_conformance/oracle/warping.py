@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.corpus import wide
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def rotate_with_offset(
         for dy in (-slack, slack)
         for dx in (-slack, slack)
     ]
-    if all(np.array_equal(array, found[0], equal_nan=array.dtype.kind == "f") for array in found):
+    if all(
+        np.array_equal(array, found[0], equal_nan=kind_of(array.dtype) == "f") for array in found
+    ):
         return found[0]
 
     def check(result: Array) -> Iterator[tuple[str, Array, Bounded]]:
@@ -73,7 +76,7 @@ def _picked(image: Array, row: Array, column: Array, fill: Array) -> Array:
 
 
 def _same(result: Array, other: Array) -> Array:
-    if result.dtype.kind != "f":
+    if kind_of(result.dtype) != "f":
         return np.asarray(result == other)
     return np.asarray((result == other) | (np.isnan(result) & np.isnan(other)))
 
@@ -90,7 +93,7 @@ def transform(
     """One pixel or four, at the transformed position."""
     batch, height, width, channels = image.shape
     size = output_shape or (height, width)
-    x = image.astype(np.longdouble) if image.dtype.kind == "f" else wide(image)
+    x = image.astype(np.longdouble) if kind_of(image.dtype) == "f" else wide(image)
     value = np.full((batch, *size, channels), fill_value, x.dtype)
     for at in range(batch):
         row = transforms[at % len(transforms)].tolist()
@@ -103,7 +106,7 @@ def transform(
                 down = (row[3] * j + row[4] * i + row[5]) / scale
                 place = _mapped(down, height, fill_mode), _mapped(across, width, fill_mode)
                 value[at, i, j] = _read(x[at], place, interpolation, fill_value)
-    if image.dtype.kind != "f" or interpolation == "nearest":
+    if kind_of(image.dtype) != "f" or interpolation == "nearest":
         return value.astype(image.dtype)
     largest = max(np.abs(x).max(initial=0, where=~np.isnan(x)), abs(fill_value))
     reach = float(np.abs(transforms[np.isfinite(transforms)]).max(initial=1)) * (sum(size) + 1)

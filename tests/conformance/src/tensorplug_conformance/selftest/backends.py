@@ -12,6 +12,7 @@ import numpy as np
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -57,16 +58,16 @@ class _RowsOnly(Delegate):
 
 class _LosesPayloads(Delegate):
     def from_host(self, array: Array) -> Any:
-        if array.dtype.kind != "f":
+        if kind_of(array.dtype) != "f":
             return self.clean.from_host(array)
         return self.clean.from_host(np.where(np.isnan(array), array.dtype.type(np.nan), array))
 
 
 class _FlushesSubnormals(Delegate):
     def from_host(self, array: Array) -> Any:
-        if array.dtype.kind != "f":
+        if kind_of(array.dtype) != "f":
             return self.clean.from_host(array)
-        tiny = np.finfo(array.dtype).smallest_normal
+        tiny = finfo(array.dtype).smallest_normal
         # A zero of the same sign; array * 0 would do, but warns of infinities.
         flushed = np.copysign(np.zeros((), array.dtype), array)
         return self.clean.from_host(np.where(np.abs(array) < tiny, flushed, array))

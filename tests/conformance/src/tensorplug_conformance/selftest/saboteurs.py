@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _rules() -> list[Saboteur]:
         Saboteur(
             "subnormals flushed",
             "Multiply",
-            _elements(lambda y: np.where(np.abs(y) < np.finfo(y.dtype).tiny, 0, y)),
+            _elements(lambda y: np.where(np.abs(y) < finfo(y.dtype).tiny, 0, y)),
         ),
         Saboteur("infinities clipped", "Exp", _elements(np.nan_to_num)),
         Saboteur("ties last", "ArgMax", _host(_ties_last), "int32"),

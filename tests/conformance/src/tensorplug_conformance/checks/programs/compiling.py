@@ -18,6 +18,7 @@ from tensorplug.plugin import tree
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
 from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _compiles(program: Program, _target: Target, opened: Callable[[], Session]) 
 
 
 def _float64(array: Array) -> Array:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return array.astype(np.float64) if kind_of(array.dtype) == "f" else array
 
 
 def _wide(results: Any) -> list[Array]:
@@ -235,14 +236,14 @@ def judged(found: list[Array], meant: list[Array], what: str, steps: int = 1) ->
         where = f"result {at} of {what}" if len(meant) > 1 else what
         if got.shape != value.shape:
             raise CheckFailedError(f"{where}: shape {list(got.shape)}, not {list(value.shape)}")
-        if got.dtype.kind != value.dtype.kind:
+        if kind_of(got.dtype) != kind_of(value.dtype):
             raise CheckFailedError(f"{where}: dtype {got.dtype}")
-        if got.dtype.kind != "f":
+        if kind_of(got.dtype) != "f":
             if not np.array_equal(got, value):
                 raise CheckFailedError(f"{where}: {got.tolist()}, must be {value.tolist()}")
             continue
         scale = float(np.max(np.abs(value), initial=2.0**-10))
-        eps = float(np.finfo(got.dtype).eps)
+        eps = float(finfo(got.dtype).eps)
         error = np.abs(got - value) / scale
         if not bool(np.all(error <= tolerances().program * steps * eps)):
             worst = float(np.max(error) / eps)

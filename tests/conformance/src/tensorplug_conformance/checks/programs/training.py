@@ -19,6 +19,7 @@ from tensorplug_conformance.checks.programs.models import (
     Model,
 )
 from tensorplug_conformance.checks.programs.references import Update, trained
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def judge(
         CheckFailedError: at the first step or parameter that is wrong.
 
     """
-    eps = float(np.finfo(dtype).eps)
+    eps = float(finfo(dtype).eps)
     allowed = tolerances().program * eps
     for step, (got, right) in enumerate(zip(found, losses, strict=True), 1):
         if not abs(got - right) <= allowed * step * losses[0]:

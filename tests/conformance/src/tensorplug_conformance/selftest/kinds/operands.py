@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import ORDINARY, Kind
 from tensorplug_conformance.tolerances import tolerances
 
@@ -64,7 +65,7 @@ def _only_what_changed(call: Call, found: list[Array]) -> list[Array]:
     for here, there, result in zip(before, fresh, found, strict=True):
         if here.shape != result.shape or here.dtype != result.dtype:
             return found
-        if result.dtype.kind not in "fc":
+        if kind_of(result.dtype) not in "fc":
             kept.append(result)
             continue
         same = (there == result) & (np.signbit(there.real) == np.signbit(result.real))
@@ -78,11 +79,11 @@ def _same(x: Array) -> Array:
 
 
 def _no_nan(x: Array) -> Array:
-    return np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind in "fc" else x
+    return np.where(np.isnan(x), x.dtype.type(0), x) if kind_of(x.dtype) in "fc" else x
 
 
 def _finite(x: Array) -> Array:
-    return np.asarray(np.nan_to_num(x, nan=np.nan)) if x.dtype.kind in "fc" else x
+    return np.asarray(np.nan_to_num(x, nan=np.nan)) if kind_of(x.dtype) in "fc" else x
 
 
 def _integers_rounded(x: Array) -> Array:
@@ -95,13 +96,13 @@ def _integers_rounded(x: Array) -> Array:
 
 
 def _narrowed(x: Array) -> Array:
-    return x.astype(np.float32).astype(x.dtype) if x.dtype.kind == "f" else x
+    return x.astype(np.float32).astype(x.dtype) if kind_of(x.dtype) == "f" else x
 
 
 def _flushed(x: Array) -> Array:
-    if x.dtype.kind not in "fc":
+    if kind_of(x.dtype) not in "fc":
         return x
-    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, x * 0, x)
+    return np.where(np.abs(x) < finfo(x.dtype).tiny, x * 0, x)
 
 
 def _real_only(x: Array) -> Array:
@@ -194,7 +195,7 @@ def _nudged(sign: int) -> Callable[[Array], Array]:
     """
 
     def nudge(x: Array) -> Array:
-        if x.dtype.kind != "f" or x.size > _NUDGED:
+        if kind_of(x.dtype) != "f" or x.size > _NUDGED:
             return x
         flat = x.reshape(-1).copy()
         for value in np.unique(flat[np.isfinite(flat)]):

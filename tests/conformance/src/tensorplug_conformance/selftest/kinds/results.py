@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import EXACT, FLOATS, Kind
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def changed(x: Array, at: int = 0) -> Array:
         flat[at] = f"{flat[at]}x"
     elif out.dtype.kind == "b":
         flat[at] = not flat[at]
-    elif out.dtype.kind in "fc":
+    elif kind_of(out.dtype) in "fc":
         flat[at] = flat[at] + np.maximum(np.abs(flat[at]), 1) if np.isfinite(flat[at]) else 0
     else:
         flat[at] = flat[at] ^ 1
@@ -61,7 +62,7 @@ def _columns_first(x: Array) -> Array:
 
 
 def _floating(x: Array) -> bool:
-    return x.dtype.kind in "fc"
+    return kind_of(x.dtype) in "fc"
 
 
 def _nan_lost(x: Array) -> Array:
@@ -80,11 +81,11 @@ def _zeros_positive(x: Array) -> Array:
 
 def _coarse(x: Array) -> Array:
     """Return the array rounded to a third of its digits."""
-    return x * x.dtype.type(1 + 2.0 ** (-np.finfo(x.dtype).nmant // 3)) if _floating(x) else x
+    return x * x.dtype.type(1 + 2.0 ** (-finfo(x.dtype).nmant // 3)) if _floating(x) else x
 
 
 def _through_float32(x: Array) -> Array:
-    narrow = {"f": np.float32, "c": np.complex64}.get(x.dtype.kind)
+    narrow = {"f": np.float32, "c": np.complex64}.get(kind_of(x.dtype))
     return x.astype(narrow).astype(x.dtype) if narrow else x
 
 
@@ -98,7 +99,7 @@ def _too_far(call: Call) -> Any:
 def _moved(x: Array, ulps: float) -> Array:
     if x.dtype.kind == "c":
         return np.asarray(_moved(x.real, 2 * ulps) + 1j * _moved(x.imag, 2 * ulps))
-    if x.dtype.kind != "f":
+    if kind_of(x.dtype) != "f":
         return x
     with np.errstate(all="ignore"):
         unit = np.copysign(np.spacing(np.abs(x)), x)
@@ -109,7 +110,7 @@ def _moved(x: Array, ulps: float) -> Array:
 def _subnormals_flushed(x: Array) -> Array:
     if not _floating(x):
         return x
-    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, x * 0, x)
+    return np.where(np.abs(x) < finfo(x.dtype).tiny, x * 0, x)
 
 
 def _wider(call: Call) -> Any:

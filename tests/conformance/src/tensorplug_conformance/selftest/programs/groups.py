@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
+from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ def _on_float64(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 def _floor_divide(a: Array, b: Array) -> Array:
     whole = np.floor_divide(a, b)
-    if a.dtype.kind != "f":
+    if kind_of(a.dtype) != "f":
         return whole
     return np.where(np.isinf(a) & np.isfinite(b), a / b, whole)  # NumPy: NaN
 
@@ -69,7 +70,7 @@ def _cast(x: Array, dtype: DType) -> Array:
     """Convert as the kernel Cast does: to integers by rounding towards 0, and wrapping."""
     if x.dtype.kind == "c" and dtype not in dt.COMPLEX:
         x = x != 0 if dtype is dt.bool_ else x.real
-    if x.dtype.kind == "f" and dtype in dt.INTEGER:
+    if kind_of(x.dtype) == "f" and dtype in dt.INTEGER:
         whole = np.where(np.isfinite(x), np.trunc(x), 0).astype(np.float64)
         if np.all(np.abs(whole) < _INT64_END):
             return whole.astype(np.int64).astype(dtype.numpy)

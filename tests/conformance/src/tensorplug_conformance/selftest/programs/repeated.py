@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import specs
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.selftest.backends import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
 
@@ -39,7 +40,7 @@ def _product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Arr
 def _nudged(x: Array, at: int = 0) -> Array:
     """Return ``x`` with one element a unit in the last place larger, as tolerances allow."""
     found = np.array(x)
-    if found.size and found.dtype.kind == "f":
+    if found.size and kind_of(found.dtype) == "f":
         flat = found.reshape(-1)
         flat[at % found.size] = np.nextafter(flat[at % found.size], found.dtype.type(np.inf))
     return found

@@ -1,0 +1,49 @@
+"""Facts about NumPy's floating dtypes, and about those of ml_dtypes, which NumPy does not know.
+
+``numpy.dtype.kind`` is "V" for bfloat16, as for raw bytes, and ``numpy.finfo`` refuses it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorplug.plugin import dtypes as dt
+
+__all__ = ["finfo", "kind_of"]
+
+
+class _Facts(NamedTuple):
+    """What ``numpy.finfo`` says of its own dtypes; the numbers are exact in Python's floats."""
+
+    dtype: np.dtype[Any]
+    eps: float
+    max: float
+    tiny: float
+    smallest_normal: float
+    smallest_subnormal: float
+    minexp: int
+    nmant: int
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """Return NumPy's letter of a dtype's kind: "f" for bfloat16 too."""
+    if dtype.kind != "V":
+        return dtype.kind
+    return {"float": "f", "signed": "i", "unsigned": "u"}[dt.of(dtype).kind]
+
+
+@cache
+def finfo(dtype: Any) -> Any:
+    """Return the limits of a floating or complex dtype, under the names of ``numpy.finfo``."""
+    known = np.dtype(dtype)
+    if known.kind != "V":
+        return np.finfo(known)
+    import ml_dtypes  # its dtype is here already
+
+    about: Any = ml_dtypes.finfo(known)
+    names = ("eps", "max", "tiny", "smallest_normal", "smallest_subnormal")
+    numbers = (float(getattr(about, name)) for name in names)
+    return _Facts(known, *numbers, int(about.minexp), int(about.nmant))
