@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorplug.compile.values import Value, error, needs_data
-from tensorplug.dispatch.device import Device
+from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
     import numpy as np
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Placement
+    from tensorplug.dispatch.device import Device
 
 __all__ = ["TracedDevice"]
 
@@ -26,34 +23,18 @@ class Tracing(Protocol):
     finished: bool
 
 
-class _TracedBackend:
+class _TracedBackend(StandInBackend):
     """The backend of a traced device: the data of constants can be read, that of values cannot."""
 
-    survives_fork = True
-
     def __init__(self, trace: Tracing) -> None:
+        super().__init__(trace.real)
         self._trace = trace
-        self._real = trace.real.backend
 
-    @property
-    def name(self) -> str:
-        return self._real.name
+    def type_of(self, buffer: Any) -> TensorType | None:
+        return buffer.placement.type if isinstance(buffer, Value) else None
 
-    @property
-    def device(self) -> str:
-        return self._real.device
-
-    @property
-    def dtypes(self) -> frozenset[DType]:
-        return self._real.dtypes
-
-    def from_host(self, array: np.ndarray[Any, Any]) -> Any:
-        return self._real.from_host(array)
-
-    def to_host(self, buffer: Any) -> np.ndarray[Any, Any]:
-        if not isinstance(buffer, Value):
-            return self._real.to_host(buffer)
-        type_ = buffer.placement.type
+    def read(self, buffer: Any) -> np.ndarray[Any, Any]:
+        type_ = self.type_of(buffer)
         if self._trace.finished:
             raise error(
                 f"a tensor ({type_}) created while a function was traced is used after tracing, "
@@ -66,45 +47,11 @@ class _TracedBackend:
             "it reads the values of a tensor",
         )
 
-    def describe(self, buffer: Any) -> TensorType:
-        if isinstance(buffer, Value):
-            return buffer.placement.type
-        return self._real.describe(buffer)
 
-    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
-        return (id(buffer), 0) if isinstance(buffer, Value) else self._real.allocation(buffer)
-
-    def synchronize(self) -> None:
-        self._real.synchronize()
-
-    def memory(self) -> Mapping[str, int]:
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: the real backend stays open."""
-
-
-class TracedDevice(Device):
+class TracedDevice(StandInDevice):
     """Replaces a real device while a function is traced."""
 
-    __slots__ = ("real",)
+    __slots__ = ()
 
     def __init__(self, trace: Tracing) -> None:
-        real = trace.real
-        super().__init__(
-            real.name, real.backend_name, _TracedBackend(trace), real.owner, real.host
-        )
-        self.real = real
-        self.trace = trace
-
-    def placement(self, type_: TensorType) -> Placement:
-        """Return the placement of ``type_`` here, with the type object of the real device."""
-        return super().placement(self.real.placement(type_).type)
-
-    def home(self, dtype: DType) -> Device | None:
-        """Return this device, also for strings that the real one keeps in host memory."""
-        return None if self.real.home(dtype) is None else self
-
-    def can_use(self, placement: Placement) -> bool:
-        """Return whether a tensor is on this device, or usable on the real one."""
-        return placement.device is self or self.real.can_use(placement)
+        super().__init__(trace.real, _TracedBackend(trace), trace)

@@ -92,7 +92,8 @@ class Context:
     there is one of them, which must see all results: ``record`` shows them a plan, its inputs and
     its outputs. ``taped`` is the context like this one in which a new tape records, once it was
     needed. ``entry`` is the use of a ``ContextBlock``
-    that made it current, ``below`` the context before that.
+    that made it current, ``below`` the context before that. ``outside``: on the device of an
+    interpreter (``engine.interpreters``), the context in which that runs its kernels.
     """
 
     __slots__ = (
@@ -102,6 +103,7 @@ class Context:
         "engine",
         "entry",
         "observers",
+        "outside",
         "plans",
         "record",
         "recording",
@@ -117,9 +119,11 @@ class Context:
         recording: Any = None,
         scope: Any = None,
         observers: tuple[Observer, ...] = (),
+        outside: Context | None = None,
     ) -> None:
         self.engine = engine
         self.device = device
+        self.outside = outside
         self.observers = observers
         self.recording = recording
         self.scope = scope
@@ -147,7 +151,9 @@ class Context:
 
     def recorded_by(self, recording: Any) -> Context:
         """Return a copy with another tape."""
-        return Context(engine_of(self), self.device, recording, self.scope, self.observers)
+        return Context(
+            engine_of(self), self.device, recording, self.scope, self.observers, self.outside
+        )
 
     def replace(self, **changes: Any) -> Context:
         """Return a copy with ``changes``."""
@@ -157,6 +163,7 @@ class Context:
             changes.get("recording", self.recording),
             changes.get("scope", self.scope),
             changes.get("observers", self.observers),
+            self.outside,
         )
 
 

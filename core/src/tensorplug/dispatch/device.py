@@ -82,8 +82,9 @@ class Device:
     ``compiled`` those of the plans that run programs or groups, of which fewer are kept.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
-    ``capabilities``: the optional methods of the backend. ``trace``: records calls instead of
-    running them; None on a real device.
+    ``capabilities``: the optional methods of the backend. ``trace``: records or interprets calls
+    instead of running them; None on a real device. ``interpreters``: those of the tensors here,
+    by kind (``engine.interpreters``).
     """
 
     __slots__ = (
@@ -98,6 +99,7 @@ class Device:
         "fate",
         "host",
         "installed",
+        "interpreters",
         "lock",
         "name",
         "owner",
@@ -131,6 +133,7 @@ class Device:
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
         self.lock = Lock()
+        self.interpreters: dict[Hashable, Any] = {}
         self.closed = False
         self.fate = ""
         self.trace: Any = None
@@ -201,6 +204,8 @@ class Device:
     def retire(self, fate: str) -> None:
         """Mark the device closed, for the reason ``fate``, and drop its plans."""
         self.closed, self.fate = True, fate
+        for interpreter in list(self.interpreters.values()):
+            interpreter.device.retire(fate)
         self.forget_plans()
 
     def forget_plans(self) -> None:
@@ -211,6 +216,7 @@ class Device:
             self.programs.clear()
             self.recent.clear()
             self.compiled.clear()
+            self.interpreters.clear()
 
 
 def _drop(cache: dict[Hashable, Any], number: int) -> list[Hashable]:

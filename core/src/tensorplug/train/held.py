@@ -57,5 +57,9 @@ class Slot(Variable):
 def outside_tracing() -> AbstractContextManager[Any]:
     """Return a context in which ops run at once, even while a function is being traced."""
     context = current_context()
-    trace = context.trace
-    return nullcontext() if trace is None else use_context(Context(context.engine, trace.real))
+    device = context.device
+    while device is not None and device.trace is not None:
+        device = device.trace.real
+    return (
+        nullcontext() if device is context.device else use_context(Context(context.engine, device))
+    )

@@ -1,0 +1,331 @@
+"""Interpreters: running a function on tensors that other tensors carry.
+
+vmap calls a function with tensors of one example each, which tensors of all examples carry;
+forward mode with primals, which pairs of primals and tangents carry. As in tracing
+(``compile.tracing``), a device replaces the real one in the context. The engine infers types,
+promotes inputs and records tapes as usual, on *logical* tensors: they have the types that the
+function sees, and a ``Carried`` as buffer. Instead of running a kernel, the interpreter runs ops
+on the *physical* tensors, in the context outside.
+
+That context may record a tape, trace a program, or be interpreted itself, and so may the one
+inside: transformations compose by nesting. Tensors of the device outside are constants inside; a
+call of which all inputs are such runs outside, and its results are constants, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
+from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
+from tensorplug.engine.plans import extra_arguments, unsupported_dtype
+from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
+from tensorplug.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from typing import Self
+
+    import numpy as np
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.entries import DecompositionEntry
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan, Step
+
+__all__ = ["Carried", "Interpreter", "Lifted", "run_call"]
+
+LIMIT: Final = 16
+"""Interpreters per device, which keep their plans for the next call: one per kind and size."""
+
+
+class Carried(ABC):
+    """What a logical tensor has as buffer: the physical tensors that carry it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """The physical tensors."""
+
+
+class _Backend(StandInBackend):
+    """The backend of an interpreter's device."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        super().__init__(interpreter.real)
+        self._interpreter = interpreter
+
+    def type_of(self, buffer: Any) -> TensorType | None:
+        return self._interpreter.type_of(buffer) if isinstance(buffer, Carried) else None
+
+    def read(self, buffer: Any) -> np.ndarray[Any, Any]:
+        return self._interpreter.data(buffer)
+
+
+class Interpreter(ABC):
+    """Runs kernel calls on logical tensors by ops on the physical tensors that carry them.
+
+    There is one for each kind and each device ``real`` of the physical tensors: it keeps no state
+    of a call. The context outside is part of the context inside (``Context.outside``).
+    """
+
+    name: ClassVar[str]
+    """The public function that uses it, for messages: ``"vmap"``."""
+
+    def __init__(self, real: Device) -> None:
+        self.real = real
+        self.device = StandInDevice(real, _Backend(self), self)
+
+    @classmethod
+    def of(cls, outside: Context, *parameters: Hashable) -> Self:
+        """Return the interpreter whose physical ops run on the device of ``outside``.
+
+        ``parameters``: further arguments of the class, such as the number of examples.
+        """
+        device: Device = outside.device or engine_of(outside).open(None)
+        key = (cls, *parameters)
+        found: Self | None = device.interpreters.get(key)
+        if found is None:
+            found = cls(device, *parameters)
+            device.remember(device.interpreters, key, found, LIMIT)
+        return found
+
+    def context(self, outside: Context, recording: Any = None) -> Context:
+        """Return the context in which to call a function of logical tensors.
+
+        Their ops run in ``outside``, but not in its tidy scope, which adopts what the caller
+        returns. ``recording``: of a tape inside.
+        """
+        if outside.scope is not None or outside.device is None:
+            device = outside.device or engine_of(outside).open(None)
+            outside = outside.replace(device=device, scope=None)
+        return Context(outside.engine, self.device, recording, outside=outside)
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is a logical one of this interpreter, not a constant."""
+        return tensor._placement.device is self.device
+
+    def logical(self, buffer: Carried, type_: TensorType) -> Tensor:
+        """Return the logical tensor of ``type_`` that ``buffer`` carries."""
+        return Tensor._of(buffer, self.device.placement(type_))
+
+    # For each kind ------------------------------------------------------------------------
+
+    @abstractmethod
+    def interpret(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor]:
+        """Run a call in the context outside, which is current; return its logical outputs.
+
+        ``inputs``: one per declared input: logical tensors or constants, lists of them, or None.
+        One of them at least is logical.
+        """
+
+    @abstractmethod
+    def lower(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return the physical tensors that carry ``tensors``, also for constants."""
+
+    @abstractmethod
+    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+        """Return the logical tensors of ``types`` that are carried by what ``lower`` returns."""
+
+    @abstractmethod
+    def type_of(self, buffer: Any) -> TensorType:
+        """Return the type of the logical tensor that has ``buffer``."""
+
+    @abstractmethod
+    def data(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """Return the data of a logical tensor that a function reads, or raise."""
+
+    @abstractmethod
+    def describe(self, tensor: Tensor) -> str | None:
+        """Return a description of a logical tensor, in one line; None to show its data."""
+
+    # Calls --------------------------------------------------------------------------------
+
+    def resolve(self, engine: Engine, plan: Plan) -> list[Step]:  # noqa: ARG002  # as in a trace
+        """Resolve a plan of the interpreter's device so that it interprets calls."""
+        plan.how, plan.owner = "traced", self.device.owner
+        # As outside (`engine.resolution`): without gradient rules, a tape sees the kernels inside.
+        spec = plan.spec
+        inner = None
+        if not any(plan.state.gradient(spec.name, name) for name in spec.input_names):
+            inner = _decomposition(plan)
+        plan.taped = inner is None
+        plan.call = partial(self._run, plan)
+        return [("interpreted", f"by {self.name}")]
+
+    def _run(self, plan: Plan, *inputs: Any) -> Any:
+        context = current_context()
+        outside = context.outside
+        if context.device is not self.device or outside is None:
+            raise self.escaped()
+        entry = None if plan.taped or context.recording is None else _decomposition(plan)
+        if entry is not None:
+            return entry.function(*inputs, **extra_arguments(plan, entry.asks))
+        with use_context(outside):
+            if any(tensor._placement.device is self.device for tensor in flatten(inputs)):
+                outputs = self.interpret(plan, inputs)
+            else:
+                outputs = run_call(plan, inputs)
+        return outputs if plan.spec.multiple_outputs else outputs[0]
+
+    def expand(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor] | None:
+        """Interpret the calls of the decomposition of ``plan``; None if it has none.
+
+        It is for ``interpret``. No tape inside sees these calls.
+        """
+        entry = _decomposition(plan)
+        if entry is None:
+            return None
+        with use_context(self.context(current_context())):
+            found = entry.function(*inputs, **extra_arguments(plan, entry.asks))
+        outputs = list(found) if plan.spec.multiple_outputs else [found]
+        # Without nodes of tapes inside, but physical tensors keep those of tapes outside.
+        return self.lift(self.lower(outputs), [output.type for output in outputs])
+
+    def escaped(self) -> ArgumentError:
+        """Return the error for a logical tensor outside the function."""
+        return ArgumentError(
+            f"{self.name}: a tensor of a call of the function is used after that call, or in "
+            "another thread; return it from the function instead"
+        )
+
+    # What a trace answers to the core -----------------------------------------------------
+
+    @property
+    def constants(self) -> Device:
+        """The device whose cache keeps the function's Python numbers as tensors."""
+        outer = self.real.trace
+        return self.real if outer is None else outer.constants  # type: ignore[no-any-return]  # Any
+
+    def number(
+        self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
+    ) -> Tensor | None:
+        """Return a float of a program that is being traced as a tensor; None for other values."""
+        outer = self.real.trace
+        return None if outer is None else outer.number(value, dtype, peer=peer)
+
+    def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the attributes of a call without floats of a program that is being traced."""
+        outer = self.real.trace
+        return attributes if outer is None else outer.fixed(attributes)  # type: ignore[no-any-return]  # Any
+
+    def read(self, variable: Any, held: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
+        """Return the contents of a variable in the context outside."""
+        with use_context(_outside()):
+            return variable._reading()  # type: ignore[no-any-return]  # of any class
+
+    def assign(self, variable: Any, tensor: Tensor) -> None:
+        """Assign a constant to a variable.
+
+        Raises:
+            ArgumentError: ``tensor`` is none.
+
+        """
+        if self.holds(tensor):
+            raise ArgumentError(
+                f"{self.name}: the function assigns a tensor that depends on its arguments "
+                f"({tensor.type}) to a variable; return it, and assign outside"
+            )
+        with use_context(_outside()):
+            variable._hold(tensor)
+
+    def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
+        """Return a new key of a generator."""
+        with use_context(_outside()):
+            return generator.key()  # type: ignore[no-any-return]  # of any class
+
+    def get(self, cell: Any) -> Any:
+        """Return the number that a Python object holds."""
+        outer = self.real.trace
+        return cell.value if outer is None else outer.get(cell)
+
+    def set(self, cell: Any, value: Any) -> None:
+        """Replace the number that a Python object holds."""
+        outer = self.real.trace
+        if outer is None:
+            cell.value = value
+        else:
+            outer.set(cell, value)
+
+    def check(self, check: Callable[[], None]) -> None:
+        """Call ``check`` now, or in each run of the program that is being traced."""
+        outer = self.real.trace
+        if outer is None:
+            check()
+        else:
+            outer.check(check)
+
+    def refusal(self, message: str) -> Exception:
+        """Return the error for an action that the function must not do."""
+        outer = self.real.trace
+        if outer is None:
+            return ArgumentError(f"{self.name}: {message}")
+        return outer.refusal(message)  # type: ignore[no-any-return]  # Any
+
+
+class Lifted:
+    """A function of logical tensors as one of the physical tensors that carry them.
+
+    Functions with a meaning of their own, such as checkpoints and loops, are *lifted*: inside an
+    interpreter they are called outside, on the physical tensors (``Interpreter.lower``), and with
+    such a function in the place of the user's. It may be called at any time, in any context:
+    also by a backward pass after the call of the interpreter has ended.
+
+    Args:
+        interpreter: of the logical tensors.
+        function: takes logical tensors and returns a list of them.
+        types: of the logical arguments.
+
+    ``results``: the types of the logical results of the last call, for ``Interpreter.lift``.
+    """
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        function: Callable[..., Sequence[Tensor]],
+        types: Sequence[TensorType],
+    ) -> None:
+        self.interpreter = interpreter
+        self.function = function
+        self.types = types
+        self.results: list[TensorType] = []
+
+    def __call__(self, *physical: Tensor) -> list[Tensor]:
+        """Call the function; return the physical tensors that carry its results."""
+        interpreter = self.interpreter
+        arguments = interpreter.lift(physical, self.types)
+        with use_context(interpreter.context(current_context())):
+            results = self.function(*arguments)
+        self.results = [result.type for result in results]
+        return interpreter.lower(results)
+
+
+def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
+    """Run the kernel of ``plan`` on ``inputs``, with ``changes`` of its attributes."""
+    attributes = {**plan.attributes, **changes}
+    if plan.spec.multiple_outputs:
+        return dispatch_multiple(plan.spec, *inputs, **attributes)
+    return [dispatch(plan.spec, *inputs, **attributes)]
+
+
+def _outside() -> Context:
+    """Return the context outside of the interpreter that runs the current one."""
+    outside = current_context().outside
+    assert outside is not None
+    return outside
+
+
+def _decomposition(plan: Plan) -> DecompositionEntry | None:
+    """Return the decomposition of a call into ops; None if it has none."""
+    owned = plan.state.decomposition(plan.spec.name)
+    if owned is None or owned.entry.on_host or unsupported_dtype(plan, owned.entry.dtypes):
+        return None
+    return owned.entry
