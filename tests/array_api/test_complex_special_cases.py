@@ -9,11 +9,17 @@ from __future__ import annotations
 import cmath
 import math
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.testing import isolated_engine
+from tensorplug_conformance.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 POSITIVE = (0.5, 1.0, 2.5)
@@ -116,6 +122,19 @@ TABLES = {
         "nan, +0: nan, +0; nan, nonzero: nan, nan; nan, nan: nan, nan"
     ),
 }
+
+
+@pytest.fixture(scope="module", params=["native", "decomposed"], autouse=True)
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run with the native kernels, and then with the primitives alone."""
+    with isolated_engine("cpu"):
+        if request.param == "decomposed":
+            for name in tp.kernels_for("cpu"):
+                if name not in PRIMITIVES:
+                    tp.unregister_kernel(name, "cpu")
+        yield request.param
+
+
 Line = tuple[complex, tuple[str, str]]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions import complex_functions as parts
+from tensorplug.decompositions.complex_functions import by_parts
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
@@ -78,7 +79,8 @@ def step(x: Tensor, *, alpha: float) -> Tensor:
     return where(not_equal(x, x), x, where(x > 0, high, low))
 
 
-@decompositions.of(ops.SIGMOID, dtypes=dt.REAL)  # Abs keeps it stable, but is real
+@decompositions.of(ops.SIGMOID)
+@by_parts(parts.sigmoid)
 def sigmoid(x: Tensor) -> Tensor:
     small = exp(-abs_(x))  # at most 1: nothing overflows, tiny results are kept
     return where(x < 0, small, 1.0) / (small + 1.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions import complex_functions as parts
+from tensorplug.decompositions.complex_functions import by_parts
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.order import reverse_order
@@ -52,7 +53,8 @@ _TANH_P = (-1614.6876844170844, -99.28772310019185, -0.9643991794250522)
 _TANH_Q = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
 
 
-@decompositions.of(ops.TANH, dtypes=dt.REAL)  # the approximation is for real numbers
+@decompositions.of(ops.TANH)
+@by_parts(parts.tanh)
 def tanh(x: Tensor) -> Tensor:
     size = ops.abs(x)
     # Near 0 the quotient below cancels, so a rational function is used.

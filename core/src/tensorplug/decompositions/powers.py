@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import inf, log
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions import complex_functions as parts
+from tensorplug.decompositions.complex_functions import by_parts
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import powers as ops
@@ -46,7 +47,8 @@ _LN_2 = (0.693359375, -2.121944400546905827679e-4)
 _FAR = 20.0  # from here on the error of e**x itself dominates
 
 
-@decompositions.of(ops.EXPM1, dtypes=dt.REAL)
+@decompositions.of(ops.EXPM1)
+@by_parts(parts.expm1)
 @widened
 def expm1(x: Tensor) -> Tensor:
     # e**x - 1 = 2**k (e**r - 1) + 2**k - 1 with r = x - k ln 2 near 0: nothing cancels.
@@ -63,7 +65,8 @@ def expm1(x: Tensor) -> Tensor:
     return where(elementary.abs(x) < _FAR, middle, exp(x) - 1.0)
 
 
-@decompositions.of(ops.LOG1P, dtypes=dt.REAL)
+@decompositions.of(ops.LOG1P)
+@by_parts(parts.log1p)
 @widened
 def log1p(x: Tensor) -> Tensor:
     # 1 + x is rounded, but the quotient compensates: ln(u) / (u - 1) varies slowly.
@@ -72,16 +75,16 @@ def log1p(x: Tensor) -> Tensor:
     return where(equal(u, 1.0), x, where(equal(u, x), far, far * (x / (u - 1.0))))
 
 
-@decompositions.of(ops.LOG2, dtypes=dt.REAL)
+@decompositions.of(ops.LOG2)
 @widened
 def log2(x: Tensor) -> Tensor:
-    return elementary.log(x) * (1 / log(2))
+    return parts.scaled(elementary.log(x), 1 / log(2))
 
 
-@decompositions.of(ops.LOG10, dtypes=dt.REAL)
+@decompositions.of(ops.LOG10)
 @widened
 def log10(x: Tensor) -> Tensor:
-    return elementary.log(x) * (1 / log(10))
+    return parts.scaled(elementary.log(x), 1 / log(10))
 
 
 @decompositions.of(ops.RECIPROCAL)

@@ -1,6 +1,6 @@
 """Trigonometric and hyperbolic functions from Atan, Sin, Cos, Exp, Log and Sqrt.
 
-The formulas are for real numbers. Complex numbers need native kernels.
+Those of complex numbers are in ``complex_functions``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from math import inf, log, pi
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.decompositions import complex_functions as parts
+from tensorplug.decompositions.complex_functions import by_parts
 from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import trigonometry as ops
@@ -25,20 +26,23 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-@decompositions.of(ops.ACOS, dtypes=dt.REAL)
+@decompositions.of(ops.ACOS)
+@by_parts(parts.acos)
 @widened
 def acos(x: Tensor) -> Tensor:
     # Half the angle: near x = 1 the cosine hardly depends on a small angle.
     return 2.0 * elementary.atan(sqrt((1.0 - x) / (1.0 + x)))
 
 
-@decompositions.of(ops.ASIN, dtypes=dt.REAL)
+@decompositions.of(ops.ASIN)
+@by_parts(parts.asin)
 @widened
 def asin(x: Tensor) -> Tensor:
     return elementary.atan(x / sqrt((1.0 - x) * (1.0 + x)))
 
 
-@decompositions.of(ops.ACOSH, dtypes=dt.REAL)
+@decompositions.of(ops.ACOSH)
+@by_parts(parts.acosh)
 @widened
 def acosh(x: Tensor) -> Tensor:
     above = x - 1.0
@@ -46,7 +50,8 @@ def acosh(x: Tensor) -> Tensor:
     return where(x < _LARGE, near, elementary.log(x) + log(2))
 
 
-@decompositions.of(ops.ASINH, dtypes=dt.REAL)
+@decompositions.of(ops.ASINH)
+@by_parts(parts.asinh)
 @widened
 def asinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
@@ -62,7 +67,8 @@ _LARGE = 2.0**30
 _FAR = 20.0
 
 
-@decompositions.of(ops.ATANH, dtypes=dt.REAL)
+@decompositions.of(ops.ATANH)
+@by_parts(parts.atanh)
 @widened
 def atanh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
@@ -81,7 +87,8 @@ def atan2(a: Tensor, b: Tensor) -> Tensor:
     return copysign(where(signbit(b), pi - right, right), a)
 
 
-@decompositions.of(ops.TAN, dtypes=dt.REAL)
+@decompositions.of(ops.TAN)
+@by_parts(parts.tan)
 @widened
 def tan(x: Tensor) -> Tensor:
     return elementary.sin(x) / elementary.cos(x)
@@ -103,7 +110,8 @@ _SINH_Q = (
 )
 
 
-@decompositions.of(ops.SINH, dtypes=dt.REAL)
+@decompositions.of(ops.SINH)
+@by_parts(parts.sinh)
 @widened
 def sinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
@@ -115,7 +123,8 @@ def sinh(x: Tensor) -> Tensor:
     return where(size < 1.0, near, far)
 
 
-@decompositions.of(ops.COSH, dtypes=dt.REAL)
+@decompositions.of(ops.COSH)
+@by_parts(parts.cosh)
 @widened
 def cosh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
