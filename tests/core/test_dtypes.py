@@ -233,3 +233,31 @@ def test_inexact_and_real_part():
     ]
     parts = {"complex64": "float32", "complex128": "float64", "int8": "int8"}
     assert {n: dt.real_part(dt.of(n)).name for n in parts} == parts
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, "float16", "float32", "float64"])
+def test_limits_are_numpys(name):
+    dtype = dt.of(name)
+    if dtype in dt.INTEGER:
+        limits = np.iinfo(name)
+        assert (dtype.min, dtype.max) == (limits.min, limits.max)
+        return
+    limits = np.finfo(name)
+    assert (dtype.min, dtype.max) == (limits.min, limits.max)
+    assert (dtype.eps, dtype.smallest_normal) == (limits.eps, limits.smallest_normal)
+    assert dtype.significand == limits.nmant + 1
+
+
+def test_complex_limits_are_those_of_the_parts():
+    for complex_, part in ((dt.complex64, dt.float32), (dt.complex128, dt.float64)):
+        assert (complex_.eps, complex_.max, complex_.significand) == (
+            part.eps,
+            part.max,
+            part.significand,
+        )
+        assert complex_.bits == 2 * part.bits
+
+
+def test_narrow_floats_compute_in_a_wider_one():
+    wide = {dtype.name: dtype.compute.name for dtype in dt.ANY if dtype.compute is not dtype}
+    assert wide == {"float16": "float32"}

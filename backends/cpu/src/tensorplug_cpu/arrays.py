@@ -15,8 +15,6 @@ __all__ = ["Array", "Call", "constant", "element", "uniform", "working"]
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
 
-_WORKING = {dt.float16: dt.float32}
-
 
 def element(value: Scalar, dtype: DType) -> Array:
     """Return the number of an attribute as an array of rank 0.
@@ -43,9 +41,9 @@ def element(value: Scalar, dtype: DType) -> Array:
 def working(dtype: DType) -> np.dtype[Any]:
     """Return the NumPy dtype in which steps of a longer formula are computed.
 
-    float16 works in float32, so that only the result is rounded to 11 bits.
+    So only the result of a narrow float is rounded to its few bits.
     """
-    return _WORKING.get(dtype, dtype).numpy
+    return dtype.compute.numpy
 
 
 def constant(value: Scalar | str, dtype: DType) -> Array:

@@ -52,10 +52,9 @@ def converter(source: DType, target: DType) -> Callable[[Array], Array]:
 
 
 def _float_to_integer(target: DType) -> Callable[[Array], Array]:
-    limits = np.iinfo(target.name)
-    low, high = float(limits.min) - 1, float(limits.max) + 1
+    low, high = float(target.min) - 1, float(target.max) + 1
     if target.itemsize == 8:  # in float64, -2**63 - 1 is -2**63, which fits
-        low = float(np.nextafter(limits.min, -np.inf)) if limits.min else -1.0
+        low = float(np.nextafter(target.min, -np.inf)) if target.min else -1.0
 
     flagged = target in _FLAGGED
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
@@ -66,15 +64,7 @@ def finfo(type: Any, /) -> FloatInfo:
     if dtype not in dt.INEXACT:
         raise DTypeError(f"finfo: dtype must be floating or complex, got {dtype}; see iinfo")
     part = dt.real_part(dtype)
-    limits: Any = np.finfo(part.numpy)
-    return FloatInfo(
-        bits=8 * part.itemsize,
-        eps=float(limits.eps),
-        max=float(limits.max),
-        min=float(limits.min),
-        smallest_normal=float(limits.smallest_normal),
-        dtype=part,
-    )
+    return FloatInfo(part.bits, part.eps, part.max, part.min, part.smallest_normal, part)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
@@ -87,8 +77,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype_of(type, "iinfo")
     if dtype not in dt.INTEGER:
         raise DTypeError(f"iinfo: dtype must be an integer, got {dtype}; see finfo")
-    least, most = dt.integer_limits(dtype)
-    return IntegerInfo(8 * dtype.itemsize, most, least, dtype)
+    return IntegerInfo(dtype.bits, dtype.max, dtype.min, dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -50,14 +50,16 @@ class NamespaceInfo:
     ) -> dict[str, DType]:
         """Return the dtypes of a device by name: all, or those of one or several kinds.
 
-        They do not include float16 and strings, which the standard does not define.
+        They do not include narrow floats and strings, which the standard does not define.
         """
         engine = current_engine()
         opened = engine.devices.of(current_context()) if device is None else engine.open(device)
         return {
             dtype.name: dtype
             for dtype in sorted(opened.backend.dtypes, key=lambda dtype: dtype.name)
-            if dtype not in (dt.float16, dt.string) and (kind is None or isdtype(dtype, kind))
+            if dtype.compute is dtype
+            and dtype is not dt.string
+            and (kind is None or isdtype(dtype, kind))
         }
 
 

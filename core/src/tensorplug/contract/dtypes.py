@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -35,11 +34,48 @@ class DType:
     strings, whose size varies) and ``numpy``, the NumPy dtype on the host.
     ``numpy.dtype(tensorplug.float32)`` reads it from ``dtype``, or from ``__numpy_dtype__`` since
     NumPy 2.4.
+
+    What arithmetic needs to know: ``bits`` of one element; ``compute``, the dtype in which several
+    steps and sums are computed before they are rounded once, such as float32 for float16;
+    ``significand``, the digits of a float in base 2 with the leading one, else 0; ``min`` and
+    ``max``, the least and the greatest finite number (0 and 1 for bool, none for strings);
+    ``eps``, the gap between 1 and the next float; ``smallest_normal``, the least positive float of
+    full precision. Those of a complex dtype are its parts'.
+
+    Args:
+        name: as above.
+        kind: as above.
+        itemsize: as above.
+        significand: of a float.
+        compute: itself if not given.
+
     """
 
-    __slots__ = ("__numpy_dtype__", "dtype", "itemsize", "kind", "name", "numpy")
+    __slots__ = (
+        "__numpy_dtype__",
+        "bits",
+        "compute",
+        "dtype",
+        "eps",
+        "itemsize",
+        "kind",
+        "max",
+        "min",
+        "name",
+        "numpy",
+        "significand",
+        "smallest_normal",
+    )
 
-    def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        itemsize: int,
+        *,
+        significand: int = 0,
+        compute: DType | None = None,
+    ) -> None:
         given: tuple[object, object] = name, itemsize
         if not isinstance(given[0], str) or not isinstance(given[1], int):
             raise DTypeError(
@@ -49,6 +85,9 @@ class DType:
         self.name = name
         self.kind = kind
         self.itemsize = itemsize
+        self.bits = 8 * itemsize
+        self.compute = compute or self
+        self.significand = significand
         try:
             self.numpy: np.dtype[np.generic] = (
                 np.dtypes.StringDType() if not itemsize else np.dtype(name)
@@ -56,6 +95,23 @@ class DType:
         except (TypeError, ValueError):
             raise DTypeError(f"DType: NumPy has no dtype {quoted(name)}") from None
         self.dtype = self.__numpy_dtype__ = self.numpy
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self.eps = self.smallest_normal = 0.0
+        self.min: Any = 0
+        self.max: Any = 1
+        if self.kind == "signed":
+            self.min, self.max = -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+        elif self.kind == "unsigned":
+            self.max = (1 << self.bits) - 1
+        elif self.significand:  # IEEE 754: the exponents of normal numbers are 1 - top to top
+            parts = 2 if self.kind == "complex" else 1
+            top = (1 << self.bits // parts - self.significand - 1) - 1
+            self.eps = 2.0 ** (1 - self.significand)
+            self.smallest_normal = 2.0 ** (1 - top)
+            self.max = (2 - self.eps) * 2.0**top
+            self.min = -self.max
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -90,11 +146,11 @@ uint8: Final = DType("uint8", "unsigned", 1)
 uint16: Final = DType("uint16", "unsigned", 2)
 uint32: Final = DType("uint32", "unsigned", 4)
 uint64: Final = DType("uint64", "unsigned", 8)
-float16: Final = DType("float16", "float", 2)
-float32: Final = DType("float32", "float", 4)
-float64: Final = DType("float64", "float", 8)
-complex64: Final = DType("complex64", "complex", 8)
-complex128: Final = DType("complex128", "complex", 16)
+float32: Final = DType("float32", "float", 4, significand=24)
+float64: Final = DType("float64", "float", 8, significand=53)
+float16: Final = DType("float16", "float", 2, significand=11, compute=float32)
+complex64: Final = DType("complex64", "complex", 8, significand=24)
+complex128: Final = DType("complex128", "complex", 16, significand=53)
 string: Final = DType("string", "string", 0)
 
 
@@ -343,21 +399,8 @@ def check_number(value: Scalar, dtype: DType) -> None:
         return
     if isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
-    least, most = integer_limits(dtype)
-    if not least <= value <= most:
+    if not dtype.min <= value <= dtype.max:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}")
-
-
-@cache
-def integer_limits(dtype: DType) -> tuple[int, int]:
-    """Return the least and the greatest number of an integer dtype; ``numpy.iinfo`` is slow."""
-    limits = np.iinfo(dtype.name)
-    return int(limits.min), int(limits.max)
-
-
-def wider(dtype: DType) -> DType:
-    """Return the dtype for sums and for several rounding steps: float32 for float16."""
-    return float32 if dtype is float16 else dtype
 
 
 def real_part(dtype: DType) -> DType:

@@ -35,7 +35,7 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, dtype: DT
     if start == stop or steps < 1:
         return ops.full((num,), start, dtype=dtype)
     # A mean weighted by i / steps is exact at both ends and never overflows.
-    working = dt.float32 if dtype is dt.float16 else dt.real_part(dtype)
+    working = dt.real_part(dtype.compute)
     share = ops.arange(num, dtype=working) / steps
     if dtype in dt.COMPLEX:
         share = astype(share, dtype)

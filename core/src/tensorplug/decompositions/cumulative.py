@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import cumulative as ops
 from tensorplug.ops.elementwise import add, astype, multiply
@@ -18,8 +17,8 @@ decompositions = DecompositionTable()
 
 
 def _choose_dtype(x: Tensor, out: TensorType) -> Tensor:
-    # float16 is rounded once, at the end. Booleans are counted.
-    return astype(x, dt.float32 if x.dtype is dt.float16 else out.dtype)
+    # A narrow float is rounded once, at the end. Booleans are counted.
+    return astype(x, out.dtype.compute)
 
 
 @decompositions.of(ops.CUMSUM)

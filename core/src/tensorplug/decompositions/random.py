@@ -60,7 +60,7 @@ def random_uniform(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Te
         lower, upper = _draw_words(key, shape, 2, start)
         return _join(upper, lower // 2**11, 21) * 2.0**-53
     (word,) = _draw_words(key, shape, 1, start)
-    kept = 11 if dtype is dt.float16 else 24
+    kept = dtype.significand
     return astype(word // 2 ** (32 - kept), dtype) * 2.0**-kept
 
 

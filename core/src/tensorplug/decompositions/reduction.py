@@ -23,7 +23,7 @@ Axes = tuple[int, ...]
 
 @decompositions.of(ops.MEAN)
 def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
-    # A float16 sum may overflow where its mean does not.
+    # A sum may overflow a narrow float where its mean does not.
     wide = widen_half(x)
     count = float(prod(x.shape[reduced_axis] for reduced_axis in axis))
     return astype(ops.sum(wide, axis=axis, keepdims=keep_dims) / count, x.dtype)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import complexes
@@ -83,8 +81,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     numbers are scaled up first; for subnormal ones the unit is the smallest subnormal.
     Source: BIT Numerical Mathematics 49 (2009), 419-431.
     """
-    about = np.finfo(a.dtype.name)
-    half, least = float(about.eps) / 2, float(about.smallest_subnormal)
+    half, least = a.dtype.eps / 2, a.dtype.smallest_normal * a.dtype.eps
     upwards = elementary.astype(where(b > a, 1.0, -1.0), a.dtype)
     size = elementary.abs(a)
 
@@ -93,7 +90,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
 
     small = where(size < least / half, a + upwards * least, stepped(a / half) * half)
     finite = where(size < least / half / half, small, stepped(a))
-    result = where(isinf(a), ops.copysign(float(about.max), a), finite)
+    result = where(isinf(a), ops.copysign(a.dtype.max, a), finite)
     result = where(equal(result, 0.0), a * 0.0, result)  # from below: -0.0
     return where(logical_or(isnan(a), isnan(b)), a + b, where(equal(a, b), b, result))
 

@@ -1,11 +1,10 @@
-"""Computing in float32 where several rounding steps in float16 would lose accuracy."""
+"""Computing in a wider dtype where several rounding steps in a narrow one lose accuracy."""
 
 from __future__ import annotations
 
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
@@ -17,13 +16,14 @@ __all__ = ["widened"]
 
 
 def widened(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Decorate a decomposition: it gets float32 for float16, and its result is rounded back."""
+    """Decorate a decomposition: it gets the dtype to compute in; its result is rounded back."""
 
     @wraps(function)
     def decomposed(*inputs: Tensor | None, **attributes: Any) -> Tensor:
-        if inputs[0] is None or inputs[0].dtype is not dt.float16:
+        dtype = None if inputs[0] is None else inputs[0].dtype
+        if dtype is None or dtype.compute is dtype:
             return function(*inputs, **attributes)
-        wide = [operand if operand is None else astype(operand, dt.float32) for operand in inputs]
-        return astype(function(*wide, **attributes), dt.float16)
+        wide = [x if x is None else astype(x, dtype.compute) for x in inputs]
+        return astype(function(*wide, **attributes), dtype)
 
     return decomposed

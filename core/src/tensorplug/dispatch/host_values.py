@@ -46,7 +46,7 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
     if dtype not in dt.COMPLEX and isinstance(value, complex):
         raise DTypeError(f"{value!r} is complex, but the dtype is {dtype}")
     try:
-        with np.errstate(over="ignore"):  # a float too large for float16 becomes infinite
+        with np.errstate(over="ignore"):  # a float that is too large becomes infinite
             if isinstance(value, float) and dtype in dt.INTEGER:
                 return np.array(int(value), dtype=dtype.numpy)  # a float out of range would wrap
             return np.array(value, dtype=dtype.numpy)
@@ -128,7 +128,7 @@ def _default(array: np.ndarray[Any, Any]) -> DType:
     if kind in "iu":
         if not array.size:
             return dt.default_int
-        least, most = dt.integer_limits(dt.default_int)
+        least, most = dt.default_int.min, dt.default_int.max
         low, high = _extremes(array)
         return dt.default_int if least <= low and high <= most else dt.of(array.dtype)
     return {
@@ -155,7 +155,7 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
         raise DTypeError(f"the values are complex, but the dtype is {dtype}")
     if check and dtype in dt.INTEGER and array.size:
         low, high = array.min().item(), array.max().item()
-        least, most = dt.integer_limits(dtype)
+        least, most = dtype.min, dtype.max
         # Written so that NaN, whose comparisons are all false, does not fit.
         if not (least - 1 < low and high < most + 1):
             raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")

@@ -125,9 +125,8 @@ def _compare(a: Any, b: Any, rtol: Any, atol: Any, caller: str, *, equal_nan: bo
 
 
 def _widen(x: Tensor) -> Tensor:
-    """Return integers for booleans, and float32 for float16, in which differences overflow."""
-    wider = {dt.bool_: dt.uint8, dt.float16: dt.float32}
-    return astype(x, wider[x.dtype]) if x.dtype in wider else x
+    """Return integers for booleans, and wider floats for those in which differences overflow."""
+    return astype(x, dt.uint8 if x.dtype is dt.bool_ else x.dtype.compute, copy=False)
 
 
 def _measure(a: Tensor, b: Tensor) -> Tensor:

@@ -308,7 +308,7 @@ def _choose_range_dtype(*numbers: Any) -> DType:
     if not all(isinstance(number, int | np.integer) for number in numbers):
         return dt.default_float
     start, stop, step = map(int, numbers)
-    least, most = dt.integer_limits(dt.default_int)
+    least, most = dt.default_int.min, dt.default_int.max
     ends = _find_ends(start, stop, step) if step else ()  # the op rejects a step of 0
     fits = all(least <= end <= most for end in ends)
     return dt.default_int if fits else dt.int64

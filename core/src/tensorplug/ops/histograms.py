@@ -157,8 +157,6 @@ def _read_weights(weights: Any, x: Tensor) -> Tensor:
 
 
 def _divide_by_area(counts: Tensor, edges: Tensor) -> Tensor:
-    """Return densities, whose integral is 1; float16 counts would overflow."""
-    narrow = dt.INTEGER | {dt.float16}
-    loads = astype(counts, dt.default_float) if counts.dtype in narrow else counts
-    ends = astype(edges, dt.default_float) if edges.dtype in narrow else edges
+    """Return densities, whose integral is 1; counts in a narrow float would overflow."""
+    loads, ends = (astype(x, dt.inexact(x.dtype.compute), copy=False) for x in (counts, edges))
     return loads / diff(ends) / sum(loads)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def widen_half(x: Tensor) -> Tensor:
-    """Return a tensor in float32 if it is float16, whose sums and products lose too much."""
-    return astype(x, dt.float32) if x.dtype is dt.float16 else x
+    """Return a tensor in the dtype for sums and for several rounding steps."""
+    return astype(x, x.dtype.compute, copy=False)
 
 
 def operands(a: Any, b: Any, a_what: str, b_what: str) -> tuple[Tensor, Tensor]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import chained
@@ -116,7 +114,7 @@ def nanstd(
 def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
-    """Return the variance; float16 becomes float32, so that squares do not overflow."""
+    """Return the variance; a narrow float is widened, so that squares do not overflow."""
     correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = widen_half(x)
@@ -177,7 +175,7 @@ def nan_to_num(
     tensor = real(x, "nan_to_num: x")
     if tensor.dtype not in dt.FLOATING:
         return tensor
-    largest = float(np.finfo(tensor.dtype.name).max)
+    largest = tensor.dtype.max
     top, low = (largest if posinf is None else posinf), (-largest if neginf is None else neginf)
     result = where(tensor == inf, top, where(tensor == -inf, low, tensor))
     return where(isnan(tensor), nan, result)

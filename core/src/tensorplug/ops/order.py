@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops.comparison import logical_and, logical_not
 
@@ -48,6 +46,6 @@ def highest(dtype: DType) -> Scalar:
 def in_range(numbers: Tensor, size: int) -> Tensor:
     """Return whether integers lie in [0, size)."""
     within = numbers >= 0
-    if size <= int(np.iinfo(numbers.dtype.name).max):  # otherwise all numbers are below it
+    if size <= numbers.dtype.max:  # otherwise all numbers are below it
         within = logical_and(within, numbers < size)
     return within

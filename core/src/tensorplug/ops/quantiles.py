@@ -186,7 +186,7 @@ def _compute_quantiles(
     found = lower
     if (low != high).any():
         upper = take(ordered, high, axis=-1)
-        found = _blend(lower, upper, as_tensor(weights, dt.wider(rows.dtype)))
+        found = _blend(lower, upper, as_tensor(weights, rows.dtype.compute))
     last = take(ordered, [length - 1], axis=-1)  # NaN if any element is NaN
     return _arrange(where(isnan(last), last, found), q.ndim, shape)
 
@@ -205,7 +205,7 @@ def _skip_missing(
     low, high, weights = _place(q.reshape(-1) * most, method)
     lower = take_along_axis(ordered, gather(low, present), axis=-1)
     upper = take_along_axis(ordered, gather(high, present), axis=-1)
-    weight = gather(as_tensor(weights, dt.wider(rows.dtype)), present)
+    weight = gather(as_tensor(weights, rows.dtype.compute), present)
     return _arrange(_blend(lower, upper, weight), q.ndim, shape)
 
 

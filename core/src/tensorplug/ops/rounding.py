@@ -85,7 +85,7 @@ def _read_bound(value: Any, types: InputTypes) -> dt.Scalar:
             return float(number)
         except OverflowError:  # an integer larger than every float
             return inf if number > 0 else -inf
-    low, high = dt.integer_limits(dtype)
+    low, high = dtype.min, dtype.max
     return high if number >= high else low if number <= low else int(number)
 
 
@@ -230,4 +230,4 @@ def _convert_bound(tensor: Tensor, bound: Any, name: str) -> Any:
             f"clip: {name} must be an integer, like x, {tensor.type}, got {limit.type}; convert "
             "one of them with astype"
         )
-    return astype(clip_by_value(limit, *dt.integer_limits(tensor.dtype)), tensor.dtype)
+    return astype(clip_by_value(limit, tensor.dtype.min, tensor.dtype.max), tensor.dtype)

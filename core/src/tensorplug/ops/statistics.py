@@ -88,7 +88,7 @@ def read_correction(correction: Any, caller: str) -> float:
 def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
-    """Return the variance; float16 becomes float32, so that squares do not overflow."""
+    """Return the variance; a narrow float is widened, so that squares do not overflow."""
     correction = read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = widen_half(x)

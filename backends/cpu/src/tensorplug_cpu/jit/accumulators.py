@@ -22,7 +22,7 @@ with their rounding errors (``Accumulator.close_block``)."""
 
 def accumulated(dtype: DType) -> DType:
     """Return the dtype in which numbers of ``dtype`` are accumulated."""
-    return dt.float32 if dtype is dt.float16 else dtype
+    return dtype.compute
 
 
 def identity(op: str, dtype: DType) -> Scalar:

@@ -30,7 +30,7 @@ def relu(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0; NaN stays."""
     if x.dtype in dt.UNSIGNED:
         return lambda x: x
-    top = np.iinfo(x.dtype.name).max if x.dtype in dt.SIGNED else np.inf
+    top = x.dtype.max if x.dtype in dt.SIGNED else np.inf
     return _bounded(out, element(top, out.dtype))
 
 

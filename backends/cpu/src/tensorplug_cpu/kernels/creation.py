@@ -57,9 +57,7 @@ def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
 def _exact(start: int, stop: int, dtype: DType) -> bool:
     """Return whether NumPy's range has no step that overflows or is rounded."""
     if dtype in dt.INTEGER:
-        limits = np.iinfo(dtype.name)
-        low, high = int(limits.min), int(limits.max)
-        return low // 2 < min(start, stop) and max(start, stop) < high // 2
+        return dtype.min // 2 < min(start, stop) and max(start, stop) < dtype.max // 2
     return dtype in (dt.float32, dt.float64) and abs(start) + abs(stop) <= 1 << 24
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit import matrices
@@ -23,15 +22,14 @@ kernels = KernelTable()
 def batch_mat_mul(
     a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool, out: TensorType
 ) -> Call:
-    """Multiply the last two axes; float16 in float32, which BLAS has, rounded once.
+    """Multiply the last two axes; a narrow float in float32, which BLAS has, rounded once.
 
     Many matrices times one are the rows of all of them times that one: a single product.
     """
-    half, work = out.dtype is dt.float16, working(out.dtype)
+    work, narrow = working(out.dtype), out.dtype.numpy
     turned = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     native = matrices.product(a.shape, b.shape, work, **turned)
     if native is not None:
-        narrow = out.dtype.numpy
         return without_warnings(
             lambda a, b: native(a.astype(work, copy=False), b.astype(work, copy=False)).astype(
                 narrow, copy=False
@@ -48,9 +46,8 @@ def batch_mat_mul(
     def product(a: Array, b: Array) -> Any:
         left = a.swapaxes(-1, -2) if transpose_a else a
         right = b.swapaxes(-1, -2) if transpose_b else b
-        if half:
-            wide = np.matmul(left.astype(np.float32), right.astype(np.float32))
-            return wide.astype(np.float16)
-        return np.matmul(left, right)
+        if work is narrow:
+            return np.matmul(left, right)
+        return np.matmul(left.astype(work), right.astype(work)).astype(narrow)
 
     return kernel(run, out)

@@ -26,7 +26,7 @@ Attributes = dict[str, Any]
 
 def _lowest(dtype: DType) -> Any:
     """Return a value that never exceeds an element."""
-    return -np.inf if dtype in dt.FLOATING else np.iinfo(dtype.name).min
+    return -np.inf if dtype in dt.FLOATING else dtype.min
 
 
 @kernels.prepare(specs.DILATION2D)

@@ -40,7 +40,7 @@ def _lowest(dtype: DType) -> Array:
     """Return a value that never exceeds an element."""
     if dtype in dt.FLOATING:
         return np.array(-np.inf, dtype.numpy)
-    return np.array(np.iinfo(dtype.name).min, dtype.numpy)
+    return np.array(dtype.min, dtype.numpy)
 
 
 class _Pooling:

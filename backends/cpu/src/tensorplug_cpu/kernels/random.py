@@ -73,7 +73,7 @@ def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
             2,
             lambda words: (variates.joined(words) >> unused).astype(kind) * unit,
         )
-    kept = 11 if out.dtype is dt.float16 else 24
+    kept = out.dtype.significand
     small, dropped = kind(2.0**-kept), np.uint32(32 - kept)
     return _drawn("uniform", out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
 

@@ -68,7 +68,7 @@ def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
 def _sum_of_halves(
     x: TensorType, axis: Axes, work: np.dtype[Any], *, keep_dims: bool
 ) -> Callable[[Array], Array]:
-    """Return the function that sums float16, with results of the dtype ``work``."""
+    """Return the function that sums a narrow float, with results of the dtype ``work``."""
     native = reductions.folder("sum", groups(x.shape, axis), x.dtype.numpy, work, _fold(_add))
     if native is None:
         add = summer(x.shape, axis, work, keep_dims=keep_dims)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import kernel
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ def ifft(input: TensorType, *, out: TensorType) -> Call:
 
 @kernels.prepare(specs.RFFT)
 def rfft(input: TensorType, *, fft_length: int, out: TensorType) -> Call:
-    if input.dtype is dt.float16:  # there is no complex32 to transform it in
-        return kernel(lambda x: np.fft.rfft(x.astype(np.float32), fft_length), out)
-    return kernel(lambda x: np.fft.rfft(x, fft_length), out)
+    work = working(input.dtype)  # NumPy's complex numbers have parts of float32 at least
+    return kernel(lambda x: np.fft.rfft(x.astype(work, copy=False), fft_length), out)
 
 
 @kernels.prepare(specs.IRFFT)

@@ -91,7 +91,7 @@ BOUNDS: Final[dict[tuple[str, DType], float]] = {
 def expand(expression: Expression) -> Expression:
     """Return a node of ``FUNCTIONS`` as operations on its operands.
 
-    float16 is computed in float32, and rounded once.
+    It is computed in ``dtype.compute``, and rounded once.
 
     Raises:
         DTypeError: the expression is not a function of floats.
@@ -99,6 +99,6 @@ def expand(expression: Expression) -> Expression:
     """
     if expression.op not in FUNCTIONS or expression.dtype not in dt.FLOATING:
         raise DTypeError(f"expand: {expression.op} of {expression.dtype} is not in FUNCTIONS")
-    wide = dt.float32 if expression.dtype is dt.float16 else expression.dtype
+    wide = expression.dtype.compute
     operands = [cast(operand, wide) for operand in expression.operands]
     return cast(_FORMULAS[expression.op](*operands), expression.dtype)

@@ -95,8 +95,8 @@ def samples(image: Shape, first: Tensor, rows: Taps, columns: Taps) -> list[Samp
 
 def choose_dtype(dtype: DType) -> DType:
     """Return the dtype for weighted sums of values of ``dtype``."""
-    if dtype in dt.FLOATING and dtype is not dt.float16:
-        return dtype
+    if dtype in dt.FLOATING:
+        return dtype.compute
     return dt.float32 if dtype.itemsize <= 2 else dt.float64
 
 

@@ -172,8 +172,7 @@ def count_rank(values: Tensor, shape: shapes.Shape, rtol: Any) -> Tensor:
         return reduction.sum(astype(values, dt.default_int), axis=-1)
     limit = dt.as_number(rtol)
     if limit is None:
-        eps = {dt.float16: 2.0**-10, dt.float32: 2.0**-23, dt.float64: 2.0**-52}[values.dtype]
-        limit = max(shape) * eps
+        limit = max(shape) * values.dtype.eps
     elif not isinstance(limit, int | float):
         tolerance = as_tensor(limit, values.dtype, what="matrix_rank: rtol")
         limit = expand_dims(tolerance, axis=-1)

@@ -43,8 +43,8 @@ def _read_scale(value: Any, known: InputTypes) -> float:
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ArgumentError(f"must be a number or None, got {quoted(value)}")
-    dtype = dt.wider(q.dtype) if q.dtype in dt.FLOATING else dt.float64  # others are refused later
-    if not abs(number) <= float(np.finfo(dtype.name).max):
+    dtype = q.dtype.compute if q.dtype in dt.FLOATING else dt.float64  # others are refused later
+    if not abs(number) <= dtype.max:
         raise ArgumentError(f"must be a finite {dtype}, got {quoted(value)}")
     return float(np.array(number, dtype.numpy))
 
@@ -81,7 +81,7 @@ def _infer_attention(
 ) -> tuple[TensorType, TensorType]:
     scores, width = _check_sizes(q, k, v, bias, mask)
     rows = scores[:-1]
-    return TensorType(q.dtype, (*rows, width)), TensorType(dt.wider(q.dtype), rows)
+    return TensorType(q.dtype, (*rows, width)), TensorType(q.dtype.compute, rows)
 
 
 def _infer_attention_grad(

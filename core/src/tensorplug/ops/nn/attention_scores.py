@@ -20,7 +20,7 @@ _INFINITE = float("inf")
 
 
 def wide(x: Any) -> Any:
-    """Return a float16 tensor in float32, any other unchanged; None stays None."""
+    """Return a tensor in the dtype to compute in; None stays None."""
     return x if x is None else widen_half(x)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import astype, tanh, where
 from tensorplug.ops.indexing.slicing import split, unstack
+from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import concat, expand_dims, reshape, slice, stack
 from tensorplug.ops.nn.activation import sigmoid
@@ -139,8 +139,7 @@ def gru_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
 
 
 def _wide(operands: Tensors) -> list[Tensor]:
-    half = operands[0].dtype is dt.float16
-    return [astype(x, dt.float32) for x in operands] if half else list(operands)
+    return [widen_half(x) for x in operands]
 
 
 def _narrow(found: Tensors, operands: Tensors) -> list[Tensor]:

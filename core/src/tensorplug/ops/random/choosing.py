@@ -169,5 +169,5 @@ def _compute_log_weights(p: Any, count: int) -> Tensor:
     weights = elementwise.astype(weight, chosen)
     positive = less(0.0, weights)
     # not minus infinity, to avoid infinite intermediate results
-    never = float(np.finfo(chosen.name).min)
+    never = chosen.min
     return where(positive, elementwise.log(where(positive, weights, 1.0)), never)

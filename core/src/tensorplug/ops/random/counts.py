@@ -14,8 +14,6 @@ from __future__ import annotations
 from math import pi
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
@@ -160,7 +158,7 @@ def _read(
     wide = dt.float64 if whole is dt.int64 else None
     sizes, work, values = parameters(caller, shape, wide, widen=True, **named)
     work = dt.float64 if work is dt.float64 else dt.float32
-    most = min(_LARGEST[work], float(np.iinfo(whole.name).max))
+    most = min(_LARGEST[work], float(whole.max))
     first, *_ = named
     for name, value in zip(named, values, strict=True):
         if host_values.is_scalar(value) and name == first and not 0 <= value <= most:

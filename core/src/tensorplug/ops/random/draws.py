@@ -191,7 +191,7 @@ def _compute_span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
     """Return the number of integers, in 64 bits only if 32 do not suffice."""
     if not low < high:
         raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
-    least, most = dt.integer_limits(dtype)
+    least, most = dtype.min, dtype.max
     if low < least or high > most + 1:
         raise ArgumentError(f"integers: [{low}, {high}) does not fit into {dtype}")
     unsigned = dt.uint32 if high - low <= 1 << 32 else dt.uint64
@@ -235,7 +235,7 @@ def parameters(
     tensors = [value for value in values if not host_values.is_scalar(value)]
     chosen = choose_real_dtype(caller, dtype, tensors)
     sizes = fit_shape(caller, shape, [tensor.shape for tensor in tensors])
-    work = dt.wider(chosen) if widen else chosen
+    work = chosen.compute if widen else chosen
     converted = (
         value if host_values.is_scalar(value) else astype(value, work) for value in values
     )
@@ -262,7 +262,7 @@ def choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
         return dt.promote(floating) if floating else dt.default_float
     chosen = dt.of(dtype, caller)
     if chosen not in dt.FLOATING:
-        raise DTypeError(f"{caller}: dtype must be float16, float32 or float64, got {chosen}")
+        raise DTypeError(f"{caller}: dtype must be a floating one, got {chosen}")
     return chosen
 
 

@@ -50,7 +50,7 @@ def _read_start(value: Any, _types: InputTypes) -> int:
 def _read_floating(value: Any, _types: InputTypes) -> DType:
     dtype = dt.of(value)
     if dtype not in dt.FLOATING:
-        raise DTypeError(f"must be float16, float32 or float64, got {dtype}")
+        raise DTypeError(f"must be a floating dtype, got {dtype}")
     return dtype
 
 

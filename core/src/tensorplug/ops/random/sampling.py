@@ -115,7 +115,7 @@ def truncated_normal(
     sizes, chosen, (low, high, mean, deviation) = parameters(
         caller, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
     )
-    work = dt.wider(chosen)
+    work = chosen.compute
     _check_bounds(low, high, work)
     first, last = _compute_erf(low, sqrt(0.5)), _compute_erf(high, sqrt(0.5))
     largest = 1.0 - 2.0 ** (-24 if work is dt.float32 else -53)
@@ -224,7 +224,7 @@ def gamma(
             raise ArgumentError(
                 f"gamma: concentration must be positive and finite, got {quoted(a)}"
             )
-        a = full((), a, dtype=dt.wider(chosen))
+        a = full((), a, dtype=chosen.compute)
     with use_context(current_context().replace(recording=None)):
         drawn = _draw_standard_gamma(checked, a, sizes)
     return astype(shift_and_scale(drawn, 0, width), chosen)

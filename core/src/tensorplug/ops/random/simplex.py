@@ -8,7 +8,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, use_context
@@ -92,7 +91,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
     """
     checked = as_key(key, "beta")
     sizes, chosen, (first, second) = parameters("beta", shape, dtype, widen=True, a=a, b=b)
-    work = dt.wider(chosen)
+    work = chosen.compute
     one, two = split(checked)
     with use_context(current_context().replace(recording=None)):
         x, y = (
@@ -203,7 +202,7 @@ def multivariate_normal(
     if spread.shape[-2:] != (size, size):
         raise ShapeError(f"{caller}: cov must end with shape [{size}, {size}], got {spread.type}")
     sizes = fit_shape(caller, shape, [center.shape[:-1], spread.shape[:-2]])
-    work = dt.wider(chosen)
+    work = chosen.compute
     z = movement.expand_dims(normal(checked, (*sizes, size), work), axis=-1)
     moved = movement.squeeze(matmul(cholesky(astype(spread, work)), z), axis=-1)
     return astype(astype(center, work) + moved, chosen)
