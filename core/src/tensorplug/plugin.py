@@ -7,7 +7,8 @@ added. Everything else in ``tensorplug``, apart from the package's public functi
 what                 names
 ===================  =============================================================================
 hooks                ``hookimpl`` marks the functions that tensorplug calls
-tables               ``KernelTable``, ``GradientTable``, ``DecompositionTable``, ``tables_of``
+tables               ``KernelTable``, ``GradientTable``, ``TangentTable``, ``DecompositionTable``;
+                      ``tables_of``
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
@@ -49,7 +50,12 @@ from tensorplug.contract.backend import (
 )
 from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.dtypes import DType, Scalar
-from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
+from tensorplug.contract.entries import (
+    DecompositionEntry,
+    GradientEntry,
+    KernelEntry,
+    TangentEntry,
+)
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
@@ -64,7 +70,12 @@ from tensorplug.contract.spec import (
     TensorType,
 )
 from tensorplug.contract.specs import Specs
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.contract.tables import (
+    DecompositionTable,
+    GradientTable,
+    KernelTable,
+    TangentTable,
+)
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
@@ -158,6 +169,8 @@ __all__ = [
     "Shape",
     "SharesHostMemory",
     "SurvivesFork",
+    "TangentEntry",
+    "TangentTable",
     "Taps",
     "Tensor",
     "TensorType",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
 
-__all__ = ["Recipe", "Recorded", "Step", "placement_of"]
+__all__ = ["Recipe", "Recorded", "Step", "placement_of", "positional"]
 
 
 class Recorded(Protocol):
@@ -98,7 +98,7 @@ class Recipe:
                 # An error only if backpropagation reaches this input.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
             elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
-                step = Step(name, first, type_, _positional(rule, owned.entry.asks))
+                step = Step(name, first, type_, positional(rule, owned.entry.asks))
                 step.sources = [self._source(plan, ask) for ask in owned.entry.asks]
                 self.steps.append(step)
                 if owned.entry.joint is not None:
@@ -149,7 +149,7 @@ def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:
     return entry.rule_for(type_[0].dtype if several else type_.dtype)
 
 
-def _positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
+def positional(rule: Callable[..., Any], asks: tuple[str, ...]) -> Callable[..., Any]:
     """Return ``rule`` with all parameters positional, also the keyword-only ones."""
     kinds = {parameter.kind for parameter in inspect.signature(rule).parameters.values()}
     if inspect.Parameter.KEYWORD_ONLY not in kinds:

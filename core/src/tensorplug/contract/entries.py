@@ -1,4 +1,4 @@
-"""Entries of the tables of kernels, gradient rules and decompositions.
+"""Entries of the tables of kernels, gradient and tangent rules, and decompositions.
 
 What a function asks for is checked here, when its entry is made.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -30,11 +30,14 @@ __all__ = [
     "JointRule",
     "KernelEntry",
     "OnDevice",
+    "TangentEntry",
     "cotangent_names",
     "decomposition_entry",
     "gradient_entry",
     "joint_entries",
     "kernel_entry",
+    "tangent_entry",
+    "tangent_name",
     "type_names",
 ]
 
@@ -134,6 +137,25 @@ class GradientEntry:
     def rule_for(self, dtype: DType) -> Callable[..., Any] | None:
         """Return the rule for an input of ``dtype``; None where it has no derivative."""
         return self.rule if self.dtypes is None or dtype in self.dtypes else None
+
+
+@dataclass(frozen=True, slots=True)
+class TangentEntry:
+    """How the tangent of one input becomes those of the outputs.
+
+    ``rule``: the function that does it. Without one, the kernel is linear in the inputs
+    ``linear``, this one among them: it is called on their tangents, with ``attributes`` in the
+    place of its own; or, if there are none, elementwise: its gradient rule is called on the
+    tangent.
+    """
+
+    spec: KernelSpec
+    wrt: str
+    rule: Callable[..., Any] | None = None
+    asks: tuple[str, ...] = ()
+    linear: tuple[str, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +294,47 @@ def _askable(spec: KernelSpec) -> tuple[str, ...]:
         *spec.attributes,
         "attributes",
     )
+
+
+def tangent_name(name: str) -> str:
+    """Return what tangent rules call the tangent of input ``name``: ``x_dot``."""
+    return f"{name}_dot"
+
+
+def tangent_entry(
+    spec: KernelSpec,
+    wrt: str,
+    rule: Callable[..., Any] | None = None,
+    *,
+    linear: tuple[str, ...] = (),
+    attributes: Mapping[str, Any] | None = None,
+    override: bool = False,
+) -> TangentEntry:
+    """Check a tangent rule against ``spec`` and return its entry.
+
+    Raises:
+        RegistrationError: ``wrt`` is not an input, or ``attributes`` has other names than the
+            spec, or the rule asks for something else than the input's tangent, inputs, their
+            types, outputs and attributes.
+
+    """
+    role = f"tangent of {spec.name!r} along {wrt!r}"
+    fixed = dict(attributes or {})
+    if wrt not in spec.input_names:
+        raise RegistrationError(
+            f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
+        )
+    unknown = sorted(set(fixed) - set(spec.attributes))
+    if unknown:
+        raise RegistrationError(
+            f"{role}: {', '.join(map(repr, unknown))} is not an attribute; attributes are "
+            f"{', '.join(spec.attributes) or 'none'}"
+        )
+    asks: tuple[str, ...] = ()
+    if rule is not None:
+        given = _askable(spec)[len(cotangent_names(spec)) :]
+        asks = signatures.check_names(rule, role, (tangent_name(wrt), *given))
+    return TangentEntry(spec, wrt, rule, asks, linear, fixed, override)
 
 
 def decomposition_entry(

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug.contract.backend import Backend, DeviceInfo
-    from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+    from tensorplug.contract.tables import (
+        DecompositionTable,
+        GradientTable,
+        KernelTable,
+        TangentTable,
+    )
 
 __all__ = ["PROJECT", "hookimpl", "hookspec"]
 
@@ -62,6 +67,11 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 @hookspec
 def tensorplug_gradients() -> Iterable[GradientTable]:
     """Return tables of gradient rules, which use ops and so work on every backend."""
+
+
+@hookspec
+def tensorplug_tangents() -> Iterable[TangentTable]:
+    """Return tables of tangent rules: forward mode where gradient rules transposed are slow."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""Tables of kernels, gradient rules and decompositions: inert, filled by decorators.
+"""Tables of kernels, gradient and tangent rules, and decompositions: inert, filled by decorators.
 
 A plugin fills tables at import and hands them over from its hooks; nothing is registered
 before the engine takes them.
@@ -14,6 +14,7 @@ from tensorplug.contract.entries import (
     gradient_entry,
     joint_entries,
     kernel_entry,
+    tangent_entry,
 )
 from tensorplug.errors import RegistrationError
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
         GradientEntry,
         KernelEntry,
         OnDevice,
+        TangentEntry,
     )
     from tensorplug.contract.spec import KernelSpec
 
-__all__ = ["DecompositionTable", "GradientTable", "KernelTable"]
+__all__ = ["DecompositionTable", "GradientTable", "KernelTable", "TangentTable"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -203,6 +205,79 @@ class GradientTable:
             raise RegistrationError(_twice(what, old.rule, entry.rule))
 
     def __iter__(self) -> Iterator[GradientEntry]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class TangentTable:
+    """Tangent rules, of forward mode, by kernel name and input.
+
+    A kernel needs none: without one, the tangent comes from its gradient rule, transposed, which
+    is right and slower. Kernels with a scalar expression need no entry either: they are
+    elementwise.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], TangentEntry] = {}
+
+    def wrt(self, spec: KernelSpec, name: str, *, override: bool = False) -> Callable[[F], F]:
+        """Decorate the rule for input ``name``: from its tangent to that of the output.
+
+        Its parameters name what it needs: the tangent, ``x_dot`` for an input x (for a variadic
+        input a list, with None for a tensor without one), and inputs, their types
+        (``x_type``), outputs and attributes, as in a gradient rule. It is linear in the tangent,
+        and is called only if there is one. It returns a tensor of the output's dtype whose shape
+        is the output's or broadcasts to it; for several outputs a list, with None for each that
+        has no derivative::
+
+            @tangents.wrt(MAX, "x")
+            def max_(x_dot, x, out, axis): ...
+
+        Tangents of complex numbers are derivatives along a real parameter.
+        """
+
+        def decorate(rule: F) -> F:
+            self._add(tangent_entry(spec, name, rule, override=override))
+            return rule
+
+        return decorate
+
+    def linear(
+        self, spec: KernelSpec, *names: str, override: bool = False, **attributes: Any
+    ) -> None:
+        """State that the kernel is linear in these inputs, taken together.
+
+        The tangent is the kernel of their tangents, with zeros for those without one, and with
+        ``attributes`` in the place of the call's: ``linear(PAD_V2, "x", constant_value=0)``. A
+        product is linear in each factor alone: ``linear(MATMUL, "a")`` and
+        ``linear(MATMUL, "b")``.
+        """
+        for name in names:
+            self._add(
+                tangent_entry(spec, name, linear=names, attributes=attributes, override=override)
+            )
+
+    def elementwise(self, *specs: KernelSpec) -> None:
+        """State that each element of the output depends on one element of each input.
+
+        Then the gradient rule, called on the tangent, gives the tangent. The inputs' shapes
+        broadcast to the output's. Of a real output and a complex input, the tangent is the real
+        part.
+        """
+        for spec in specs:
+            for name in spec.input_names:
+                self._add(tangent_entry(spec, name))
+
+    def _add(self, entry: TangentEntry) -> None:
+        old = self._entries.setdefault((entry.spec.name, entry.wrt), entry)
+        if old is not entry:
+            raise RegistrationError(
+                f"tangent of {entry.spec.name!r} along {entry.wrt!r} is in this table twice"
+            )
+
+    def __iter__(self) -> Iterator[TangentEntry]:
         return iter(self._entries.values())
 
     def __len__(self) -> int:

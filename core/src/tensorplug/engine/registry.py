@@ -10,7 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
+from tensorplug.contract.entries import (
+    DecompositionEntry,
+    GradientEntry,
+    KernelEntry,
+    TangentEntry,
+)
 from tensorplug.contract.owner import PROGRAM, Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.locks import Lock
@@ -22,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Handle", "Owned", "Registry", "State"]
 
-Entry = KernelEntry | GradientEntry | DecompositionEntry
-E = TypeVar("E", KernelEntry, GradientEntry, DecompositionEntry)
+Entry = KernelEntry | GradientEntry | TangentEntry | DecompositionEntry
+E = TypeVar("E", KernelEntry, GradientEntry, TangentEntry, DecompositionEntry)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +46,15 @@ Stacks = dict[Any, tuple[Owned[E], ...]]
 class State:
     """An immutable snapshot of all registered entries.
 
-    Keys: kernels by (kernel name, backend name), gradients by (kernel name, input name),
-    decompositions by kernel name.
+    Keys: kernels by (kernel name, backend name), gradients and tangents by (kernel name, input
+    name), decompositions by kernel name.
     """
 
     version: int = 0
     specs: Mapping[str, KernelSpec] = field(default_factory=dict)
     kernels: Stacks[KernelEntry] = field(default_factory=dict)
     gradients: Stacks[GradientEntry] = field(default_factory=dict)
+    tangents: Stacks[TangentEntry] = field(default_factory=dict)
     decompositions: Stacks[DecompositionEntry] = field(default_factory=dict)
 
     def kernel(self, name: str, backend: str) -> Owned[KernelEntry] | None:
@@ -59,6 +65,11 @@ class State:
     def gradient(self, name: str, wrt: str) -> Owned[GradientEntry] | None:
         """Return the gradient rule in force for input ``wrt``, or None."""
         stack = self.gradients.get((name, wrt))
+        return stack[-1] if stack else None
+
+    def tangent(self, name: str, wrt: str) -> Owned[TangentEntry] | None:
+        """Return the tangent rule in force for input ``wrt``, or None."""
+        stack = self.tangents.get((name, wrt))
         return stack[-1] if stack else None
 
     def decomposition(self, name: str) -> Owned[DecompositionEntry] | None:
@@ -145,6 +156,7 @@ class Registry:
         *,
         kernels: Iterable[tuple[str, KernelEntry]] = (),
         gradients: Iterable[GradientEntry] = (),
+        tangents: Iterable[TangentEntry] = (),
         decompositions: Iterable[DecompositionEntry] = (),
         override: bool = False,
         into: list[Handle] | None = None,
@@ -165,6 +177,9 @@ class Registry:
         ]
         additions += [
             ("gradients", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in gradients
+        ]
+        additions += [
+            ("tangents", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in tangents
         ]
         additions += [
             ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
@@ -231,6 +246,7 @@ class Registry:
         return {
             "kernels": dict(state.kernels),
             "gradients": dict(state.gradients),
+            "tangents": dict(state.tangents),
             "decompositions": dict(state.decompositions),
         }
 
@@ -274,6 +290,7 @@ def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
     what = {
         "kernels": lambda: f"kernel {key[0]!r} for backend {key[1]!r}",
         "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
+        "tangents": lambda: f"the tangent of {key[0]!r} along {key[1]!r}",
         "decompositions": lambda: f"the decomposition of {key!r}",
     }[which]()
     return f"{what} is already registered by {old}; {new} must set override=True to replace it"

@@ -28,13 +28,13 @@ Axes = tuple[int, ...]
 
 @gradients.wrt(ops.SUM, "x")
 def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
-    return movement.broadcast_to(_restore_axes(dy, x_type, axis), x_type.shape)
+    return movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.shape)
 
 
 @gradients.wrt(ops.MEAN, "x")
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
     count = product(x_type.shape[reduced_axis] for reduced_axis in axis)
-    kept = _restore_axes(dy, x_type, axis)
+    kept = restore_axes(dy, x_type, axis)
     share = kept / count if count else kept  # no division if there are no elements
     return movement.broadcast_to(share, x_type.shape)
 
@@ -51,10 +51,10 @@ def min_(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
 
 @gradients.wrt(ops.PROD, "x")
 def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
-    return _restore_axes(dy, x.type, axis) * _multiply_others(x, axis)
+    return restore_axes(dy, x.type, axis) * multiply_others(x, axis)
 
 
-def _restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
+def restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
     """Return dy with the reduced axes restored, of length 1."""
     shape = shapes.reduce(x.shape, axis, keep_dims=True)
     return dy if dy.shape == shape else movement.reshape(dy, shape)
@@ -62,12 +62,12 @@ def _restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
 
 def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
     """Share dy equally among the elements that equal the extremum."""
-    extreme = astype(equal(x, _restore_axes(out, x.type, axis)), x.dtype)
+    extreme = astype(equal(x, restore_axes(out, x.type, axis)), x.dtype)
     ties = ops.sum(extreme, axis=axis, keepdims=True)
-    return _restore_axes(dy, x.type, axis) * extreme / ties
+    return restore_axes(dy, x.type, axis) * extreme / ties
 
 
-def _multiply_others(x: Tensor, axis: Axes) -> Tensor:
+def multiply_others(x: Tensor, axis: Axes) -> Tensor:
     """Return for each element the product of all others along ``axis``.
 
     out / x would fail at zeros. This computes a tree of products of pairs, of pairs of pairs and

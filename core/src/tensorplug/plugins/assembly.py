@@ -63,11 +63,12 @@ def build_engine(settings: Settings | None = None) -> Engine:
 
 
 def core_registry() -> Registry:
-    """Return a registry with the core's specs, gradients and decompositions, and no kernels."""
+    """Return a registry with the core's specs, rules and decompositions, and no kernels."""
     registry = Registry(catalogue.catalogue())
     registry.add(
         _core(),
         gradients=chain.from_iterable(catalogue.gradients()),
+        tangents=chain.from_iterable(catalogue.tangents()),
         decompositions=chain.from_iterable(catalogue.decompositions()),
     )
     return registry

@@ -1,16 +1,17 @@
-"""What the core itself brings: its kernel specs, gradient rules and decompositions."""
+"""What the core itself brings: its kernel specs, gradient and tangent rules, decompositions."""
 
 from __future__ import annotations
 
 from tensorplug import decompositions as decomposition_families
 from tensorplug import gradients as gradient_families
 from tensorplug import ops
+from tensorplug import tangents as tangent_families
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable
+from tensorplug.contract.tables import DecompositionTable, GradientTable, TangentTable
 from tensorplug.errors import RegistrationError
 
-__all__ = ["catalogue", "decompositions", "gradients"]
+__all__ = ["catalogue", "decompositions", "gradients", "tangents"]
 
 
 def catalogue() -> tuple[KernelSpec, ...]:
@@ -37,6 +38,11 @@ def catalogue() -> tuple[KernelSpec, ...]:
 def gradients() -> tuple[GradientTable, ...]:
     """Return the gradient table of every family."""
     return tables_of(gradient_families, GradientTable, "gradients")
+
+
+def tangents() -> tuple[TangentTable, ...]:
+    """Return the table of tangent rules of each family that has one."""
+    return tables_of(tangent_families, TangentTable, "tangents")
 
 
 def decompositions() -> tuple[DecompositionTable, ...]:

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tensorplug.contract import capabilities
 from tensorplug.contract.backend import Backend, DeviceInfo
 from tensorplug.contract.dtypes import DType
-from tensorplug.contract.entries import DecompositionEntry, GradientEntry, KernelEntry
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.contract.entries import (
+    DecompositionEntry,
+    GradientEntry,
+    KernelEntry,
+    TangentEntry,
+)
+from tensorplug.contract.tables import (
+    DecompositionTable,
+    GradientTable,
+    KernelTable,
+    TangentTable,
+)
 from tensorplug.engine.foreign_text import shown
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
@@ -43,6 +53,7 @@ class Rules:
     """What a plugin contributes independently of a device."""
 
     gradients: tuple[GradientEntry, ...]
+    tangents: tuple[TangentEntry, ...]
     decompositions: tuple[DecompositionEntry, ...]
     chained: tuple[Callable[..., Any], ...]
 
@@ -62,11 +73,12 @@ def collect_kernels(loader: Loader, plugin: Plugin, backend: Backend) -> tuple[K
 
 
 def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
-    """Return the plugin's gradients, decompositions and chained ops.
+    """Return the plugin's gradients, tangents, decompositions and chained ops.
 
     Raises: as ``collect_kernels``.
     """
     gradients = _collect(loader, plugin, "tensorplug_gradients", GradientTable)
+    tangents = _collect(loader, plugin, "tensorplug_tangents", TangentTable)
     decompositions = _collect(loader, plugin, "tensorplug_decompositions", DecompositionTable)
     chained: list[Callable[..., Any]] = _collect(loader, plugin, "tensorplug_chained_ops", object)
     for function in chained:
@@ -74,6 +86,7 @@ def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
     candidate = plugin.candidate
     return Rules(
         tuple(entry for table in gradients for entry in _entries(candidate, table, GradientEntry)),
+        tuple(entry for table in tangents for entry in _entries(candidate, table, TangentEntry)),
         tuple(
             entry
             for table in decompositions
@@ -88,7 +101,9 @@ def _collect(
 ) -> list[Any]:
     items: list[Any] = []
     for result in loader.call(plugin, hook, **arguments):
-        if isinstance(result, KernelTable | GradientTable | DecompositionTable | str):
+        if isinstance(
+            result, KernelTable | GradientTable | TangentTable | DecompositionTable | str
+        ):
             raise refusal(
                 plugin.candidate,
                 f"{hook} returned a {type(result).__name__}; it must return an "
@@ -183,7 +198,12 @@ def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
         RegistrationError: a rule is registered already, or Tensor has another such method.
 
     """
-    handle = registry.add(owner, gradients=rules.gradients, decompositions=rules.decompositions)
+    handle = registry.add(
+        owner,
+        gradients=rules.gradients,
+        tangents=rules.tangents,
+        decompositions=rules.decompositions,
+    )
     try:
         methods.attach(rules.chained)
     except RegistrationError:

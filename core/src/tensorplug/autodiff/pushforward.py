@@ -1,0 +1,332 @@
+"""Pushforwards: the tangents of a kernel's outputs from those of its inputs.
+
+The tangent rule of an input says how, if there is one. Without it, an elementwise kernel has a
+diagonal Jacobian, so that its gradient rule, called on the tangent, gives the tangent. Any other
+gradient rule is linear in dy, and its transpose is the derivative.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.autodiff.backpropagation import fit
+from tensorplug.autodiff.grad import vjp
+from tensorplug.autodiff.recipes import positional
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.entries import WANTED, cotangent_names, tangent_name, type_names
+from tensorplug.contract.owner import PROGRAM
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import GradientError, GradientNotFoundError
+from tensorplug.ops import complexes, creation, elementwise, movement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from tensorplug.autodiff.recipes import Recorded
+    from tensorplug.contract.entries import GradientEntry, JointRule, TangentEntry
+
+    Tangent = Any  # of an input: a tensor, None for zero; a list of these for a variadic input
+    Tangents = Sequence[Tangent]
+
+__all__ = ["Pushforward", "has_tangent"]
+
+
+def has_tangent(tangent: Tangent) -> bool:
+    """Return whether the tangent of an input is not zero."""
+    if isinstance(tangent, list):
+        return any(member is not None for member in tangent)
+    return tangent is not None
+
+
+class Pushforward:
+    """The derivative of the calls of one plan, for one set of inputs that have tangents.
+
+    Args:
+        plan: of a kernel call.
+        wanted: for each input whether it has a tangent.
+
+    """
+
+    __slots__ = ("_plan", "_steps")
+
+    def __init__(self, plan: Recorded, wanted: Sequence[bool]) -> None:
+        self._plan = plan
+        self._steps: list[Callable[..., Any]] = []
+        if any(placement.type.dtype in dt.INEXACT for placement in plan.outputs):
+            self._choose([name for name, want in zip(_names(plan), wanted, strict=True) if want])
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the outputs have no tangents, because they do not depend on these inputs."""
+        return not self._steps
+
+    def __call__(
+        self, inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents
+    ) -> list[Tensor | None]:
+        """Return the tangents of ``outputs``, which a call with ``inputs`` has given.
+
+        Raises:
+            GradientError: a rule gives something else than tangents of the outputs.
+            GradientNotFoundError: there is no rule for an input.
+
+        """
+        found: list[Tensor | None] = [None] * len(outputs)
+        for step in self._steps:
+            for at, part in enumerate(self._listed(step(inputs, outputs, tangents))):
+                if part is not None and outputs[at].dtype in dt.INEXACT:
+                    tangent = self._checked(part, outputs[at])
+                    old = found[at]
+                    found[at] = tangent if old is None else elementwise.add(old, tangent)
+        return [
+            tangent
+            if tangent is None or tangent.shape == output.shape
+            else movement.broadcast_to(tangent, output.shape)
+            for tangent, output in zip(found, outputs, strict=True)
+        ]
+
+    def _listed(self, parts: Any) -> Sequence[Any]:
+        if not self._plan.spec.multiple_outputs:
+            return (parts,)
+        count = len(self._plan.outputs)
+        if not isinstance(parts, list | tuple) or len(parts) != count:
+            got = f"{len(parts)} tangents" if isinstance(parts, list | tuple) else type(parts)
+            raise GradientError(f"the tangent of {self._plan.spec.name!r} is {got}, not {count}")
+        return parts
+
+    def _checked(self, part: Any, output: Tensor) -> Tensor:
+        """Return the tangent of an output: of a real one the real part."""
+        what = f"the tangent of {self._plan.spec.name!r}"
+        if not isinstance(part, Tensor):
+            raise GradientError(f"{what} is {type(part).__name__}, not a tensor")
+        if part.dtype in dt.COMPLEX and dt.real_part(part.dtype) is output.dtype:
+            part = complexes.real(part)
+        lead = len(output.shape) - len(part.shape)
+        fits = lead >= 0 and all(
+            size in (1, whole) for size, whole in zip(part.shape, output.shape[lead:], strict=True)
+        )
+        if part.dtype is not output.dtype or not fits:
+            raise GradientError(f"{what} is {part.type}, but must be {output.type}")
+        found: Tensor = part
+        return found
+
+    # Steps: functions of inputs, outputs and tangents --------------------------------------
+
+    def _choose(self, names: Sequence[str]) -> None:
+        """Decide how the tangents of the inputs ``names`` pass the kernel."""
+        plan, transposed = self._plan, []
+        together: set[tuple[str, ...]] = set()
+        for name in names:
+            gradient = _gradient(plan, name)
+            entry = _entry(plan, name)
+            if entry is not None and entry.linear:
+                if entry.linear not in together:
+                    together.add(entry.linear)
+                    self._steps.append(_apply_kernel(plan, entry))
+            elif entry is not None and entry.rule is not None:
+                self._steps.append(_apply_rule(plan, entry))
+            elif gradient is None:
+                continue
+            elif entry is not None or _is_elementwise(plan):
+                self._steps.append(_apply_diagonal(plan, gradient))
+            else:
+                transposed.append(gradient)
+        if transposed:
+            self._steps.append(_Transpose(plan, transposed))
+
+
+def _names(plan: Recorded) -> tuple[str, ...]:
+    return plan.spec.input_names
+
+
+def _is_elementwise(plan: Recorded) -> bool:
+    """Return whether the spec says that the kernel is elementwise and of one dtype."""
+    rule = plan.spec.expression_rule
+    return rule is not None and plan.inputs[0].dtype is plan.outputs[0].type.dtype
+
+
+def _entry(plan: Recorded, name: str) -> TangentEntry | None:
+    """Return the tangent rule of an input, unless the program has replaced its gradient rule."""
+    owned = plan.state.tangent(plan.spec.name, name)
+    if owned is None:
+        return None
+    gradient = plan.state.gradient(plan.spec.name, name)
+    replaced = gradient is not None and gradient.owner is PROGRAM
+    return None if replaced and owned.owner is not PROGRAM else owned.entry
+
+
+def _gradient(plan: Recorded, name: str) -> GradientEntry | None:
+    """Return the gradient rule of an input; None if it stops the gradient.
+
+    Raises:
+        GradientNotFoundError: there is none.
+
+    """
+    owned = plan.state.gradient(plan.spec.name, name)
+    if owned is None:
+        if plan.state.tangent(plan.spec.name, name) is not None:
+            return None
+        kernel = plan.spec.name
+        raise GradientNotFoundError(
+            f"kernel {kernel!r} has no derivative with respect to its input {name!r}; register a "
+            f"gradient with register_gradient({kernel!r}, {name!r}, rule), or use stop_gradient"
+        )
+    type_ = plan.inputs[_names(plan).index(name)]
+    dtype = type_[0].dtype if isinstance(type_, list) else type_.dtype
+    return None if owned.entry.rule_for(dtype) is None else owned.entry
+
+
+def _apply_kernel(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
+    """Return the step of a kernel that is linear in some inputs: the kernel itself."""
+    run = dispatch_multiple if plan.spec.multiple_outputs else dispatch
+    attributes = {**plan.attributes, **entry.attributes}
+    chosen = [name in entry.linear for name in _names(plan)]
+
+    def step(inputs: Sequence[Any], _outputs: Any, tangents: Tangents) -> Any:
+        operands = [
+            _filled(tangent, x) if linear else x
+            for x, tangent, linear in zip(inputs, tangents, chosen, strict=True)
+        ]
+        return run(plan.spec, *operands, **attributes)
+
+    return step
+
+
+def _filled(tangent: Tangent, x: Any) -> Any:
+    """Return the tangent of an input, with zeros where there is none."""
+    if isinstance(x, list):
+        pairs = zip(tangent or [None] * len(x), x, strict=True)
+        return [_filled(*pair) for pair in pairs]
+    return creation.zeros_like(x) if tangent is None and x is not None else tangent
+
+
+def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
+    assert entry.rule is not None
+    rule = positional(entry.rule, entry.asks)
+    at = _names(plan).index(entry.wrt)
+    given = tangent_name(entry.wrt)
+
+    def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
+        return rule(*_values(plan, entry.asks, inputs, outputs, {given: tangents[at]}))
+
+    return step
+
+
+def _apply_diagonal(plan: Recorded, entry: GradientEntry) -> Callable[..., Any]:
+    """Return the step of an elementwise kernel: its gradient rule, called on the tangent."""
+    assert entry.rule is not None
+    rule = positional(entry.rule, entry.asks)
+    at = _names(plan).index(entry.wrt)
+    (dy,) = cotangent_names(plan.spec)
+
+    def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
+        return rule(*_values(plan, entry.asks, inputs, outputs, {dy: tangents[at]}))
+
+    return step
+
+
+class _Transpose:
+    """The step that transposes gradient rules: a function of dy, whose vjp is the derivative."""
+
+    def __init__(self, plan: Recorded, entries: Sequence[GradientEntry]) -> None:
+        self._plan = plan
+        self._at = [_names(plan).index(entry.wrt) for entry in entries]
+        self._alone = [entry for entry in entries if entry.joint is None]
+        self._joint: dict[JointRule, list[str]] = {}
+        for entry in entries:
+            if entry.joint is not None:
+                self._joint.setdefault(entry.joint, []).append(entry.wrt)
+
+    def __call__(
+        self, inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents
+    ) -> Any:
+        def pull(dys: list[Tensor]) -> list[Any]:
+            gradients = self._gradients(inputs, outputs, dys)
+            return [
+                self._fitted(gradients[_names(self._plan)[at]], at, tangents[at])
+                for at in self._at
+            ]
+
+        zeros = [creation.zeros_like(output) for output in outputs]
+        smooth = [at for at, output in enumerate(outputs) if output.dtype in dt.INEXACT]
+        wanted = [_present(tangents[at]) for at in self._at]
+
+        def of_smooth(dys: list[Tensor]) -> list[Any]:
+            full = list(zeros)
+            for at, dy in zip(smooth, dys, strict=True):
+                full[at] = dy
+            return pull(full)
+
+        _, push = vjp(of_smooth, [zeros[at] for at in smooth], unconnected="zeros")
+        found: list[Any] = [None] * len(outputs)
+        for at, dot in zip(smooth, push(wanted)[0], strict=True):
+            found[at] = dot
+        return found if self._plan.spec.multiple_outputs else found[0]
+
+    def _gradients(
+        self, inputs: Sequence[Any], outputs: Sequence[Tensor], dys: list[Tensor]
+    ) -> dict[str, Any]:
+        """Return the gradients of the inputs by name."""
+        plan = self._plan
+        names = cotangent_names(plan.spec)
+        variadic = plan.spec.outputs[0].endswith("[]")
+        given: dict[str, Any] = {names[0]: dys} if variadic else dict(zip(names, dys, strict=True))
+        found: dict[str, Any] = {}
+        for entry in self._alone:
+            assert entry.rule is not None
+            values = _values(plan, entry.asks, inputs, outputs, given)
+            found[entry.wrt] = entry.rule(**dict(zip(entry.asks, values, strict=True)))
+        for rule, wanted in self._joint.items():
+            chosen = frozenset(wanted)
+            asks = rule.asks
+            values = _values(plan, asks, inputs, outputs, {**given, WANTED: chosen})
+            what = f"{plan.spec.name!r}"
+            found |= rule.call(what, chosen, dict(zip(asks, values, strict=True)))
+        return found
+
+    def _fitted(self, gradient: Any, at: int, tangent: Tangent) -> Any:
+        """Return a gradient in the type of its input; of a list, those whose tangents count."""
+        what = f"{self._plan.spec.name!r} with respect to {_names(self._plan)[at]!r}"
+        type_ = self._plan.inputs[at]
+        if not isinstance(type_, list):
+            return fit(gradient, type_, what)
+        if not isinstance(gradient, list | tuple) or len(gradient) != len(type_):
+            raise GradientError(f"the gradient of {what} is not a list of {len(type_)} tensors")
+        return [
+            fit(one, own, what)
+            for one, own, given in zip(gradient, type_, tangent, strict=True)
+            if given is not None
+        ]
+
+
+def _present(tangent: Tangent) -> Any:
+    if isinstance(tangent, list):
+        return [member for member in tangent if member is not None]
+    return tangent
+
+
+def _values(
+    plan: Recorded,
+    asks: Iterable[str],
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor],
+    given: Mapping[str, Any],
+) -> list[Any]:
+    """Return the arguments that a rule asks for."""
+    spec = plan.spec
+    found = []
+    for name in asks:
+        value: Any
+        if name in given:
+            value = given[name]
+        elif name in spec.input_names:
+            value = inputs[spec.input_names.index(name)]
+        elif name in spec.output_names:
+            variadic = spec.outputs[0].endswith("[]")
+            value = list(outputs) if variadic else outputs[spec.output_names.index(name)]
+        elif name in type_names(spec):
+            value = plan.inputs[type_names(spec).index(name)]
+        else:
+            value = plan.attributes if name == "attributes" else plan.attributes[name]
+        found.append(value)
+    return found
