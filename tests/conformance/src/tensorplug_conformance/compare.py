@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorType
 from tensorplug_conformance.case import Bounded
-from tensorplug_conformance.floats import finfo, kind_of
+from tensorplug_conformance.floats import computing, finfo, kind_of
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Reference
@@ -52,7 +52,7 @@ def judge(
         )
     bound = reference.bound if isinstance(reference, Bounded) else None
     if kind_of(actual.dtype) not in "fc":
-        return _exact(actual, value)
+        return _exact(actual, value, bound)
     return _close(actual, value, bound, ulp, signed_zero)
 
 
@@ -76,8 +76,10 @@ def judge_periods(
     return judge(actual, type_, whole, ulp=ulp, signed_zero=signed_zero)
 
 
-def _exact(actual: Array, value: Array) -> Judgement:
+def _exact(actual: Array, value: Array, bound: Array | None) -> Judgement:
     wrong = np.atleast_1d(actual != value)
+    if bound is not None:  # where the input's rounding may decide between neighbours
+        wrong &= np.atleast_1d(np.abs(actual.astype(np.longdouble) - value) > bound)
     return Judgement(_describe(wrong, actual, value) if wrong.any() else "")
 
 
@@ -96,7 +98,8 @@ def _close(
         # Each part of a complex number is rounded: together they may be off by sqrt(2) as much.
         allowed = (ulp + _SLACK) * unit * (2**0.5 if actual.dtype.kind == "c" else 1)
         if bound is not None:
-            allowed = np.maximum(allowed, bound)
+            narrow = computing(actual.dtype) != actual.dtype  # rounded after what the bound is of
+            allowed = allowed + bound if narrow else np.maximum(allowed, bound)
         # A bound that is not finite would allow anything.
         wrong = np.atleast_1d(finite & ~(error <= np.where(np.isfinite(allowed), allowed, 0)))
         worst = float(np.max(error / unit, initial=0))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 
-__all__ = ["finfo", "kind_of"]
+__all__ = ["computing", "finfo", "kind_of"]
 
 
 class _Facts(NamedTuple):
@@ -47,3 +47,13 @@ def finfo(dtype: Any) -> Any:
     names = ("eps", "max", "tiny", "smallest_normal", "smallest_subnormal")
     numbers = (float(getattr(about, name)) for name in names)
     return _Facts(known, *numbers, int(about.minexp), int(about.nmant))
+
+
+def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which a kernel computes with floats of ``dtype``: float32 or wider.
+
+    What it adds up, or rounds several times, it rounds to a narrower dtype at the end alone.
+    """
+    if dtype == np.float16:  # some kernels and decompositions still round it between their steps
+        return dtype
+    return np.result_type(dtype, np.float32)

@@ -1,0 +1,99 @@
+"""Quantization from rounding, bounds and casts; products of integers in int32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops import quantization as ops
+from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.elementwise import astype
+from tensorplug.ops.kinds import widen_half
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.movement import expand_dims, reshape
+from tensorplug.ops.reduction import sum as sum_
+from tensorplug.ops.rounding import clip_by_value
+from tensorplug.ops.rounding import round as round_
+from tensorplug.ops.scale_blocks import padded, spread
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
+
+decompositions = DecompositionTable()
+
+
+@decompositions.of(ops.QUANTIZE)
+def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
+    wide = widen_half(x)
+    quotient = round_(wide / spread(astype(scale, wide.dtype), x.shape))
+    if zero_point is not None:
+        quotient = quotient + astype(spread(zero_point, x.shape), wide.dtype)
+    return astype(clip_by_value(quotient, dtype.min, dtype.max), dtype)
+
+
+@decompositions.of(ops.DEQUANTIZE)
+def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
+    work = dt.promote((scale.dtype, dtype)).compute
+    numbers = astype(_centred(x, zero_point), work)
+    return astype(numbers * spread(astype(scale, work), x.shape), dtype)
+
+
+@decompositions.of(ops.FAKE_QUANTIZE)
+def fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
+    return ops.dequantize(ops.quantize(x, scale, zero_point, dtype=dtype), scale, zero_point)
+
+
+@decompositions.of(ops.QUANTIZED_MAT_MUL)
+def quantized_mat_mul(
+    a: Tensor,
+    b: Tensor,
+    a_scale: Tensor | None,
+    b_scale: Tensor | None,
+    a_zero_point: Tensor | None,
+    b_zero_point: Tensor | None,
+    *,
+    dtype: DType,
+) -> Tensor:
+    left = _centred(_quantized(a, a_scale, a_zero_point), a_zero_point)
+    right = _centred(_quantized(b, b_scale, b_zero_point), b_zero_point)
+    scales = [scale for scale in (a_scale, b_scale) if scale is not None]
+    if not scales:
+        return matmul(left, right)
+    count = ops.inner_blocks(*(None if s is None else s.shape for s in (a_scale, b_scale)))
+    if count > 1:  # [..., m, k] becomes [..., blocks, m, k / blocks], and b likewise
+        left = moveaxis(reshape(left, (*left.shape[:-1], count, -1)), -2, -3)
+        right = reshape(right, (*right.shape[:-2], count, -1, right.shape[-1]))
+    work = dt.promote([*(scale.dtype for scale in scales), dtype]).compute
+    out = astype(matmul(left, right), work)
+    if a_scale is not None:
+        of_a = astype(_rows(a_scale, a.shape), work)
+        out = out * (moveaxis(expand_dims(of_a, -1), -2, -3) if count > 1 else of_a)
+    if b_scale is not None:
+        of_b = astype(_columns(b_scale, b.shape), work)
+        out = out * (expand_dims(of_b, -2) if count > 1 else of_b)
+    return astype(sum_(out, axis=-3) if count > 1 else out, dtype)
+
+
+def _quantized(x: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> Tensor:
+    """Return a factor as integers; floats have a scale."""
+    return x if x.dtype in ops.FACTORS else ops.quantize(x, scale, zero_point)
+
+
+def _centred(x: Tensor, zero_point: Tensor | None) -> Tensor:
+    """Return integers less their zero points in int32, exactly."""
+    wide = astype(x, dt.int32)
+    return wide if zero_point is None else wide - astype(spread(zero_point, x.shape), dt.int32)
+
+
+def _rows(scale: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the scales of a, [..., m or 1, blocks or 1]."""
+    sizes = padded(scale.shape, len(shape))
+    return spread(reshape(scale, sizes), (*shape[:-1], sizes[-1]))
+
+
+def _columns(scale: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the scales of b, [..., blocks or 1, n or 1]."""
+    sizes = padded(scale.shape, len(shape))
+    return spread(reshape(scale, sizes), (*shape[:-2], sizes[-2], shape[-1]))

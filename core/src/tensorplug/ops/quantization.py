@@ -1,0 +1,379 @@
+"""Quantization: real numbers as integers of few bits, with scales and zero points.
+
+A quantized number q stands for ``(q - zero_point) * scale``. The shape of a scale says how far it
+reaches. Counted from the last axis, each of its sizes divides that of x, and each of its numbers
+belongs to a block of equal size: [] and [1, 1] are one scale for all, [1, n] one for each column
+of [m, n], [m, n / 32] one for 32 numbers of a row. Zero points follow the same rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import attributes, shapes
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.spec import KernelSpec, TensorType
+from tensorplug.dispatch.calls import as_constant, as_tensor, chained, dispatch
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.movement import reshape
+
+if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import InputTypes
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["dequantize", "fake_quantize", "quantize", "quantized_matmul"]
+
+QUANTIZED: Final = frozenset({dt.int8, dt.uint8, dt.int16, dt.uint16})
+FACTORS: Final = frozenset({dt.int8, dt.uint8})  # of products
+
+
+def _check_blocks(name: str, given: TensorType | None, of: str, shape: Shape) -> None:
+    if given is None:
+        return
+    sizes = zip(reversed(given.shape), reversed(shape), strict=False)
+    if given.rank > len(shape) or any(s != n and (not s or n % s) for s, n in sizes):
+        raise ShapeError(
+            f"each size of {name}, from the last axis on, must divide that of {of}: "
+            f"{list(given.shape)} does not fit {list(shape)}"
+        )
+
+
+def _check_quantized(
+    dtype: DType, allowed: frozenset[DType], zero_point: TensorType | None
+) -> None:
+    if dtype not in allowed:
+        names = ", ".join(sorted(map(str, allowed)))
+        raise DTypeError(f"dtype must be one of {names}, got {dtype}")
+    if zero_point is not None and zero_point.dtype is not dtype:
+        raise DTypeError(f"zero_point must be {dtype}, got {zero_point}")
+
+
+def _infer_quantize(
+    x: TensorType, scale: TensorType, zero_point: TensorType | None, *, dtype: DType
+) -> TensorType:
+    _check_quantized(dtype, QUANTIZED, zero_point)
+    for name, given in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(name, given, "x", x.shape)
+    return TensorType(dtype, x.shape)
+
+
+def _infer_fake_quantize(
+    x: TensorType, scale: TensorType, zero_point: TensorType | None, *, dtype: DType
+) -> TensorType:
+    return TensorType(x.dtype, _infer_quantize(x, scale, zero_point, dtype=dtype).shape)
+
+
+def _infer_dequantize(
+    x: TensorType, scale: TensorType, zero_point: TensorType | None, *, dtype: DType
+) -> TensorType:
+    if dtype not in dt.FLOATING:
+        raise DTypeError(f"dtype must be floating, got {dtype}")
+    if zero_point is not None:
+        _check_quantized(x.dtype, QUANTIZED, zero_point)
+    for name, given in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(name, given, "x", x.shape)
+    return TensorType(dtype, x.shape)
+
+
+def _quantized_dtype(known: InputTypes) -> DType:
+    given: TensorType | None = known["zero_point"]
+    return dt.int8 if given is None else given.dtype
+
+
+def _scale_dtype(known: InputTypes) -> DType:
+    dtype: DType = known["scale"].dtype
+    return dtype
+
+
+_TO_INTEGERS: Final[dict[str, Any]] = {
+    "attributes": {"dtype": attributes.optional(attributes.dtype(), _quantized_dtype)},
+    "accepts": {"x": dt.REAL, "scale": dt.REAL, "zero_point": QUANTIZED},
+    "promote": ("x", "scale"),
+    "inexact": True,
+}
+_INPUTS: Final = ("x", "scale", "zero_point?")
+QUANTIZE = KernelSpec("Quantize", _INPUTS, _infer_quantize, **_TO_INTEGERS)
+FAKE_QUANTIZE = KernelSpec("FakeQuantize", _INPUTS, _infer_fake_quantize, **_TO_INTEGERS)
+DEQUANTIZE = KernelSpec(
+    "Dequantize",
+    _INPUTS,
+    _infer_dequantize,
+    attributes={"dtype": attributes.optional(attributes.dtype(), _scale_dtype)},
+    accepts={"x": QUANTIZED | {dt.int32}, "scale": dt.FLOATING, "zero_point": QUANTIZED},
+)
+
+# Products --------------------------------------------------------------------------------
+
+
+def _check_factor(
+    name: str, factor: TensorType, scale: TensorType | None, zero_point: TensorType | None
+) -> None:
+    if factor.rank < 2:
+        raise ShapeError(f"{name} must have at least rank 2, got {factor}")
+    if factor.dtype in dt.FLOATING and scale is None:
+        raise ArgumentError(f"{name} is {factor}: to be quantized, it needs {name}_scale")
+    if zero_point is not None and factor.dtype not in (*dt.FLOATING, zero_point.dtype):
+        raise DTypeError(f"{name}_zero_point must be {factor.dtype}, got {zero_point}")
+    for suffix, given in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(f"{name}_{suffix}", given, name, factor.shape)
+
+
+def inner_blocks(a_scale: Shape | None, b_scale: Shape | None) -> int:
+    """Return the number of blocks along the inner axis that have scales of their own.
+
+    Raises:
+        ShapeError: the two scales divide the axis into different numbers of blocks.
+
+    """
+    of_a = a_scale[-1] if a_scale else 1
+    of_b = b_scale[-2] if b_scale is not None and len(b_scale) > 1 else 1
+    if of_a != of_b and 1 not in (of_a, of_b):
+        raise ShapeError(
+            f"the scales divide the inner axis into {of_a} blocks of a, but {of_b} blocks of b"
+        )
+    return max(of_a, of_b) if of_a and of_b else 0
+
+
+def _infer_product(
+    a: TensorType,
+    b: TensorType,
+    a_scale: TensorType | None,
+    b_scale: TensorType | None,
+    a_zero_point: TensorType | None,
+    b_zero_point: TensorType | None,
+    *,
+    dtype: DType,
+) -> TensorType:
+    _check_factor("a", a, a_scale, a_zero_point)
+    _check_factor("b", b, b_scale, b_zero_point)
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(f"the inner sizes {a.shape[-1]} and {b.shape[-2]} differ")
+    inner_blocks(*(None if scale is None else scale.shape for scale in (a_scale, b_scale)))
+    exact = a_scale is None and b_scale is None
+    if dtype not in ({dt.int32} if exact else dt.FLOATING):
+        allowed = "int32, since there are no scales" if exact else "floating"
+        raise DTypeError(f"dtype must be {allowed}, got {dtype}")
+    batch = shapes.broadcast(a.shape[:-2], b.shape[:-2])
+    return TensorType(dtype, (*batch, a.shape[-2], b.shape[-1]))
+
+
+def _product_dtype(known: InputTypes) -> DType:
+    scales = [known[name] for name in ("a_scale", "b_scale") if known[name] is not None]
+    return dt.promote(scale.dtype for scale in scales) if scales else dt.int32
+
+
+QUANTIZED_MAT_MUL = KernelSpec(
+    "QuantizedMatMul",
+    ("a", "b", "a_scale?", "b_scale?", "a_zero_point?", "b_zero_point?"),
+    _infer_product,
+    attributes={"dtype": attributes.optional(attributes.dtype(), _product_dtype)},
+    accepts={
+        "a": FACTORS | dt.FLOATING,
+        "b": FACTORS | dt.FLOATING,
+        "a_scale": dt.FLOATING,
+        "b_scale": dt.FLOATING,
+        "a_zero_point": FACTORS,
+        "b_zero_point": FACTORS,
+    },
+    promote=("a_scale", "b_scale"),
+)
+
+# Functions -------------------------------------------------------------------------------
+
+
+def _along(axis: int | None, given: Any, rank: int, caller: str) -> Any:
+    """Return a vector of scales or zero points so that it lies along ``axis``."""
+    if axis is None or given is None or given.ndim != 1:
+        return given
+    after = rank - 1 - shapes.normalize_axis(axis, rank, f"{caller}: axis")
+    return reshape(given, (-1, *(1,) * after))
+
+
+def _operands(
+    spec: KernelSpec, x: Any, scale: Any, zero_point: Any, dtype: DType | None, axis: int | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the operands as tensors, with vectors along ``axis``."""
+    caller = spec.name
+    tensor = as_tensor(x, what=f"{caller}: input 'x'")
+    factor = as_tensor(as_constant(spec, 1, scale, tensor), what=f"{caller}: input 'scale'")
+    offset = as_zero_point(zero_point, dtype or dt.int8, f"{caller}: input 'zero_point'")
+    rank = tensor.ndim
+    return tensor, _along(axis, factor, rank, caller), _along(axis, offset, rank, caller)
+
+
+def as_zero_point(value: Any, dtype: DType, what: str) -> Tensor | None:
+    """Return a zero point as a tensor. Python's integers become ``dtype``; arrays keep theirs."""
+    if value is None or hasattr(value, "dtype"):
+        return None if value is None else as_tensor(value, what=what)
+    return as_tensor(value, dtype, what=what)
+
+
+def quantize(
+    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+) -> Tensor:
+    """Return ``round(x / scale) + zero_point`` as integers, limited to the range of ``dtype``.
+
+    Halves are rounded to the even neighbour. Infinities become the limits, and NaN becomes 0.
+
+    Args:
+        x: real numbers.
+        scale: positive numbers: one, or one for each block of x. Counted from the last axis,
+            each size divides that of x: beside an x of shape [6, 8], a scale of shape [6, 1]
+            belongs to rows, and [6, 2] to blocks of 4.
+        zero_point: the integers that stand for 0, of the result's dtype, in a shape that follows
+            the same rule; None for 0.
+        dtype: int8, uint8, int16 or uint16; by default that of ``zero_point``, else int8.
+        axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+
+    The result is not differentiable; ``fake_quantize`` is.
+
+    Raises:
+        ShapeError: a size of scale or zero_point does not divide that of x.
+        DTypeError: another dtype, or one that ``zero_point`` does not have.
+        OutOfRangeError: ``axis`` is out of range.
+
+    Example::
+
+        tp.quantize([0.25, 0.75, -99.0], 0.5)  # int8: [0, 2, -128]
+
+    Source: ONNX's QuantizeLinear.
+
+    """
+    wanted = None if dtype is None else dt.of(dtype, "quantize")
+    operands = _operands(QUANTIZE, x, scale, zero_point, wanted, axis)
+    return dispatch(QUANTIZE, *operands, dtype=wanted)
+
+
+@chained
+def dequantize(
+    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+) -> Tensor:
+    """Return ``(x - zero_point) * scale``: the numbers that quantized ones stand for.
+
+    Args:
+        x: int8, uint8, int16, uint16, or int32 without zero points.
+        scale: floats: one, or one for each block of x, as for ``quantize``.
+        zero_point: integers of the dtype of x, likewise; None for 0.
+        dtype: of the result; by default that of ``scale``. The product is rounded once.
+        axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+
+    The scale is differentiable.
+
+    Raises:
+        ShapeError: a size of scale or zero_point does not divide that of x.
+        DTypeError: other dtypes.
+        OutOfRangeError: ``axis`` is out of range.
+
+    Example::
+
+        tp.dequantize(tp.asarray([0, 2], dtype="int8"), 0.5)  # [0.0, 1.0]
+
+    Source: ONNX's DequantizeLinear.
+
+    """
+    tensor = as_tensor(x, what="Dequantize: input 'x'")
+    operands = _operands(DEQUANTIZE, tensor, scale, zero_point, tensor.dtype, axis)
+    return dispatch(DEQUANTIZE, *operands, dtype=None if dtype is None else dt.of(dtype))
+
+
+@chained
+def fake_quantize(
+    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+) -> Tensor:
+    """Return ``dequantize(quantize(x, ...), ...)``, for training with quantization in mind.
+
+    The result consists of the floats that the quantized x stands for. The gradient goes straight
+    through the rounding: that of x is the incoming one, and 0 where x was clipped. That of the
+    scale is the slope of the result with each rounding error held fixed: ``q - x / scale`` with
+    q = round(x / scale), and where x was clipped, the limit less the zero point.
+
+    Args:
+        x: real numbers; integers become floats.
+        scale: positive numbers: one, or one for each block of x, as for ``quantize``.
+        zero_point: the integers that stand for 0, likewise; None for 0.
+        dtype: of the quantized numbers; by default that of ``zero_point``, else int8.
+        axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+
+    Raises:
+        ShapeError: a size of scale or zero_point does not divide that of x.
+        DTypeError: other dtypes.
+        OutOfRangeError: ``axis`` is out of range.
+
+    Example::
+
+        tp.fake_quantize([0.3, 99.0], 0.5)  # [0.5, 63.5]
+
+    Sources: Jacob et al. 2018 (arXiv 1712.05877); for the gradient of the scale, Esser et al.
+    2020 (arXiv 1902.08153).
+
+    """
+    wanted = None if dtype is None else dt.of(dtype, "fake_quantize")
+    operands = _operands(FAKE_QUANTIZE, x, scale, zero_point, wanted, axis)
+    return dispatch(FAKE_QUANTIZE, *operands, dtype=wanted)
+
+
+@chained
+def quantized_matmul(
+    a: Any,
+    b: Any,
+    /,
+    a_scale: Any = None,
+    b_scale: Any = None,
+    *,
+    a_zero_point: Any = None,
+    b_zero_point: Any = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the product of quantized matrices, ``(a - a_zero_point) @ (b - b_zero_point)``.
+
+    The products of integers are summed exactly, in int32. The sums are then multiplied by the
+    scales, and those of several blocks added up in float32 (float64 for scales of it).
+
+    Args:
+        a: [..., m, k] of int8 or uint8. Floats are quantized first, with ``a_scale`` and
+            ``a_zero_point``.
+        b: [..., k, n], likewise. The leading axes broadcast.
+        a_scale: one number; one for each row, [m, 1]; or for each block of a, as for
+            ``quantize``. None for 1.
+        b_scale: likewise: [1, n] or [n] for one for each column, [k / 32, n] for blocks of 32.
+        a_zero_point: integers of the dtype of a (int8 or uint8 for floats); None for 0.
+        b_zero_point: likewise.
+        dtype: of the result; by default that of the scales.
+
+    Returns:
+        int32 of shape [..., m, n] without scales, where sums that do not fit wrap; floats with
+        them.
+
+    The scales are differentiable, and so are floats in a and b: straight through their rounding,
+    and with gradient 0 where they were clipped.
+
+    Raises:
+        ShapeError: rank below 2, different inner sizes, or a size of a scale or zero point that
+            does not divide that of its matrix.
+        DTypeError: other dtypes.
+        ArgumentError: floats without a scale.
+
+    Example::
+
+        a = tp.asarray([[100, -50]], dtype="int8")
+        tp.quantized_matmul(a, a.T)  # int32: [[12500]]
+        tp.quantized_matmul(a, a.T, 0.1, 0.01)  # float32: [[12.5]]
+
+    Source: ONNX's MatMulInteger and QLinearMatMul.
+
+    """
+    wanted = None if dtype is None else dt.of(dtype, "quantized_matmul")
+    factors, zero_points = [], []
+    for name, factor, zero_point in (("a", a, a_zero_point), ("b", b, b_zero_point)):
+        tensor = as_tensor(factor, what=f"QuantizedMatMul: input {name!r}")
+        of = tensor.dtype if tensor.dtype in FACTORS else dt.int8
+        what = f"QuantizedMatMul: input '{name}_zero_point'"
+        factors.append(tensor)
+        zero_points.append(as_zero_point(zero_point, of, what))
+    scales = [
+        as_constant(QUANTIZED_MAT_MUL, 2 + place, scale, factors[place])
+        for place, scale in enumerate((a_scale, b_scale))
+    ]
+    return dispatch(QUANTIZED_MAT_MUL, *factors, *scales, *zero_points, dtype=wanted)
