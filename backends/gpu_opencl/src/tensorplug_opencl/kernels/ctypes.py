@@ -57,7 +57,7 @@ def stored(dtype: DType) -> str:
 
 def computed(dtype: DType) -> str:
     """Return the type in which an element is computed with: half is widened to float."""
-    return "float" if dtype is dt.float16 else stored(dtype)
+    return stored(dtype.compute)
 
 
 def ring(dtype: DType) -> str:

@@ -96,7 +96,7 @@ def _list_functions(dtype: DType) -> Mapping[str, str]:
 
 def _render(name: str, count: int, rule: Callable[..., Expression], dtype: DType) -> str:
     """Return the function of ``count`` operands that computes an expression."""
-    wide = dt.float32 if dtype is dt.float16 else dtype
+    wide = dtype.compute
     operands = {at: Value("ab"[at], wide) for at in range(count)}
     root = rule(*(expressions.parameter(at, wide) for at in range(count)))
     lines, (result,) = Writer(1).write([root], operands)

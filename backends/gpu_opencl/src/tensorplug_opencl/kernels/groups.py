@@ -20,7 +20,6 @@ from tensorplug.plugin import (
     expressions,
     shapes,
 )
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, constants, element_groups, passes, rows
 from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.plugin import DType, Expression, Shape
+    from tensorplug.plugin import Expression, Shape
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -268,11 +267,6 @@ def _launch(
     return of_width(width)
 
 
-def _widen(dtype: DType) -> DType:
-    """Return the dtype in which parts' results are stored."""
-    return dt.float32 if dtype is dt.float16 else dtype
-
-
 class _Stage(NamedTuple):
     """The launch of one level of reductions: what it reads, and what becomes of the parts."""
 
@@ -340,7 +334,7 @@ class _Stages:
         )
         folded = [fold for step in row.passes for fold in step.folds]
         parts = [
-            (fold.number, Operand(f"part{at}", _widen(fold.expression.dtype), False, True))  # noqa: FBT003
+            (fold.number, Operand(f"part{at}", fold.expression.dtype.compute, False, True))  # noqa: FBT003
             for at, fold in enumerate(folded)
         ]
         whole = (frame.blocks, plan.parts, frame.inner)

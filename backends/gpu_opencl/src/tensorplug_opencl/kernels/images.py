@@ -145,14 +145,10 @@ def crop_and_resize(
         declarations=f"typedef {place} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
     )
     numbers = (*_list_sizes(image, out), image.shape[0])
-    beyond = calls.make_element(extrapolation_value, _widen(out.dtype))
+    beyond = calls.make_element(extrapolation_value, out.dtype.compute)
     constants = [*map(index.type, numbers), beyond]
     launch = backend.runtime.launch(text, 4, constants, out.size)
     return calls.make_producer(backend.runtime, out, launch)
-
-
-def _widen(dtype: DType) -> DType:
-    return dt.float32 if dtype is dt.float16 else dtype
 
 
 # Projection --------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def backprop_filter(
     dilation = _Dilation.of(x, filter, attributes)
     windows = dy.size // dy.shape[3]
     parts = rows.count_parts(runtime, out.size, windows)
-    wide = dt.float32 if out.dtype is dt.float16 else out.dtype
+    wide = out.dtype.compute
     sums = TensorType(wide, (parts, *out.shape))
     find, add = dilation.winners(runtime), _launch_tap_sums(runtime, dy, sums)
     walk = rows.make_walk(sums.shape, (0,))

@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 def accumulate(op: str, dtype: DType) -> DType:
-    """Return the dtype in which a reduction is done; that of float16 is computed in float."""
+    """Return the dtype in which a reduction is done; of narrow floats in float."""
     if dtype.kind == "float" or op in ("max", "min"):
         return dtype
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32  # which wrap
@@ -187,7 +187,8 @@ class _Maker:
         found = [_order(walk, lambda _: False) for walk in self._walks]
         needed = [{id(node) for node in nodes} for nodes in found]
         for output, (root, along) in enumerate(zip(self._outputs, self._along, strict=True)):
-            if not along or root.dtype in (dt.bool_, dt.float16):  # rounded, or not a number
+            narrow = root.dtype.compute is not root.dtype
+            if not along or narrow or root.dtype is dt.bool_:  # rounded, or not a number
                 continue
             best = KEEPING - 1
             chosen: tuple[Expression, int] | None = None

@@ -101,7 +101,7 @@ def random_uniform(
     if out.dtype is dt.float64:
         values = [f"convert_double({word} >> 11) * {2.0**-53!r}" for word in _LONGS]
     else:
-        kept = 11 if out.dtype is dt.float16 else 24
+        kept = out.dtype.significand
         values = [f"convert_float({w} >> {32 - kept}) * {(2.0**-kept).hex()}f" for w in _WORDS]
     return _draw("RandomUniform", _Recipe(values), start, backend, out)
 

@@ -109,7 +109,7 @@ def lrn_grad(
         return calls.make_empty(runtime, out)
     attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored, element = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
-    kept = dt.float32 if x.dtype is dt.float16 else x.dtype
+    kept = x.dtype.compute
     make_norms = runtime.prepare_empty(TensorType(kept, x.shape))
     arrays = (Array("x", stored), Array("y", element, written=True))
     norms_of = _launch(backend, "LRN norms", x, arrays, "(A)x[j] * (A)x[j]", _NORM, attributes)

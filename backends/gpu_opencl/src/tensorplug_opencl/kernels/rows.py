@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
 from tensorplug_opencl.kernels.rowwise import Form, Recipe
@@ -229,7 +228,7 @@ def make_reducer(
     ``total`` is for the recursion: the number of elements in a row of the whole reduction.
     """
     whole = walk.length if total is None else total
-    between = dt.float32 if out.dtype is dt.float16 else out.dtype
+    between = out.dtype.compute
 
     def then(rest: Walk, first: Launch) -> Callable[[DeviceBuffer], DeviceBuffer]:
         """Return a callable that runs ``first``, then reduces its result further."""

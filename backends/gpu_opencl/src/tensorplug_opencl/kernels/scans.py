@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import DType, TensorType
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, rows, templates, vectors
 from tensorplug_opencl.kernels.templates import Array
@@ -59,7 +58,7 @@ def make_scanner(
     run = _launch(runtime, scan, way, source, out.dtype, totals=False)
     if way.parts == 1:
         return calls.make_producer(runtime, out, lambda x, y: run(x, x, y))
-    between = dt.float32 if out.dtype is dt.float16 else out.dtype
+    between = out.dtype.compute
     outer, _, inner = scan.shape
     shape = (outer, way.parts, inner)
     totals = TensorType(between, shape)
@@ -119,7 +118,7 @@ def _launch_sized(
     units = outer * way.parts * strips
     index = layouts.index_dtype(2 * outer * length * inner, units)
     carried = way.parts > 1 and not totals
-    between = dt.float32 if target is dt.float16 else target
+    between = target.compute
     body = _write_by_groups(scan, way, target, totals=totals, carried=carried)
     if not way.group:
         body = _write_by_items(scan, way, source, target, totals=totals, carried=carried)
@@ -173,7 +172,7 @@ def _write_by_items(
 ) -> str:
     fold, width = scan.fold, way.width
     element, stored = fold.element, ctypes.stored(target)
-    between = "float" if target is dt.float16 else stored
+    between = ctypes.stored(target.compute)
     begun = (
         f"{{ const A v = {_write_load(element, between, width, 'carry + part_at')}; {fold.step} }}"
     )

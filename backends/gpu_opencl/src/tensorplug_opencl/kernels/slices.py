@@ -23,7 +23,7 @@ __all__ = ["add_parts", "choose_dtype", "launch_close", "make_part", "multiply_i
 def choose_dtype(dtype: DType) -> DType:
     """Return the dtype in which parts are stored: the one of the computation."""
     if dtype.kind == "float":
-        return dt.float32 if dtype is dt.float16 else dtype
+        return dtype.compute
     return dt.uint64 if dtype.itemsize == 8 else dt.uint32
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 
 if TYPE_CHECKING:
@@ -42,8 +41,8 @@ def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 @kernels.prepare(specs.RFFT)
 def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
     """Transform n real numbers: as n / 2 complex ones if n is even."""
-    if input.dtype is dt.float16:
-        raise KernelRefusedError("there is no complex type of float16")
+    if input.dtype.compute is not input.dtype:
+        raise KernelRefusedError(f"there is no complex type of {input.dtype}")
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     if not input.size:

@@ -4,10 +4,10 @@ The statements compute ``width`` neighbouring elements at once, in vectors, or o
 fastest with vectors: they turn few loops over single elements into vector instructions. Elementary
 functions are written by their expressions (``elementary.expand``) and call nothing of a driver's.
 
-Elements of float16 are computed with in float, and rounded where they are stored, and where an
-expression casts to float16. Integers wrap, so their sums are taken in unsigned types. A boolean is
-0 or 1 if ``width`` is 1; a vector of booleans is a vector of signed integers that are 0 or -1, and
-as long as the numbers that were compared.
+Elements of narrower floats are computed with in float, and rounded where they are stored, and
+where an expression casts to their dtype. Integers wrap, so their sums are taken in unsigned types.
+A boolean is 0 or 1 if ``width`` is 1; a vector of booleans is a vector of signed integers that are
+0 or -1, and as long as the numbers that were compared.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class Writer:
                 if self.width == 1
                 else f"({stored}) != {self._splat('uchar', '0')}"
             )
-        elif dtype is dt.float16:
-            text = f"convert_{self.wide('float')}({stored})"
+        elif dtype.compute is not dtype:
+            text = self._widen(stored)
         return value, f"const {self.type_of(value)} {name} = {text};"
 
     def stored(self, value: Value) -> str:
@@ -109,9 +109,17 @@ class Writer:
         if value.dtype is dt.bool_:
             sign = "" if self.width == 1 else "-"
             return f"convert_{self.wide('uchar')}({sign}{value.name})"
-        if value.dtype is dt.float16:
-            return f"convert_{self.wide('half')}({value.name})"
-        return value.name
+        return self._narrow(value.dtype, value.name)
+
+    def _widen(self, stored: str) -> str:
+        """Return an element of a narrow float as it is computed with."""
+        return f"convert_{self.wide('float')}({stored})"
+
+    def _narrow(self, dtype: DType, name: str) -> str:
+        """Return a number, rounded, as the bits or the C type of an element of ``dtype``."""
+        if dtype.compute is dtype:
+            return name
+        return f"convert_{self.wide('half')}({name})"
 
     # Statements ------------------------------------------------------------------------------
 
@@ -337,9 +345,9 @@ class Writer:
         if source.kind == "float" and target.kind != "float":
             return self._truncate(name, source, target)
         if target.kind == "float":
-            if target is dt.float16:
-                name = f"convert_{self.wide('half')}({name})"
-            return f"convert_{self.wide(ctype)}({name})"
+            if target.compute is target:
+                return f"convert_{self.wide(ctype)}({name})"
+            return self._widen(self._narrow(target, name))
         return self._change_size(name, source, target)
 
     def _change_size(self, name: str, source: DType, target: DType) -> str:
@@ -386,11 +394,9 @@ class Writer:
         return self._change_size(turned, unsigned, target)
 
     def _bitcast(self, operand: Value, target: DType) -> str:
-        name = operand.name
-        if operand.dtype is dt.float16:
-            name = f"convert_{self.wide('half')}({name})"
+        name = self._narrow(operand.dtype, operand.name)
         result = f"as_{self.wide(ctypes.stored(target))}({name})"
-        return f"convert_{self.wide('float')}({result})" if target is dt.float16 else result
+        return result if target.compute is target else self._widen(result)
 
 
 _UNSIGNED: Final = {dtype.itemsize: dtype for dtype in dt.INTEGER if dtype.kind == "unsigned"}
@@ -398,7 +404,7 @@ _UNSIGNED: Final = {dtype.itemsize: dtype for dtype in dt.INTEGER if dtype.kind 
 
 def _width_of(dtype: DType) -> int:
     """Return the bytes of a number as it is computed with."""
-    return 4 if dtype is dt.float16 else dtype.itemsize
+    return dtype.compute.itemsize
 
 
 def _number(parameter: Expression) -> int:
