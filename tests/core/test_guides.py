@@ -13,13 +13,13 @@ from . import guides
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["compile.md", "debugging.md"])
+@pytest.mark.parametrize("name", ["compile.md", "debugging.md", "trees.md"])
 def test_the_code_of_a_guide(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that it writes
     monkeypatch.setenv("COLUMNS", "80")
     names = {}
     found = guides.blocks((DOCS / name).read_text(encoding="utf-8"))
-    assert len(found) > 5
+    assert len(found) > 2
     with isolated_engine("cpu"):
         for code, expected in found:
             printed = guides.run(code, names)

@@ -250,7 +250,7 @@ MISMATCHES = [
     ([1, 2], (1, 2), "tree is list of [0, 1] in the first tree, but tuple of [0, 1]"),
     ([1, [2]], [1, 2], "tree[1] is list of [0] in the first tree, but int in another"),
     ({"k": 1}, {"k": [1]}, "tree['k'] is int in the first tree, but list of [0] in another"),
-    (Point(1), Point([1]), "tree['x'] is int in the first tree"),
+    (Point(1), Point([1]), "tree.x is int in the first tree"),
     ({"a": 1}, OrderedDict(a=1), "but OrderedDict of ['a'] in another"),
     ({"a": None}, {"a": 1}, "tree['a'] is NoneType in the first tree, but int in another"),
     ([1], [None], "tree[0] is int in the first tree, but NoneType in another"),

@@ -85,6 +85,7 @@ from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__
 from tensorplug.tensors.interchange import from_dlpack
 from tensorplug.tensors.tree import tree_map
+from tensorplug.tensors.tree_nodes import register_tree, static_field, unregister_tree
 from tensorplug.tensors.variable import Variable, dispose_variables
 
 __version__ = "0.1.0"
@@ -109,6 +110,7 @@ _LATE = {
     "trace_dispatch": "observers.dispatch_tracing",
     "train": "",
     "variable_grads": "autodiff.variable_gradients",
+    "vmap": "mapping.vmap",
 }
 
 # Folders of the core are not attributes of the package: `tensorplug.compile` is the function. Once

@@ -224,6 +224,10 @@ from tensorplug.ops.quantiles import nanpercentile as nanpercentile
 from tensorplug.ops.quantiles import nanquantile as nanquantile
 from tensorplug.ops.quantiles import percentile as percentile
 from tensorplug.ops.quantiles import quantile as quantile
+from tensorplug.ops.quantization import dequantize as dequantize
+from tensorplug.ops.quantization import fake_quantize as fake_quantize
+from tensorplug.ops.quantization import quantize as quantize
+from tensorplug.ops.quantization import quantized_matmul as quantized_matmul
 from tensorplug.ops.reduction import all as all
 from tensorplug.ops.reduction import any as any
 from tensorplug.ops.reduction import argmax as argmax
@@ -308,6 +312,9 @@ from tensorplug.tensors.files import load as load
 from tensorplug.tensors.files import save as save
 from tensorplug.tensors.interchange import from_dlpack as from_dlpack
 from tensorplug.tensors.tree import tree_map as tree_map
+from tensorplug.tensors.tree_nodes import register_tree as register_tree
+from tensorplug.tensors.tree_nodes import static_field as static_field
+from tensorplug.tensors.tree_nodes import unregister_tree as unregister_tree
 from tensorplug.tensors.variable import Variable as Variable
 from tensorplug.tensors.variable import dispose_variables as dispose_variables
 inf: float
@@ -397,6 +404,7 @@ __all__ = [
     "debug",
     "dense_bincount",
     "depth_to_space",
+    "dequantize",
     "describe_device",
     "devices",
     "diag",
@@ -422,6 +430,7 @@ __all__ = [
     "explain",
     "expm1",
     "eye",
+    "fake_quantize",
     "fft",
     "find_backend",
     "finfo",
@@ -532,6 +541,8 @@ __all__ = [
     "prod",
     "profile",
     "quantile",
+    "quantize",
+    "quantized_matmul",
     "ragged",
     "random",
     "ravel",
@@ -541,6 +552,7 @@ __all__ = [
     "register_decomposition",
     "register_gradient",
     "register_kernel",
+    "register_tree",
     "remainder",
     "remove_backend",
     "repeat",
@@ -579,6 +591,7 @@ __all__ = [
     "squared_difference",
     "squeeze",
     "stack",
+    "static_field",
     "std",
     "stop_gradient",
     "strided_slice",
@@ -619,6 +632,7 @@ __all__ = [
     "unique_values",
     "unregister_gradient",
     "unregister_kernel",
+    "unregister_tree",
     "unsorted_segment_sum",
     "unstack",
     "upper_bound",

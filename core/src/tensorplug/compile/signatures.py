@@ -66,21 +66,32 @@ def _append_other(
     if isinstance(value, Tensor):  # a variable, which every call reads
         key.append(_Same(value))
         return
-    children = tree.opened(value)
-    if children is None:
-        key.append(_freeze(value))
+    opened = tree.level(value)
+    if opened is None:
+        key.append(_freeze(value, "an argument"))
         return
-    static = [_freeze(field) for field in tree.fixed(value)]
-    key.append((type(value), *children, *static))
-    for child in children.values():
+    names, children, _, static = opened
+    key.append((type(value), *names))
+    if static:
+        where = f"the static data of {type(value).__name__}"
+        key.extend(_freeze(field, where) for field in static)
+    for child in children:
         append_signature(child, key, tensors, floats)
 
 
-def _freeze(value: Any) -> Hashable:
+def _freeze(value: Any, where: str) -> Hashable:
     try:
         return tuple(keys.freeze_attributes({"": value}))
     except TypeError:
         raise CompileError(
-            f"compile: an argument contains {type(value).__name__}, which is neither a tensor nor "
-            "hashable; convert arrays with asarray, and other values to hashable ones"
+            f"compile: {where} contains {type(value).__name__}, which is {_reason(value)}"
         ) from None
+
+
+def _reason(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "not static: make it a child of the tree"
+    return (
+        "neither a tensor nor hashable; convert arrays with asarray, and other values to hashable "
+        "ones"
+    )

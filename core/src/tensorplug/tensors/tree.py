@@ -1,28 +1,30 @@
-"""Trees of tensors: nested dicts, lists, tuples, named tuples and dataclasses.
+"""Trees of tensors: nested dicts, lists, tuples, named tuples, dataclasses and registered classes.
 
 Everything else is a leaf; None is an empty tree. ``flatten`` returns the leaves in a fixed order
 (dicts by insertion) and a function that builds the same tree with other leaves. The children of
-a dataclass are the fields of its constructor, except those with ``metadata={"static": True}``,
-which do not change. ``__post_init__`` computes the other fields again.
+a dataclass are the fields of its constructor, except static ones (``static_field``), which do not
+change. ``__post_init__`` computes the other fields again.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
+from tensorplug.tensors.tree_nodes import level, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
+    "broadcast",
     "fixed",
     "flatten",
     "leaves",
+    "level",
     "matched",
     "opened",
     "paths",
@@ -38,14 +40,14 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         ArgumentError: a container contains itself, or the tree is too deep for recursion.
 
     """
-    if tree.__class__ is Tensor or _open(tree) is None:
+    if tree.__class__ is Tensor:
         return [tree], rebuild_leaf
     found: list[Any] = []
     try:
         rebuild = _walk(tree, found, set())
     except RecursionError:
         raise ArgumentError(f"a {type(tree).__name__} is nested too deeply") from None
-    return found, lambda others: rebuild(iter(others))
+    return found, rebuild_leaf if rebuild is next else lambda others: rebuild(iter(others))
 
 
 def rebuild_leaf(others: list[Any]) -> Any:
@@ -55,7 +57,7 @@ def rebuild_leaf(others: list[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return all leaves in order, including those in static fields of dataclasses.
+    """Return all leaves in order, including those in static data.
 
     Each container is visited once, so that it may contain itself.
     """
@@ -75,13 +77,12 @@ def leaves(tree: Any) -> list[Any]:
 
 def paths(tree: Any) -> list[str]:
     """Return the path of each leaf of ``flatten`` as Python code: ``['w'][0].bias``."""
-    opened = _open(tree)
+    opened = level(tree)
     if opened is None:
         return [""]
-    fields = dataclasses.is_dataclass(tree)
     return [
-        (f".{key}" if fields else f"[{key!r}]") + rest
-        for key, child in opened.parts.items()
+        step(tree, key) + rest
+        for key, child in zip(opened[0], opened[1], strict=True)
         for rest in paths(child)
     ]
 
@@ -124,24 +125,37 @@ def matched(
     return found
 
 
+def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """Return a value for each leaf of ``tree``: that of ``prefix``, which is ``tree`` cut short.
+
+    ``is_leaf``: whether a part of ``prefix`` is a value, which holds for all leaves below.
+
+    Raises:
+        ArgumentError: ``prefix`` has another structure; the message names the path.
+
+    """
+    found: list[Any] = []
+    _broadcast(prefix, tree, is_leaf, found, "")
+    return found
+
+
 def opened(tree: Any) -> dict[Any, Any] | None:
     """Return the children of ``tree`` by key, position or field; None for a leaf."""
-    return _parts(tree)
+    found = level(tree)
+    return None if found is None else dict(zip(found[0], found[1], strict=True))
 
 
 def with_children(tree: Any, children: list[Any]) -> Any:
     """Return a tree like ``tree`` with other children, in the order of ``opened``."""
-    level = _open(tree)
-    assert level is not None, "a leaf has no children"
-    return level.build(children)
+    found = level(tree)
+    assert found is not None, "a leaf has no children"
+    return found[2](children)
 
 
 def fixed(tree: Any) -> list[Any]:
-    """Return the static fields of a dataclass; [] for any other tree."""
-    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
-        return []
-    fields = dataclasses.fields(tree)
-    return [getattr(tree, field.name) for field in fields if field.metadata.get("static")]
+    """Return the static data of a dataclass or of a registered class; [] for any other tree."""
+    found = level(tree)
+    return [] if found is None else list(found[3])
 
 
 class _Matching(NamedTuple):
@@ -153,7 +167,7 @@ class _Matching(NamedTuple):
 
 
 def _match(matching: _Matching, tree: Any, other: Any, where: str) -> None:
-    mine, theirs = _parts(tree), _parts(other)
+    mine, theirs = opened(tree), opened(other)
     if mine is None and (theirs is None or matching.whole):
         matching.found.append(other)
         return
@@ -165,7 +179,7 @@ def _match(matching: _Matching, tree: Any, other: Any, where: str) -> None:
     ):
         raise ArgumentError(matching.message(where, _outline(tree, mine), _outline(other, theirs)))
     for key, child in mine.items():
-        _match(matching, child, theirs[key], f"{where}[{key!r}]")
+        _match(matching, child, theirs[key], where + step(tree, key))
 
 
 def _outline(tree: Any, parts: dict[Any, Any] | None) -> str:
@@ -173,91 +187,35 @@ def _outline(tree: Any, parts: dict[Any, Any] | None) -> str:
     return name if parts is None or tree is None else f"{name} of {list(parts)}"
 
 
-class _Opened(NamedTuple):
-    """One level of a tree: the children by key, position or field, and how to rebuild it."""
-
-    parts: dict[Any, Any]
-    build: Callable[[list[Any]], Any]
-
-
-def _open(tree: Any) -> _Opened | None:
-    """Return the level that starts at ``tree``; None for a leaf."""
-    if tree is None:
-        return _Opened({}, lambda _: None)
-    if isinstance(tree, dict):
-        return _open_dict(tree)
-    if isinstance(tree, list):
-        return _Opened(dict(enumerate(tree)), list if type(tree) is list else _filler(tree))
-    if isinstance(tree, tuple):
-        kind: Any = type(tree)
-        return _Opened(dict(enumerate(tree)), getattr(kind, "_make", kind))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        return _open_dataclass(tree)
-    return None
-
-
-def _parts(tree: Any) -> dict[Any, Any] | None:
-    opened = _open(tree)
-    return None if opened is None else opened.parts
-
-
-def _open_dict(tree: dict[Any, Any]) -> _Opened:
-    keys = list(tree)
-    if type(tree) is dict:
-        return _Opened(tree, lambda values: dict(zip(keys, values, strict=True)))
-    shell = copy.copy(tree)  # keeps the attributes of a subclass, such as a default
-
-    def build(values: list[Any]) -> dict[Any, Any]:
-        clone = copy.copy(shell)
-        for key, value in zip(keys, values, strict=True):
-            clone[key] = value
-        return clone
-
-    return _Opened(dict(tree), build)
-
-
-def _filler(tree: list[Any]) -> Callable[[list[Any]], Any]:
-    shell = copy.copy(tree)
-
-    def build(values: list[Any]) -> list[Any]:
-        clone = copy.copy(shell)
-        clone[:] = values
-        return clone
-
-    return build
-
-
-def _open_dataclass(tree: Any) -> _Opened:
-    fields = dataclasses.fields(tree)
-    names = [field.name for field in fields if field.init and not field.metadata.get("static")]
-    others = [field.name for field in fields if not field.init]
-
-    def build(values: list[Any]) -> Any:
-        clone = dataclasses.replace(tree, **dict(zip(names, values, strict=True)))
-        for name in others:
-            if hasattr(tree, name) and not hasattr(clone, name):
-                object.__setattr__(clone, name, getattr(tree, name))  # the class may be frozen
-        return clone
-
-    return _Opened({name: getattr(tree, name) for name in names}, build)
+def _broadcast(
+    prefix: Any, tree: Any, is_leaf: Callable[[Any], bool], found: list[Any], where: str
+) -> None:
+    if is_leaf(prefix):
+        found.extend([prefix] * len(flatten(tree)[0]))
+        return
+    mine, whole = opened(prefix), opened(tree)
+    if (
+        mine is None
+        or whole is None
+        or type(prefix) is not type(tree)
+        or mine.keys() != whole.keys()
+    ):
+        raise ArgumentError(f"{where}: {_outline(prefix, mine)} for {_outline(tree, whole)}")
+    for key, child in whole.items():
+        _broadcast(mine[key], child, is_leaf, found, where + step(tree, key))
 
 
 def _all_children(tree: Any) -> Iterable[Any] | None:
     """Return the children of ``tree``, with all fields of a dataclass; None for a leaf."""
-    if tree is None:
-        return ()
-    if isinstance(tree, dict):
-        return list(tree.values())
-    if isinstance(tree, list | tuple):
-        return list(tree)
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, dict | list | tuple | type):
         names = [field.name for field in dataclasses.fields(tree)]
         return [getattr(tree, name) for name in names if hasattr(tree, name)]
-    return None
+    found = level(tree)
+    return None if found is None else [*found[1], *found[3]]
 
 
 def _walk(tree: Any, found: list[Any], above: set[int]) -> Callable[[Iterator[Any]], Any]:
-    opened = _open(tree)
+    opened = level(tree)
     if opened is None:
         found.append(tree)
         return next
@@ -266,7 +224,7 @@ def _walk(tree: Any, found: list[Any], above: set[int]) -> Callable[[Iterator[An
             f"a {type(tree).__name__} contains itself; a tree of tensors must be finite"
         )
     above.add(id(tree))
-    parts = [_walk(child, found, above) for child in opened.parts.values()]
+    parts = [_walk(child, found, above) for child in opened[1]]
     above.discard(id(tree))
-    build = opened.build
+    build = opened[2]
     return lambda values: build([part(values) for part in parts])
