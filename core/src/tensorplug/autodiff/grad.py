@@ -26,6 +26,7 @@ from tensorplug.autodiff.tracing import (
 )
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import Carried
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten
 from tensorplug.tensors.variable import alias
@@ -209,4 +210,7 @@ def vjp(
 
 def stop_gradient(x: Any) -> Tensor:
     """Return ``x`` as a constant: no gradient flows through it."""
-    return with_node(as_tensor(x, what="stop_gradient: x"), None)
+    tensor = as_tensor(x, what="stop_gradient: x")
+    if isinstance(tensor._buffer, Carried):
+        tensor = tensor._placement.device.trace.stopped(tensor, stop_gradient)
+    return with_node(tensor, None)

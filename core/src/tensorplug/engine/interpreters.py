@@ -147,6 +147,26 @@ class Interpreter(ABC):
     def describe(self, tensor: Tensor) -> str | None:
         """Return a description of a logical tensor, in one line; None to show its data."""
 
+    def stopped(self, tensor: Tensor, stop: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a logical tensor as a constant: with ``stop`` of what carries it."""
+        with use_context(self.context_outside()):
+            physical = [stop(each) for each in self.lower([tensor])]
+            return self.lift(physical, [tensor.type])[0]
+
+    def context_outside(self) -> Context:
+        """Return the context in which the physical ops of this interpreter run now.
+
+        Raises:
+            ArgumentError: the call of the function has ended.
+
+        """
+        context: Context | None = current_context()
+        while context is not None and context.device is not self.device:
+            context = context.outside
+        if context is None or context.outside is None:
+            raise self.escaped()
+        return context.outside
+
     # Calls --------------------------------------------------------------------------------
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:  # noqa: ARG002  # as in a trace
