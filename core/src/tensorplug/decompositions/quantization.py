@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import quantization as ops
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.elementwise import astype
@@ -56,8 +57,13 @@ def quantized_mat_mul(
     *,
     dtype: DType,
 ) -> Tensor:
-    left = _centred(_quantized(a, a_scale, a_zero_point), a_zero_point)
-    right = _centred(_quantized(b, b_scale, b_zero_point), b_zero_point)
+    factors = _quantized(a, a_scale, a_zero_point), _quantized(b, b_scale, b_zero_point)
+    if (
+        factors[0] is not a or factors[1] is not b
+    ):  # a backend may have a kernel for integers alone
+        rest = (a_scale, b_scale, a_zero_point, b_zero_point)
+        return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
+    left, right = _centred(a, a_zero_point), _centred(b, b_zero_point)
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
     if not scales:
         return matmul(left, right)
@@ -67,10 +73,10 @@ def quantized_mat_mul(
         right = reshape(right, (*right.shape[:-2], count, -1, right.shape[-1]))
     work = dt.promote([*(scale.dtype for scale in scales), dtype]).compute
     out = astype(matmul(left, right), work)
-    if a_scale is not None:
+    if a_scale is not None and count:
         of_a = astype(_rows(a_scale, a.shape), work)
         out = out * (moveaxis(expand_dims(of_a, -1), -2, -3) if count > 1 else of_a)
-    if b_scale is not None:
+    if b_scale is not None and count:
         of_b = astype(_columns(b_scale, b.shape), work)
         out = out * (expand_dims(of_b, -2) if count > 1 else of_b)
     return astype(sum_(out, axis=-3) if count > 1 else out, dtype)
