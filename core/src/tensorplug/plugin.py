@@ -7,8 +7,8 @@ added. Everything else in ``tensorplug``, apart from the package's public functi
 what                 names
 ===================  =============================================================================
 hooks                ``hookimpl`` marks the functions that tensorplug calls
-tables               ``KernelTable``, ``GradientTable``, ``TangentTable``, ``DecompositionTable``;
-                      ``tables_of``
+tables               ``KernelTable``, ``GradientTable``, ``TangentTable``, ``BatchingTable``,
+                      ``DecompositionTable``; ``tables_of``
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
@@ -48,6 +48,7 @@ from tensorplug.contract.backend import (
     SurvivesFork,
     Trims,
 )
+from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.entries import (
@@ -139,6 +140,8 @@ __all__ = [
     "UNKNOWN",
     "Attribute",
     "Backend",
+    "BatchingEntry",
+    "BatchingTable",
     "Buffer",
     "Capabilities",
     "CompilesGroups",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug.contract.backend import Backend, DeviceInfo
+    from tensorplug.contract.batching import BatchingTable
     from tensorplug.contract.tables import (
         DecompositionTable,
         GradientTable,
@@ -72,6 +73,11 @@ def tensorplug_gradients() -> Iterable[GradientTable]:
 @hookspec
 def tensorplug_tangents() -> Iterable[TangentTable]:
     """Return tables of tangent rules: forward mode where gradient rules transposed are slow."""
+
+
+@hookspec
+def tensorplug_batching() -> Iterable[BatchingTable]:
+    """Return tables of batching rules: ``vmap`` where batched decompositions are slow."""
 
 
 @hookspec

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.batching import BatchingEntry
 from tensorplug.contract.entries import (
     DecompositionEntry,
     GradientEntry,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Handle", "Owned", "Registry", "State"]
 
-Entry = KernelEntry | GradientEntry | TangentEntry | DecompositionEntry
-E = TypeVar("E", KernelEntry, GradientEntry, TangentEntry, DecompositionEntry)
+Entry = KernelEntry | GradientEntry | TangentEntry | BatchingEntry | DecompositionEntry
+E = TypeVar("E", KernelEntry, GradientEntry, TangentEntry, BatchingEntry, DecompositionEntry)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +48,7 @@ class State:
     """An immutable snapshot of all registered entries.
 
     Keys: kernels by (kernel name, backend name), gradients and tangents by (kernel name, input
-    name), decompositions by kernel name.
+    name), batching rules and decompositions by kernel name.
     """
 
     version: int = 0
@@ -55,6 +56,7 @@ class State:
     kernels: Stacks[KernelEntry] = field(default_factory=dict)
     gradients: Stacks[GradientEntry] = field(default_factory=dict)
     tangents: Stacks[TangentEntry] = field(default_factory=dict)
+    batchings: Stacks[BatchingEntry] = field(default_factory=dict)
     decompositions: Stacks[DecompositionEntry] = field(default_factory=dict)
 
     def kernel(self, name: str, backend: str) -> Owned[KernelEntry] | None:
@@ -70,6 +72,11 @@ class State:
     def tangent(self, name: str, wrt: str) -> Owned[TangentEntry] | None:
         """Return the tangent rule in force for input ``wrt``, or None."""
         stack = self.tangents.get((name, wrt))
+        return stack[-1] if stack else None
+
+    def batching(self, name: str) -> Owned[BatchingEntry] | None:
+        """Return the batching rule in force, or None."""
+        stack = self.batchings.get(name)
         return stack[-1] if stack else None
 
     def decomposition(self, name: str) -> Owned[DecompositionEntry] | None:
@@ -157,6 +164,7 @@ class Registry:
         kernels: Iterable[tuple[str, KernelEntry]] = (),
         gradients: Iterable[GradientEntry] = (),
         tangents: Iterable[TangentEntry] = (),
+        batchings: Iterable[BatchingEntry] = (),
         decompositions: Iterable[DecompositionEntry] = (),
         override: bool = False,
         into: list[Handle] | None = None,
@@ -181,6 +189,7 @@ class Registry:
         additions += [
             ("tangents", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in tangents
         ]
+        additions += [("batchings", rule.spec.name, Owned(rule, owner)) for rule in batchings]
         additions += [
             ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
         ]
@@ -247,6 +256,7 @@ class Registry:
             "kernels": dict(state.kernels),
             "gradients": dict(state.gradients),
             "tangents": dict(state.tangents),
+            "batchings": dict(state.batchings),
             "decompositions": dict(state.decompositions),
         }
 
@@ -291,6 +301,7 @@ def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
         "kernels": lambda: f"kernel {key[0]!r} for backend {key[1]!r}",
         "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
         "tangents": lambda: f"the tangent of {key[0]!r} along {key[1]!r}",
+        "batchings": lambda: f"the batching rule of {key!r}",
         "decompositions": lambda: f"the decomposition of {key!r}",
     }[which]()
     return f"{what} is already registered by {old}; {new} must set override=True to replace it"

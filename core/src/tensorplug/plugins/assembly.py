@@ -69,6 +69,7 @@ def core_registry() -> Registry:
         _core(),
         gradients=chain.from_iterable(catalogue.gradients()),
         tangents=chain.from_iterable(catalogue.tangents()),
+        batchings=chain.from_iterable(catalogue.batchings()),
         decompositions=chain.from_iterable(catalogue.decompositions()),
     )
     return registry

@@ -1,17 +1,19 @@
-"""What the core itself brings: its kernel specs, gradient and tangent rules, decompositions."""
+"""What the core itself brings: its kernel specs, their rules and decompositions."""
 
 from __future__ import annotations
 
+from tensorplug import batching as batching_families
 from tensorplug import decompositions as decomposition_families
 from tensorplug import gradients as gradient_families
 from tensorplug import ops
 from tensorplug import tangents as tangent_families
+from tensorplug.contract.batching import BatchingTable
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable, TangentTable
 from tensorplug.errors import RegistrationError
 
-__all__ = ["catalogue", "decompositions", "gradients", "tangents"]
+__all__ = ["batchings", "catalogue", "decompositions", "gradients", "tangents"]
 
 
 def catalogue() -> tuple[KernelSpec, ...]:
@@ -43,6 +45,11 @@ def gradients() -> tuple[GradientTable, ...]:
 def tangents() -> tuple[TangentTable, ...]:
     """Return the table of tangent rules of each family that has one."""
     return tables_of(tangent_families, TangentTable, "tangents")
+
+
+def batchings() -> tuple[BatchingTable, ...]:
+    """Return the table of batching rules of each family that has one."""
+    return tables_of(batching_families, BatchingTable, "batching")
 
 
 def decompositions() -> tuple[DecompositionTable, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.backend import Backend, DeviceInfo
+from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.dtypes import DType
 from tensorplug.contract.entries import (
     DecompositionEntry,
@@ -54,6 +55,7 @@ class Rules:
 
     gradients: tuple[GradientEntry, ...]
     tangents: tuple[TangentEntry, ...]
+    batchings: tuple[BatchingEntry, ...]
     decompositions: tuple[DecompositionEntry, ...]
     chained: tuple[Callable[..., Any], ...]
 
@@ -73,12 +75,13 @@ def collect_kernels(loader: Loader, plugin: Plugin, backend: Backend) -> tuple[K
 
 
 def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
-    """Return the plugin's gradients, tangents, decompositions and chained ops.
+    """Return the plugin's rules, decompositions and chained ops.
 
     Raises: as ``collect_kernels``.
     """
     gradients = _collect(loader, plugin, "tensorplug_gradients", GradientTable)
     tangents = _collect(loader, plugin, "tensorplug_tangents", TangentTable)
+    batchings = _collect(loader, plugin, "tensorplug_batching", BatchingTable)
     decompositions = _collect(loader, plugin, "tensorplug_decompositions", DecompositionTable)
     chained: list[Callable[..., Any]] = _collect(loader, plugin, "tensorplug_chained_ops", object)
     for function in chained:
@@ -87,6 +90,7 @@ def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
     return Rules(
         tuple(entry for table in gradients for entry in _entries(candidate, table, GradientEntry)),
         tuple(entry for table in tangents for entry in _entries(candidate, table, TangentEntry)),
+        tuple(entry for table in batchings for entry in _entries(candidate, table, BatchingEntry)),
         tuple(
             entry
             for table in decompositions
@@ -102,7 +106,8 @@ def _collect(
     items: list[Any] = []
     for result in loader.call(plugin, hook, **arguments):
         if isinstance(
-            result, KernelTable | GradientTable | TangentTable | DecompositionTable | str
+            result,
+            KernelTable | GradientTable | TangentTable | BatchingTable | DecompositionTable | str,
         ):
             raise refusal(
                 plugin.candidate,
@@ -202,6 +207,7 @@ def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
         owner,
         gradients=rules.gradients,
         tangents=rules.tangents,
+        batchings=rules.batchings,
         decompositions=rules.decompositions,
     )
     try:

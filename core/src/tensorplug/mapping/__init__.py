@@ -1,0 +1,1 @@
+"""Mapping functions over axes: vmap."""

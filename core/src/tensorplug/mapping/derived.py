@@ -1,0 +1,90 @@
+"""Batching by what a table states about a kernel: the kernel itself, on tensors with more axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.engine.interpreters import run_call
+from tensorplug.ops.movement import RESHAPE, broadcast_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["align", "elementwise", "folded", "in_front", "leading", "to_shape"]
+
+# `inputs` are physical tensors, lists of them or None; `batched` says which have the axis of the
+# examples in front, in the same form.
+
+
+def to_shape(x: Tensor, shape: Shape) -> Tensor:
+    """Return ``x`` in another shape of as many elements."""
+    return x if x.shape == shape else dispatch(RESHAPE, x, shape=shape)
+
+
+def align(x: Tensor, rank: int) -> Tensor:
+    """Return a batched tensor whose examples have ``rank`` axes: new ones in front of theirs."""
+    missing = rank - x.ndim + 1
+    return to_shape(x, (x.shape[0], *[1] * missing, *x.shape[1:])) if missing > 0 else x
+
+
+def elementwise(plan: Plan, inputs: Sequence[Any], batched: Sequence[Any]) -> list[Tensor]:
+    """Run a kernel whose shapes broadcast."""
+    rank = plan.output.type.rank
+
+    def fit(x: Any, is_batched: Any) -> Any:
+        if isinstance(x, list):
+            return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
+        return align(x, rank) if is_batched else x
+
+    return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)])
+
+
+def leading(
+    plan: Plan, inputs: Sequence[Any], batched: Sequence[Any], size: int, axes: Sequence[str]
+) -> list[Tensor]:
+    """Run a kernel that does the same along any further axis in front of all inputs."""
+
+    def fit(x: Any, is_batched: Any) -> Any:
+        if isinstance(x, list):
+            return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
+        return x if is_batched or x is None else broadcast_to(x, (size, *x.shape))
+
+    changes = {name: _shifted(plan.attributes[name]) for name in axes}
+    return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)], **changes)
+
+
+def _shifted(axes: Any) -> Any:
+    """Return the numbers of axes behind a new one; None stays."""
+    if isinstance(axes, tuple):
+        return tuple(axis + 1 for axis in axes)
+    return None if axes is None else axes + 1
+
+
+def folded(
+    plan: Plan, inputs: Sequence[Any], batched: Sequence[Any], size: int, names: Sequence[str]
+) -> list[Tensor] | None:
+    """Run a kernel with the examples in axis 0 of ``names``; None if another input is batched."""
+    fitted: list[Any] = []
+    for name, x, is_batched in zip(plan.spec.input_names, inputs, batched, strict=True):
+        if name not in names or x is None:
+            if is_batched:
+                return None
+            fitted.append(x)
+            continue
+        whole = x if is_batched else broadcast_to(x, (size, *x.shape))
+        fitted.append(to_shape(whole, (size * whole.shape[1], *whole.shape[2:])))
+    outputs = run_call(plan, fitted)
+    return [
+        to_shape(output, (size, *placement.type.shape))
+        for output, placement in zip(outputs, plan.outputs, strict=True)
+    ]
+
+
+def in_front(x: Tensor, is_batched: bool, size: int) -> Tensor:  # noqa: FBT001  # of one input
+    """Return ``x`` with the axis of the examples in front."""
+    return x if is_batched else broadcast_to(x, (size, *x.shape))

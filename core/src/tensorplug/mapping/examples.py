@@ -1,0 +1,224 @@
+"""The interpreter of ``vmap``: logical tensors are one example, physical ones have all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import Carried, Interpreter, run_call
+from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
+from tensorplug.mapping.derived import elementwise, folded, leading
+from tensorplug.ops import creation
+from tensorplug.ops.indexing.slicing import unstack
+from tensorplug.ops.movement import broadcast_to, stack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from tensorplug.contract.batching import BatchingEntry
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["Batched", "Examples"]
+
+_DECLINED: Final = NotImplemented
+
+
+class Batched(Carried):
+    """The buffer of one example: ``tensor`` has the axis of the examples in front."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The one tensor."""
+        return (self.tensor,)
+
+
+class Examples(Interpreter):
+    """Runs each call on all examples at once, ``size`` of them."""
+
+    name = "vmap"
+
+    def __init__(self, real: Device, size: int) -> None:
+        super().__init__(real)
+        self.size = size
+
+    # Tensors ------------------------------------------------------------------------------
+
+    def lower(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return the tensors with the axis of the examples in front; constants are broadcast."""
+        return [
+            tensor._buffer.tensor
+            if tensor._placement.device is self.device
+            else broadcast_to(tensor, (self.size, *tensor.shape))
+            for tensor in tensors
+        ]
+
+    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+        """Return one example of each tensor, of ``types``."""
+        place = self.device.placement
+        return [
+            Tensor._of(Batched(tensor), place(type_))
+            for tensor, type_ in zip(physical, types, strict=True)
+        ]
+
+    def type_of(self, buffer: Any) -> TensorType:
+        """Return the type of one example."""
+        tensor: Tensor = buffer.tensor
+        return TensorType(tensor.dtype, tensor.shape[1:])
+
+    def data(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """Raise: there is no one value to read."""
+        raise ArgumentError(
+            f"{self.name}: the function reads the data of a tensor ({self.type_of(buffer)}) that "
+            "differs from example to example: numbers, conditions and shapes must not depend on "
+            "it. Use where(...), or return the tensor and read it outside"
+        )
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return the type and the number of examples."""
+        return f"<Tensor {tensor.type} of each of {self.size} examples in {self.name}>"
+
+    def draw(self, generator: Any, like: Tensor) -> Tensor:
+        """Return another new key for each example."""
+        from tensorplug.random import split  # which is loaded before any vmap
+
+        keys = split(super().draw(generator, like), self.size)
+        return self.logical(Batched(keys), like.type)
+
+    # Calls --------------------------------------------------------------------------------
+
+    def interpret(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor]:
+        """Run a call on all examples: by its rule, its decomposition, or one by one."""
+        if not plan.static_shapes:
+            raise ShapeError(
+                f"{self.name}: the output shape of {plan.describe()} depends on the data, so it "
+                "may differ from example to example; call it outside"
+            )
+        batched = [self._is_batched(operand) for operand in inputs]
+        physical = [self._physical(operand) for operand in inputs]
+        owned = plan.state.batching(plan.spec.name)
+        entry = None if owned is None else owned.entry
+        outputs = self._by_rule(entry, plan, physical, batched)
+        if outputs is None:
+            expanded = self.expand(plan, inputs)
+            if expanded is not None:
+                return expanded
+            outputs = self._one_by_one(plan, physical, batched)
+        types = [output.type for output in plan.outputs]
+        self._check(plan, outputs, types)
+        return self.lift(outputs, types)
+
+    def _is_batched(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [tensor._placement.device is self.device for tensor in operand]
+        return operand is not None and operand._placement.device is self.device
+
+    def _physical(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [self._physical(tensor) for tensor in operand]
+        if operand is None or operand._placement.device is not self.device:
+            return operand
+        return operand._buffer.tensor
+
+    def _by_rule(
+        self, entry: BatchingEntry | None, plan: Plan, inputs: list[Any], batched: list[Any]
+    ) -> list[Tensor] | None:
+        """Return the physical outputs; None if there is no rule that serves the call."""
+        if entry is None:
+            return elementwise(plan, inputs, batched) if _is_elementwise(plan) else None
+        if entry.kind == "elementwise":
+            return elementwise(plan, inputs, batched)
+        if entry.kind == "leading":
+            return leading(plan, inputs, batched, self.size, entry.names)
+        if entry.kind == "folded":
+            return folded(plan, inputs, batched, self.size, entry.names)
+        assert entry.rule is not None
+        return self._call_rule(entry, plan, inputs, batched)
+
+    def _call_rule(
+        self, entry: BatchingEntry, plan: Plan, inputs: list[Any], batched: list[Any]
+    ) -> list[Tensor] | None:
+        names = set()
+        given = list(inputs)
+        for at, (name, flags) in enumerate(zip(plan.spec.input_names, batched, strict=True)):
+            if isinstance(flags, list) and any(flags):
+                given[at] = [
+                    x if flag else broadcast_to(x, (self.size, *x.shape))
+                    for x, flag in zip(inputs[at], flags, strict=True)
+                ]
+            if flags is True or (isinstance(flags, list) and any(flags)):
+                names.add(name)
+        types = tuple(placement.type for placement in plan.outputs)
+        available = {
+            **plan.attributes,
+            "attributes": plan.attributes,
+            "batched": frozenset(names),
+            "size": self.size,
+            "out": types if plan.spec.multiple_outputs else types[0],
+        }
+        assert entry.rule is not None
+        result = entry.rule(*given, **{name: available[name] for name in entry.asks})
+        if result is _DECLINED:
+            return None
+        return list(result) if plan.spec.multiple_outputs else [result]
+
+    def _one_by_one(self, plan: Plan, inputs: list[Any], batched: list[Any]) -> list[Tensor]:
+        """Run the kernel once per example."""
+        types = [output.type for output in plan.outputs]
+        if self.size == 0:
+            return [creation.zeros((0, *type_.shape), dtype=type_.dtype) for type_ in types]
+
+        def examples(x: Any, flag: Any) -> Sequence[Any]:
+            if isinstance(x, list):
+                columns = [examples(*pair) for pair in zip(x, flag, strict=True)]
+                return [list(row) for row in zip(*columns, strict=True)]
+            return unstack(x) if flag else [x] * self.size
+
+        columns = [examples(*pair) for pair in zip(inputs, batched, strict=True)]
+        rows = [run_call(plan, row) for row in zip(*columns, strict=True)]
+        return [stack(column) for column in zip(*rows, strict=True)]
+
+    def _check(self, plan: Plan, outputs: list[Tensor], types: Sequence[TensorType]) -> None:
+        """Check what a rule returned.
+
+        Raises:
+            KernelOutputError: these are not all examples of the outputs.
+
+        """
+        if len(outputs) != len(types):
+            raise KernelOutputError(
+                f"the batching rule of {plan.describe()} returned {len(outputs)} outputs instead "
+                f"of {len(types)}"
+            )
+        for output, type_, label in zip(outputs, types, plan.output_labels(), strict=True):
+            shape = (self.size, *type_.shape)
+            if output.__class__ is not Tensor:
+                found: object = type(output).__name__
+            elif output.shape != shape or output.dtype is not type_.dtype:
+                found = output.type
+            else:
+                continue
+            raise KernelOutputError(
+                f"the batching rule of {plan.describe()} returned {found} for {label} of "
+                f"{self.size} examples, but it must be {TensorType(type_.dtype, shape)}"
+            )
+
+
+def _is_elementwise(plan: Plan) -> bool:
+    """Return whether a kernel without a batching rule is elementwise, by what else is known."""
+    spec = plan.spec
+    if spec.expression_rule is not None:
+        return True
+    found = [plan.state.tangent(spec.name, name) for name in spec.input_names]
+    return bool(found) and all(
+        owned is not None and owned.entry.rule is None and not owned.entry.linear
+        for owned in found
+    )

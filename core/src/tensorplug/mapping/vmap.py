@@ -1,0 +1,237 @@
+"""``tensorplug.vmap``: a function of one example as a function of many."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from tensorplug.contract import shapes
+from tensorplug.contract.arguments import quoted
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.mapping.examples import Batched, Examples
+from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.movement import broadcast_to
+from tensorplug.tensors.tree import flatten, opened, paths
+from tensorplug.tensors.variable import alias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["vmap"]
+
+Axes: TypeAlias = Any
+"""An axis, None, or a tree of them of which each is for a whole subtree."""
+
+
+def vmap(
+    f: Callable[..., Any],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that applies ``f`` to each example of its arguments, all at once.
+
+    ``f`` is written for one example. It is called once, with tensors that lack the axis of the
+    examples, and its ops run on all examples together: no loop, no change to ``f``. ``grad``,
+    ``jvp``, ``jacobian``, ``compile``, ``custom_grad``, ``checkpoint`` and ``vmap`` itself may
+    stand around it and inside it, in any order.
+
+    Args:
+        f: takes and returns tensors, or trees of them.
+        in_axes: the axis of the examples in each argument: one for all, or a list or tuple with
+            one entry per argument: an int (negative ones count from the end), None for an
+            argument that is the same for all examples, or a tree of these, which may end above
+            the argument's leaves. Keyword arguments have the examples in axis 0.
+        out_axes: the axis of the examples in the result; also a tree of axes in the same way.
+            None: the result is the same for all examples.
+        axis_size: the number of examples; needed only if no argument has them.
+
+    Inside ``f``, the data of such a tensor cannot be read; conditions need ``where``. A
+    ``Generator`` draws other numbers for each example. Kernels without a batching rule batch by
+    their decomposition, those without one (a few that run on the host) are called once per example
+    (docs/vmap.md). What the function assigns to variables must not depend on the example.
+
+    Returns:
+        A function of ``f``'s arguments. Its results have the examples in an axis of their own.
+
+    Raises:
+        ArgumentError: ``f`` is not a function, the axes do not fit the arguments or the result,
+            ``f`` reads data of a tensor, or no argument has examples.
+        ShapeError, OutOfRangeError: the numbers of examples differ, an axis is out of range, or a
+            kernel's output shape depends on its data.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> matrices, vector = tp.ones((3, 2, 2)), tp.asarray([1.0, 2.0])
+        >>> tp.vmap(lambda m, v: m @ v, in_axes=(0, None))(matrices, vector).tolist()
+        [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]
+
+    (JAX's vmap.)
+
+    """
+    if not callable(f):
+        raise ArgumentError(f"vmap: f must be a function, got {type(f).__name__}")
+    if in_axes is not None and not isinstance(in_axes, int | list | tuple):
+        raise ArgumentError(
+            "vmap: in_axes must be an axis, None, or a list or tuple with one entry per argument, "
+            f"got {quoted(in_axes)}"
+        )
+    given = None if axis_size is None else shapes.index(axis_size, "vmap: axis_size")
+    if given is not None and given < 0:
+        raise ArgumentError(f"vmap: axis_size must not be negative, got {given}")
+
+    @functools.wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, rebuild = flatten((args, kwargs))
+        entries = _read_axes(in_axes, args, kwargs)
+        arguments = [
+            _enter(leaf, entry) if entry.axis is not None else leaf
+            for leaf, entry in zip(leaves, entries, strict=True)
+        ]
+        size = _count(arguments, entries, given)
+        context = current_context()
+        interpreter = Examples.of(context, size)
+        inside = [
+            _logical(interpreter, argument)
+            if entry.axis is not None
+            else alias(argument)
+            if argument.__class__ is Tensor
+            else argument
+            for argument, entry in zip(arguments, entries, strict=True)
+        ]
+        args, kwargs = rebuild(inside)
+        with use_context(interpreter.context(context)):
+            result = f(*args, **kwargs)
+        return _leave(interpreter, result, out_axes)
+
+    return mapped
+
+
+class _Entry(NamedTuple):
+    """The axis of the examples in one leaf, and the leaf's name for messages."""
+
+    axis: int | None
+    where: str
+
+
+def _read_axes(in_axes: Axes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Entry]:
+    """Return an entry for each leaf of (args, kwargs)."""
+    if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap: in_axes has {len(in_axes)} entries, but the function got {len(args)} "
+            "positional arguments"
+        )
+    found: list[_Entry] = []
+    for at, arg in enumerate(args):
+        axes = in_axes[at] if isinstance(in_axes, list | tuple) else in_axes
+        names = [f"argument {at}{path}" for path in paths(arg)]
+        found += map(_Entry, _spread(axes, arg, f"in_axes[{at}]", "argument"), names)
+    for name, value in kwargs.items():
+        found += [_Entry(0, f"argument {name}{path}") for path in paths(value)]
+    return found
+
+
+def _spread(axes: Axes, tree: Any, where: str, owner: str) -> list[int | None]:
+    """Return the axis of each leaf of ``tree``."""
+    if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
+        return [axes] * len(flatten(tree)[0])
+    mine, theirs = opened(axes), opened(tree)
+    if mine is None:
+        raise ArgumentError(
+            f"vmap: {where} must be an axis, None or a tree of these, got {quoted(axes)}"
+        )
+    if theirs is None or type(axes) is not type(tree) or mine.keys() != theirs.keys():
+        outline = type(tree).__name__ if theirs is None else f"{type(tree).__name__} of "
+        raise ArgumentError(
+            f"vmap: {where} is a {type(axes).__name__} of {list(mine)}, but the {owner} is a "
+            f"{outline}{'' if theirs is None else list(theirs)} there"
+        )
+    found: list[int | None] = []
+    for key, child in theirs.items():
+        found += _spread(mine[key], child, f"{where}[{key!r}]", owner)
+    return found
+
+
+def _enter(leaf: Any, entry: _Entry) -> Tensor:
+    """Return an argument as a tensor with the axis of the examples in front."""
+    tensor = as_tensor(leaf, what=f"vmap: {entry.where}")
+    assert entry.axis is not None
+    if not -tensor.ndim <= entry.axis < tensor.ndim:
+        hint = "" if tensor.ndim else "; in_axes=None leaves an argument as it is"
+        raise OutOfRangeError(
+            f"vmap: {entry.where} is {tensor.type}, which has no axis {entry.axis}{hint}"
+        )
+    return tensor if entry.axis in (0, -tensor.ndim) else moveaxis(tensor, entry.axis, 0)
+
+
+def _count(arguments: Sequence[Any], entries: Sequence[_Entry], given: int | None) -> int:
+    """Return the number of examples.
+
+    Raises:
+        ShapeError: it differs from argument to argument.
+        ArgumentError: nothing says it.
+
+    """
+    sizes: dict[int, list[str]] = {}
+    for argument, entry in zip(arguments, entries, strict=True):
+        if entry.axis is not None:
+            text = f"{entry.where} ({argument.shape[0]} in axis {entry.axis})"
+            sizes.setdefault(argument.shape[0], []).append(text)
+    if given is not None:
+        sizes.setdefault(given, []).append(f"axis_size={given}")
+    if not sizes:
+        raise ArgumentError(
+            "vmap: no argument has examples; pass axis_size, or set in_axes for an argument"
+        )
+    if len(sizes) > 1:
+        listed = ", ".join(text for group in sizes.values() for text in group)
+        raise ShapeError(f"vmap: the numbers of examples differ: {listed}")
+    return next(iter(sizes))
+
+
+def _logical(interpreter: Examples, tensor: Tensor) -> Tensor:
+    buffer = Batched(alias(tensor))
+    return interpreter.logical(buffer, interpreter.type_of(buffer))
+
+
+def _leave(interpreter: Examples, result: Any, out_axes: Axes) -> Any:
+    """Return the result of the function with the examples in ``out_axes``."""
+    leaves, rebuild = flatten(result)
+    axes = _spread(out_axes, result, "out_axes", "result")
+    scope = current_context().scope
+    found: list[Any] = []
+    for leaf, axis, path in zip(leaves, axes, paths(result), strict=True):
+        if leaf is None:
+            found.append(None)
+            continue
+        tensor = _stacked(interpreter, leaf, axis, f"vmap: the result{path}")
+        if scope is not None:
+            scope.adopt(tensor)
+        found.append(tensor)
+    return rebuild(found)
+
+
+def _stacked(interpreter: Examples, leaf: Any, axis: int | None, what: str) -> Tensor:
+    """Return a result with the examples in ``axis``."""
+    if isinstance(leaf, Tensor):
+        leaf._live()
+    logical = isinstance(leaf, Tensor) and interpreter.holds(leaf)
+    if axis is None:
+        if logical:
+            raise ArgumentError(
+                f"{what} ({leaf.type}) depends on the example, so its axis must not be None"
+            )
+        return alias(as_tensor(leaf, what=what))
+    if logical:
+        tensor: Tensor = leaf._buffer.tensor
+    else:
+        constant = as_tensor(leaf, what=what)
+        tensor = broadcast_to(constant, (interpreter.size, *constant.shape))
+    if not -tensor.ndim <= axis < tensor.ndim:
+        raise OutOfRangeError(
+            f"{what} is {tensor.type} with the examples in front; it has no axis {axis}"
+        )
+    return alias(tensor) if axis in (0, -tensor.ndim) else moveaxis(tensor, 0, axis)
