@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import FunctionNode, fit
+from tensorplug.autodiff.forward import Pushed
 from tensorplug.autodiff.tape import Node, find_boundary, mark, with_node
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.contract import dtypes as dt
@@ -18,6 +20,7 @@ from tensorplug.tensors.variable import alias
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
+    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.context import Context
 
 __all__ = ["custom_grad"]
@@ -50,13 +53,20 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     def call(*args: Any) -> Tensor:
         context = current_context()
         tensors = [as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(args)]
+        forward = Pushed.of(tensors)
         since = mark()
-        value, backward = _value_and_backward(f, tensors, context, name)
+        given = tensors if forward is None or context.recording else forward.constants
+        value, backward = _value_and_backward(f, given, context, name)
         node = None
         if context.recording is not None and value.dtype in dt.INEXACT:
             _check_captured(value, tensors, since, name)
             if any(tensor._node for tensor in tensors):
                 node = CustomNode(tensors, name, backward)
+        if forward is not None and value.dtype in dt.INEXACT:
+            if given is not tensors and forward.depends(value):
+                raise _captures(name, "a tensor that is")
+            types = [tensor.type for tensor in tensors]
+            value = forward.along(value, partial(_pull_back, name, backward, types))
         return with_node(value, node)
 
     return call
@@ -75,25 +85,37 @@ class CustomNode(FunctionNode):
 
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Return the results of the user's function for the arguments on ``path``."""
-        try:
-            # An alias, because the user may dispose of it, but other nodes may need it.
-            result = self.backward(alias(cotangent))
-        except BaseException as error:
-            error.add_note(f"in the backward function of {self.name}")
-            raise
-        gradients = result if isinstance(result, list | tuple) else (result,)
-        if len(gradients) != len(self.types):
-            raise GradientError(
-                f"custom_grad: the backward function of {self.name} returned "
-                f"{len(gradients)} gradients for {len(self.types)} arguments"
-            )
-        return [
-            (parent, fit(gradient, type_, f"{self.name}, argument {at}"))
-            for at, (parent, gradient, type_) in enumerate(
-                zip(self.parents, gradients, self.types, strict=True)
-            )
-            if parent is not None and parent in path
-        ]
+        wanted = [parent is not None and parent in path for parent in self.parents]
+        found = _pull_back(self.name, self.backward, self.types, cotangent, wanted)
+        parents = [p for p, want in zip(self.parents, wanted, strict=True) if want and p]
+        return list(zip(parents, found, strict=True))
+
+
+def _pull_back(
+    name: str,
+    backward: Callable[..., Any],
+    types: Sequence[TensorType],
+    cotangent: Tensor,
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """Return the results of the user's function for the arguments that are ``wanted``."""
+    try:
+        # An alias, because the user may dispose of it, but other nodes may need it.
+        result = backward(alias(cotangent))
+    except BaseException as error:
+        error.add_note(f"in the backward function of {name}")
+        raise
+    gradients = result if isinstance(result, list | tuple) else (result,)
+    if len(gradients) != len(types):
+        raise GradientError(
+            f"custom_grad: the backward function of {name} returned "
+            f"{len(gradients)} gradients for {len(types)} arguments"
+        )
+    return [
+        fit(gradient, type_, f"{name}, argument {at}")
+        for at, (gradient, type_, want) in enumerate(zip(gradients, types, wanted, strict=True))
+        if want
+    ]
 
 
 def _value_and_backward(
@@ -125,9 +147,14 @@ def _check_captured(value: Tensor, tensors: Sequence[Tensor], since: int, name: 
     captured = [node for node in find_boundary([value._node], since) if node not in arguments]
     if captured:
         single = len(captured) == 1
-        number = "a tensor that is" if single else f"{len(captured)} tensors that are"
-        raise ArgumentError(
-            f"custom_grad: the value of {name} depends on {number} being differentiated and not "
-            f"passed as an argument, to which no gradient can flow. Pass them to {name} and "
-            "return their gradients, or apply stop_gradient to constants"
+        raise _captures(
+            name, "a tensor that is" if single else f"{len(captured)} tensors that are"
         )
+
+
+def _captures(name: str, number: str) -> ArgumentError:
+    return ArgumentError(
+        f"custom_grad: the value of {name} depends on {number} being differentiated and not "
+        f"passed as an argument, to which no gradient can flow. Pass them to {name} and "
+        "return their gradients, or apply stop_gradient to constants"
+    )

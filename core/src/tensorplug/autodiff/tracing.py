@@ -29,7 +29,9 @@ __all__ = [
     "Argnums",
     "Traced",
     "Unconnected",
+    "check_differentiable",
     "check_function",
+    "check_result",
     "detach",
     "match_tree",
     "not_a_tensor",
@@ -97,6 +99,19 @@ class _Entry(NamedTuple):
     rebuild: Callable[[list[Any]], Any]
 
 
+def check_differentiable(tensor: Tensor, what: str) -> None:
+    """Check that a tensor may be differentiated.
+
+    Raises:
+        DTypeError: it is neither floating nor complex.
+
+    """
+    if tensor.dtype not in dt.INEXACT:
+        raise DTypeError(
+            f"{what} is {tensor.type}; only floating and complex tensors can be differentiated"
+        )
+
+
 def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     values, rebuild = flatten(tree)
     leaves, aliases = [], []
@@ -104,10 +119,7 @@ def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
         if tensor.dtype not in dt.INEXACT:
-            raise DTypeError(
-                f"{what}{paths(tree)[at]} is {tensor.type}; only floating and complex tensors "
-                "can be differentiated"
-            )
+            check_differentiable(tensor, what + paths(tree)[at])
         if holomorphic and tensor.dtype not in dt.COMPLEX:
             raise DTypeError(
                 f"{what}{paths(tree)[at]} is {tensor.type}; with holomorphic=True it must be "
@@ -170,7 +182,7 @@ class Traced(NamedTuple):
                         + type(y).__name__
                     )
                 y, aux = y
-            y = _check_result(y)
+            y = check_result(y)
         return cls(y, detach(aux) if has_aux else None, entries)
 
     def vjp(
@@ -237,7 +249,7 @@ class Traced(NamedTuple):
         )
 
 
-def _check_result(y: Any) -> Any:
+def check_result(y: Any) -> Any:
     """Return a function's result with tensors for variables; check that all leaves are live."""
     if y.__class__ is Tensor:
         y._live()

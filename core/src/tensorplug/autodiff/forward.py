@@ -1,0 +1,220 @@
+"""Forward mode: running a function on dual tensors, pairs of a primal and its tangent.
+
+A dual tensor has no tangent (None) where it does not depend on the arguments; that costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tensorplug.autodiff.grad import vjp
+from tensorplug.autodiff.pushforward import Pushforward, has_tangent
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.engine.interpreters import Carried, Interpreter, run_call
+from tensorplug.errors import GradientNotFoundError
+from tensorplug.ops import creation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+    from typing import Self
+
+    import numpy as np
+
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["Dual", "ForwardMode", "push"]
+
+KEPT = 1024
+"""Derivatives of plans that an interpreter keeps."""
+
+
+class Dual(Carried):
+    """The buffer of a dual tensor: its primal, and its tangent, None for zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, primal: Tensor, tangent: Tensor | None) -> None:
+        self.primal = primal
+        self.tangent = tangent
+
+    @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """The physical tensors."""
+        return self.primal, self.tangent
+
+
+class ForwardMode(Interpreter):
+    """Runs kernels on primals, and their derivatives on tangents."""
+
+    name: ClassVar[str] = "jvp"
+
+    def __init__(self, real: Device) -> None:
+        super().__init__(real)
+        self._known: dict[Hashable, Pushforward] = {}
+
+    def interpret(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor]:
+        """Run a call on the primals, and its derivative on the tangents."""
+        primals = [self._primal(operand) for operand in inputs]
+        tangents = [self._tangent(operand) for operand in inputs]
+        wanted = tuple([has_tangent(tangent) for tangent in tangents])
+        pushed: list[Tensor | None] | None = None
+        if True in wanted:
+            push = self._known.get((plan, wanted))
+            if push is None:
+                try:
+                    push = Pushforward(plan, wanted)
+                except GradientNotFoundError:
+                    expanded = self.expand(plan, inputs)
+                    if expanded is None:
+                        raise
+                    return expanded
+                self.device.remember(self._known, (plan, wanted), push, KEPT)
+            outputs = run_call(plan, primals)
+            if not push.is_zero:
+                pushed = push(primals, outputs, tangents)
+        else:
+            outputs = run_call(plan, primals)
+        dots = [None] * len(outputs) if pushed is None else pushed
+        return [
+            self.logical(Dual(output, dot), output.type)
+            for output, dot in zip(outputs, dots, strict=True)
+        ]
+
+    def _primal(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [self._primal(tensor) for tensor in operand]
+        buffer = None if operand is None else operand._buffer
+        return buffer.primal if buffer.__class__ is Dual and self.holds(operand) else operand
+
+    def _tangent(self, operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [self._tangent(tensor) for tensor in operand]
+        buffer = None if operand is None else operand._buffer
+        return buffer.tangent if buffer.__class__ is Dual and self.holds(operand) else None
+
+    def lower(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return the primals, then the tangents of those that are floating or complex."""
+        primals = [self._primal(tensor) for tensor in tensors]
+        return primals + [
+            self.tangent_of(tensor) for tensor in tensors if tensor.dtype in dt.INEXACT
+        ]
+
+    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+        """Return the dual tensors of primals and tangents in the order of ``lower``."""
+        tangents = iter(physical[len(types) :])
+        return [
+            self.logical(
+                Dual(primal, next(tangents) if type_.dtype in dt.INEXACT else None), type_
+            )
+            for primal, type_ in zip(physical, types, strict=False)
+        ]
+
+    def primal_of(self, tensor: Tensor) -> Tensor:
+        """Return the primal of a tensor, a constant itself."""
+        primal: Tensor = self._primal(tensor)
+        return primal
+
+    def tangent_of(self, tensor: Tensor) -> Tensor:
+        """Return the tangent of a tensor, of a constant zeros."""
+        found: Tensor | None = self._tangent(tensor)
+        return creation.zeros_like(self._primal(tensor)) if found is None else found
+
+    def stopped(self, tensor: Tensor, stop: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a tensor without its tangent."""
+        return self.logical(Dual(stop(self._primal(tensor)), None), tensor.type)
+
+    def type_of(self, buffer: Any) -> TensorType:
+        """Return the type of the primal."""
+        type_: TensorType = buffer.primal.type
+        return type_
+
+    def data(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """Return the data of the primal, which conditions of the function may read.
+
+        Raises:
+            ArgumentError: the call of the function has ended.
+
+        """
+        with use_context(self.context_outside()):
+            found: np.ndarray[Any, Any] = buffer.primal.numpy()
+        return found
+
+    def describe(self, tensor: Tensor) -> str | None:
+        """Return a description of a primal without data; None if it has some."""
+        outer = self.real.trace
+        return None if outer is None else outer.describe(tensor._buffer.primal)
+
+
+class Pushed:
+    """A call of a function with a gradient of its own, in forward mode.
+
+    The derivative of its value is the transpose of its backward function, not that of its body.
+    """
+
+    def __init__(self, interpreter: ForwardMode, tensors: Sequence[Tensor]) -> None:
+        self._interpreter = interpreter
+        self._tangents = [interpreter._tangent(tensor) for tensor in tensors]
+        self.constants = [
+            interpreter.logical(Dual(interpreter._primal(tensor), None), tensor.type)
+            for tensor in tensors
+        ]
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> Self | None:
+        """Return the call with these arguments; None if none of them has a tangent."""
+        interpreter = current_context().trace
+        if not isinstance(interpreter, ForwardMode):
+            return None
+        found = cls(interpreter, tensors)
+        return found if has_tangent(found._tangents) else None
+
+    def depends(self, value: Tensor) -> bool:
+        """Return whether ``value`` has a tangent."""
+        return self._interpreter._tangent(value) is not None
+
+    def along(
+        self, value: Tensor, pull_back: Callable[[Tensor, list[bool]], list[Tensor]]
+    ) -> Tensor:
+        """Return the value with the tangent that ``pull_back`` gives.
+
+        ``pull_back`` takes a cotangent, and returns those of the arguments that are wanted.
+        """
+        interpreter = self._interpreter
+        wanted = [tangent is not None for tangent in self._tangents]
+
+        def pull(dy: Tensor) -> list[Tensor]:
+            with use_context(interpreter.context(current_context())):
+                return [interpreter._primal(one) for one in pull_back(dy, wanted)]
+
+        primal = interpreter._primal(value)
+        with use_context(interpreter.context_outside()):
+            _, push_forward = vjp(pull, creation.zeros_like(primal), unconnected="zeros")
+            (tangent,) = push_forward([one for one in self._tangents if one is not None])
+        return interpreter.logical(Dual(primal, tangent), value.type)
+
+
+def push(
+    f: Callable[[list[Tensor]], Sequence[Tensor]],
+    primals: Sequence[Tensor],
+    tangents: Sequence[Tensor | None],
+) -> tuple[list[Tensor], list[Tensor | None]]:
+    """Call ``f`` with dual tensors; return primals and tangents of its results.
+
+    The tangent of a result is None if it does not depend on the primals.
+    """
+    outside = current_context()
+    interpreter = ForwardMode.of(outside)
+    duals = [
+        interpreter.logical(Dual(primal, tangent), primal.type)
+        for primal, tangent in zip(primals, tangents, strict=True)
+    ]
+    with use_context(interpreter.context(outside)):
+        results = f(duals)
+    return (
+        [interpreter._primal(result) for result in results],
+        [interpreter._tangent(result) for result in results],
+    )
