@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.tracing import Trace
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine.plans import Plan
 from tensorplug.engine.resolution import resolve_decomposition
+from tensorplug.engine.widening import find_decomposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +50,7 @@ class _Trace(Trace):
         outputs = [output.type for output in plan.outputs]
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         if not (self.expand(real) and resolve_decomposition(plan, [])):
-            plan.call, plan.how = self._recorder(real), "traced"
+            plan.call, plan.how = partial(self.record, real), "traced"
         return []
 
     @property
@@ -122,7 +124,7 @@ def _enter(trace: Trace, operand: Any, inputs: list[Value]) -> Any:
 
 
 def _has_decomposition(plan: Plan) -> bool:
-    owned = plan.state.decomposition(plan.spec.name)
+    owned = find_decomposition(plan)
     return owned is not None and not owned.entry.on_host
 
 

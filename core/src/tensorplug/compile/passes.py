@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.tracing import Call
 from tensorplug.compile.values import Constant, Value
 
@@ -45,13 +46,15 @@ def _replace(operand: Any, replacements: Mapping[Value, Value]) -> Any:
 
 
 def eliminate_dead_calls(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
-    """Remove the calls on which ``wanted`` does not depend."""
+    """Remove the calls on which ``wanted`` does not depend, and such outputs of loops."""
     needed: set[Wanted] = set(wanted)
     kept: list[Call] = []
     for call in reversed(calls):
         if not needed.isdisjoint(call.outputs):
-            needed.update(call.operands())
-            kept.append(call)
+            plan = call.plan
+            live = plan.prune(call, needed) if isinstance(plan, NestedPlan) else call
+            needed.update(live.operands())
+            kept.append(live)
     kept.reverse()
     return kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.values import Constant, Value
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import CompileError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
 
-__all__ = ["FlatCall", "FlatProgram", "Program"]
+__all__ = ["FlatCall", "FlatProgram", "Program", "on_buffers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,9 @@ class Program:
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
-        native = plan.how == "native"
         return FlatCall(
             plan.spec.name,
-            plan.spec if native else None,
+            plan.spec if plan.takes_buffers else None,
             [
                 [slots[value] for value in operand]
                 if isinstance(operand, list)
@@ -105,7 +105,7 @@ class Program:
             ],
             tuple(slots[output] for output in call.outputs),
             plan.spec.multiple_outputs,
-            plan.call if native else _on_buffers(plan, call),
+            on_buffers(plan, call.inputs),
         )
 
     def memory(self) -> ProgramMemory:
@@ -134,7 +134,8 @@ class Program:
         for key, at in self.slots.items():
             if isinstance(key, Constant):
                 lines.append(f"  %{at}: {key.placement.type}, constant")
-        lines += [self._line(call, note) for call, note in zip(self.calls, notes, strict=True)]
+        for call, note in zip(self.calls, notes, strict=True):
+            lines += [self._line(call, note), *_describe_parts(call)]
         returned = ", ".join(f"%{self.slots[value]}" for value in self.wanted)
         return "\n".join([*lines, *groups, f"  return {returned or 'nothing'}"])
 
@@ -175,13 +176,26 @@ class Program:
         return ", ".join([text, *places])
 
 
-def _on_buffers(plan: Plan, call: Call) -> Callable[..., Any]:
-    """Return a function that runs a plan, which takes tensors, on buffers."""
+def _describe_parts(call: Call) -> list[str]:
+    """Return the lines of the programs that a call runs, indented."""
+    plan = call.plan
+    if not isinstance(plan, NestedPlan):
+        return []
+    lines = []
+    for name, program in plan.parts.items():
+        lines.append(f"{name}: {program!r}")
+    return [f"    {line}" for text in lines for line in text.splitlines()]
+
+
+def on_buffers(plan: Plan, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Return a function that runs a plan on buffers: of ``inputs``, the operands of a call."""
+    if plan.takes_buffers:
+        return plan.call
     placements = [
         [value.placement for value in operand]
         if isinstance(operand, list)
         else operand and operand.placement
-        for operand in call.inputs
+        for operand in inputs
     ]
 
     def tensor(buffer: Any, placement: Any) -> Any:

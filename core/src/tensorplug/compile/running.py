@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.fusion import fuse
 from tensorplug.compile.memory import plan_memory
+from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.programs import FlatCall
 from tensorplug.compile.reuse import OverwritingGroup, overwritten
 from tensorplug.compile.straight_line import StraightLine
@@ -65,6 +66,9 @@ class Executable:
         donated: Sequence[Value] = (),
     ) -> None:
         self.program = program
+        for call in program.calls:
+            if isinstance(call.plan, NestedPlan):
+                call.plan.prepare(engine, partial(Executable, fuses=fuses))
         flat = program.flat()
         groups = program.device.capabilities.groups
         calls = flat.calls

@@ -8,6 +8,7 @@ kernel. Results that do not depend on the function's arguments are computed imme
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
@@ -18,7 +19,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
-from tensorplug.engine.plans import Plan
+from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.observers import callsite
 from tensorplug.ops import creation
@@ -298,7 +299,7 @@ class Trace:
         real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
         steps = resolve(engine, real)
         if not (self.expands(real) and resolve_decomposition(plan, [])):
-            plan.call, plan.how, plan.owner = self._recorder(real), "traced", real.owner
+            plan.call, plan.how, plan.owner = partial(self.record, real), "traced", real.owner
         return steps
 
     @property
@@ -308,47 +309,47 @@ class Trace:
 
     def expands(self, plan: Plan) -> bool:
         """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
-        return plan.how == "decomposed"
+        return plan.how in BY_OPS
 
     def locate(self) -> CallSite | None:
         """Return the line of the call that is being recorded."""
         return callsite.find()
 
-    def _recorder(self, plan: Plan) -> Callable[..., Any]:
-        """Return a function that records a call of ``plan``, a plan of the real device."""
+    def record(self, plan: Plan, *inputs: Any) -> Any:
+        """Record a call of ``plan``, a plan of the real device; return its outputs."""
+        operands: list[Operand] = [
+            [self.operand(tensor) for tensor in value]
+            if isinstance(value, list)
+            else None
+            if value is None
+            else self.operand(value)
+            for value in inputs
+        ]
+        recorded = Call(plan, operands, [])
+        create = _OF_TYPES.get(plan.spec)
+        if create is not None:
+            type_ = plan.output.type
+            outputs = [create(type_.shape, dtype=type_.dtype)]
+        elif self.folds and not any(
+            isinstance(operand, Value) for operand in recorded.operands()
+        ):
+            outputs = self._compute(plan, inputs)
+        elif not plan.static_shapes:
+            raise needs_data(
+                f"the output shape of {plan.describe()} depends on the data of the arguments; "
+                "a compiled function needs static shapes",
+                f"the output shape of {plan.spec.name} depends on its data",
+            )
+        else:
+            outputs = self.add(recorded)
+        return outputs if plan.spec.multiple_outputs else outputs[0]
 
-        def call(*inputs: Any) -> Any:
-            operands: list[Operand] = [
-                [self.operand(tensor) for tensor in value]
-                if isinstance(value, list)
-                else None
-                if value is None
-                else self.operand(value)
-                for value in inputs
-            ]
-            recorded = Call(plan, operands, [])
-            create = _OF_TYPES.get(plan.spec)
-            if create is not None:
-                type_ = plan.output.type
-                outputs = [create(type_.shape, dtype=type_.dtype)]
-            elif self.folds and not any(
-                isinstance(operand, Value) for operand in recorded.operands()
-            ):
-                outputs = self._compute(plan, inputs)
-            elif not plan.static_shapes:
-                raise needs_data(
-                    f"the output shape of {plan.describe()} depends on the data of the arguments; "
-                    "a compiled function needs static shapes",
-                    f"the output shape of {plan.spec.name} depends on its data",
-                )
-            else:
-                recorded.outputs = [Value(output) for output in plan.outputs]
-                recorded.site = self.locate()
-                self.calls.append(recorded)
-                outputs = [self._tensor(output) for output in recorded.outputs]
-            return outputs if plan.spec.multiple_outputs else outputs[0]
-
-        return call
+    def add(self, call: Call) -> list[Tensor]:
+        """Add a call to the program, at the current line; return its outputs."""
+        call.outputs = [Value(output) for output in call.plan.outputs]
+        call.site = self.locate()
+        self.calls.append(call)
+        return [self._tensor(output) for output in call.outputs]
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
         """Run a call that does not depend on the function's arguments."""

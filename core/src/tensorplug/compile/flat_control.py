@@ -1,0 +1,375 @@
+"""Loops and branches of lists of tensors: eager, in a trace, and with their gradients.
+
+Outside of compiled functions they are plain Python, which the tape records. In a compiled function
+each is one call of its program. The gradient of such a loop is a loop over the steps in the
+opposite order, whose steps compute those of the function again, from the carries that the loop
+had before them; the gradient of a branch computes the branch again. So derivatives of any order
+are loops and branches, too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
+from tensorplug.autodiff.recording import Recording
+from tensorplug.autodiff.tape import Leaf, OutputNode
+from tensorplug.compile.control_calls import Steps, trace_scan, trace_switch, trace_while
+from tensorplug.compile.sub_traces import trace_function
+from tensorplug.compile.tracing import Trace
+from tensorplug.compile.values import Value
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.dtypes import INEXACT
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.context import current_context, engine_of, use_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import GradientError
+from tensorplug.ops import comparison, creation, elementwise, movement
+from tensorplug.ops.indexing.slicing import unstack
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping, Sequence
+
+    from tensorplug.autodiff.tape import Node
+    from tensorplug.compile.control_calls import Flat
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Placement
+
+__all__ = ["count", "is_known", "result_types", "scan", "switch", "while_loop"]
+
+
+def is_known(tensor: Tensor) -> bool:
+    """Return whether the data of a tensor can be read now."""
+    return not isinstance(tensor._buffer, Value)
+
+
+def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+    """Run steps, at least one, over slices of ``xs``; return carries, then stacked results."""
+    context = current_context()
+    trace, recording, count = context.trace, context.recording, len(init)
+    if not isinstance(trace, Trace):
+        return _scan_eagerly(steps, init, xs)
+    if recording is None:
+        return trace_scan(trace, steps, init, xs)[0]
+
+    def step(given: list[Tensor]) -> list[Tensor]:
+        return [*steps.f(given), *given[:count]]
+
+    saving = steps._replace(f=step)
+    found, nodes = trace_scan(trace, saving, init, xs)
+    results = len(found) - count
+    node = _ScanNode([*init, *xs], nodes, found, recording)
+    node.steps, node.xs = saving, list(xs)
+    node.before = [(tensor._buffer, tensor._placement) for tensor in found[results:]]
+    return node.attach(found)[:results]
+
+
+def _scan_eagerly(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+    columns = [unstack(x) for x in xs]
+    carries, count = list(init), len(init)
+    rows: list[list[Tensor]] = []
+    order = range(steps.length)
+    for at in reversed(order) if steps.reverse else order:
+        found = steps.f([*carries, *[column[at] for column in columns]])
+        carries = found[:count]
+        rows.append(found[count:])
+    if steps.reverse:
+        rows.reverse()
+    return [*carries, *[movement.stack(column) for column in zip(*rows, strict=True)]]
+
+
+def switch(
+    index: Tensor, branches: Sequence[Flat], operands: Sequence[Tensor], who: str
+) -> list[Tensor]:
+    """Call the branch with the number ``index``, or the nearest one."""
+    context = current_context()
+    trace, recording = context.trace, context.recording
+    if is_known(index):
+        at = min(max(int(index), 0), len(branches) - 1)
+        return branches[at](list(operands))
+    found, nodes = trace_switch(trace, index, branches, operands, who)
+    if recording is None:
+        return found
+    node = _SwitchNode(operands, nodes, found, recording)
+    node.index, node.branches, node.operands, node.who = index, branches, list(operands), who
+    return node.attach(found)
+
+
+def while_loop(
+    condition: Flat, body: Flat, init: Sequence[Tensor], most: int | None, who: str
+) -> list[Tensor]:
+    """Call ``body`` while the condition holds, at most ``most`` times."""
+    context = current_context()
+    trace, recording = context.trace, context.recording
+    if not isinstance(trace, Trace):
+        return _while_eagerly(condition, body, init, most)
+    found, nodes = trace_while(trace, condition, body, init, most, who)
+    if recording is None:
+        return found
+    if most and (nodes or any(tensor._node is not None for tensor in init)):
+        return _bounded(condition, body, init, most, who)  # the loop above becomes dead code
+    return _WhileNode(init, nodes, found, recording).attach(found)
+
+
+def _while_eagerly(
+    condition: Flat, body: Flat, init: Sequence[Tensor], most: int | None
+) -> list[Tensor]:
+    now, steps = list(init), 0
+    while (most is None or steps < most) and bool(condition(now)[0]):
+        now = body(now)
+        steps += 1
+    return now
+
+
+def count(
+    begin: int | Tensor, end: int | Tensor, f: Flat, init: Sequence[Tensor], who: str
+) -> list[Tensor]:
+    """Call ``f`` with each integer from ``begin`` to ``end`` - 1, and what it returned before."""
+    if isinstance(begin, int) and isinstance(end, int):
+        length = max(end - begin, 0)
+        if not length:
+            return list(init)
+        if isinstance(current_context().trace, Trace):
+            numbers = creation.arange(begin, end, dtype=dt.int32)
+
+            def step(now: list[Tensor]) -> list[Tensor]:
+                return f([now[-1], *now[:-1]])
+
+            return scan(Steps(step, length, reverse=False, who=who), init, [numbers])
+        now = list(init)
+        for at in range(begin, end):
+            now = f([as_tensor(at, dt.int32), *now])
+        return now
+
+    def holds(now: list[Tensor]) -> list[Tensor]:
+        return [comparison.less(now[0], now[1])]
+
+    def advance(now: list[Tensor]) -> list[Tensor]:
+        return [elementwise.add(now[0], 1), now[1], *f([now[0], *now[2:]])]
+
+    bounds = [as_tensor(bound, dt.int32) for bound in (begin, end)]
+    return while_loop(holds, advance, [*bounds, *init], None, who)[2:]
+
+
+def result_types(f: Flat, types: Sequence[TensorType], who: str) -> list[TensorType]:
+    """Return the types of the results of ``f`` for arguments of ``types``, without data."""
+    context = current_context()
+    trace = context.trace
+    if not isinstance(trace, Trace):
+        engine: Any = engine_of(context)
+        trace = Trace(engine, engine.devices.of(context))
+    traced = trace_function(trace, f, types, who=who, recording=context.recording)
+    return traced.program.types
+
+
+def _bounded(
+    condition: Flat, body: Flat, init: Sequence[Tensor], most: int, who: str
+) -> list[Tensor]:
+    """Run a loop that can be differentiated: ``most`` steps, which may leave all as it is."""
+
+    def step(given: list[Tensor]) -> list[Tensor]:
+        holds = elementwise.astype(condition(given)[0], "int32")
+        return switch(holds, [list, body], given, who)
+
+    return scan(Steps(step, most, reverse=False, who=who), init, [])
+
+
+# Gradients ------------------------------------------------------------------------------------
+
+
+class _ControlNode(FunctionNode):
+    """A loop or branch on the tape; its parents are the operands and what was captured.
+
+    ``nodes``: of the captured tensors, with their types. ``recording``: of the first call, whose
+    variables the functions read.
+    """
+
+    __slots__ = ("first", "nodes", "outputs", "recording")
+
+    def __init__(
+        self,
+        operands: Sequence[Tensor],
+        nodes: Mapping[Node, TensorType],
+        outputs: Sequence[Tensor],
+        recording: Recording,
+    ) -> None:
+        self.first = tuple(tensor._node for tensor in operands)
+        super().__init__((*self.first, *nodes))
+        self.nodes = dict(nodes)
+        self.outputs = [tensor.type for tensor in outputs]
+        self.recording = recording
+
+    @property
+    def count(self) -> int:
+        """The number of results."""
+        return len(self.outputs)
+
+    def attach(self, results: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results, on the tape if an operand or a captured tensor is."""
+        if any(parent is not None for parent in self.parents):
+            for at, tensor in enumerate(results):
+                if tensor.dtype in INEXACT:
+                    tensor._node = OutputNode(self, at)
+        return list(results)
+
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Return the gradients of the parents on ``path``."""
+        found = zip(self.parents, self.gradients(cotangent), strict=True)
+        return [
+            (parent, gradient)
+            for parent, gradient in found
+            if parent is not None and gradient is not None and parent in path
+        ]
+
+    @abstractmethod
+    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:
+        """Return the gradients of all parents."""
+
+    def pull(
+        self, f: Flat, given: Sequence[Tensor], dys: Sequence[tuple[int, Tensor]]
+    ) -> list[Tensor]:
+        """Return the gradients of the inexact tensors among ``given``, then those of ``nodes``.
+
+        ``dys``: cotangents of the results of ``f`` by position.
+        """
+        leaves = [Leaf((tensor._node,)) if tensor.dtype in INEXACT else None for tensor in given]
+        entered = [
+            Tensor._of(tensor._buffer, tensor._placement, leaf)
+            for tensor, leaf in zip(given, leaves, strict=True)
+        ]
+        with use_context(current_context().recorded_by(Recording(self.recording))):
+            results = f(entered)
+        wanted = [leaf for leaf in leaves if leaf is not None]
+        found = backpropagate([(results[at]._node, dy) for at, dy in dys], [*wanted, *self.nodes])
+        types = [*_inexact(given), *self.nodes.values()]
+        return [
+            _zeros(type_) if node not in found else found[node]
+            for node, type_ in zip([*wanted, *self.nodes], types, strict=True)
+        ]
+
+
+class _ScanNode(_ControlNode):
+    """A loop on the tape.
+
+    The last results of its steps are the carries before them, which are stacked in ``before``.
+    """
+
+    __slots__ = ("before", "steps", "xs")
+
+    steps: Steps
+    before: list[tuple[Any, Placement]]  # without nodes, which would be a cycle
+    xs: list[Tensor]
+
+    def _saved(self) -> list[Tensor]:
+        """Return the carries before each step, as results of the loop."""
+        first = self.count - len(self.before)
+        return [
+            Tensor._of(
+                buffer,
+                placement,
+                OutputNode(self, at) if placement.type.dtype in INEXACT else None,
+            )
+            for at, (buffer, placement) in enumerate(self.before, first)
+        ]
+
+    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:
+        """Run through the steps in the opposite order; return the gradients of all parents."""
+        count = len(self.before)
+        carried = [at for at, type_ in enumerate(self.outputs[:count]) if type_.dtype in INEXACT]
+        given = [
+            (at, dy)
+            for at, dy in enumerate(dys[count:], count)
+            if dy is not None and self.outputs[at].dtype in INEXACT
+        ]
+        sums = len(self.nodes)
+        ends = len(carried) + sums
+
+        def step(now: list[Tensor]) -> list[Tensor]:
+            dcarries, totals, rest = now[: len(carried)], now[len(carried) : ends], now[ends:]
+            arguments = rest[: len(rest) - len(given)]
+            cotangents = [
+                *zip(carried, dcarries, strict=True),
+                *zip([at for at, _ in given], rest[len(arguments) :], strict=True),
+            ]
+            found = self.pull(self.steps.f, arguments, cotangents)
+            more = found[len(found) - sums :]
+            return [
+                *found[: len(carried)],
+                *[elementwise.add(total, one) for total, one in zip(totals, more, strict=True)],
+                *found[len(carried) : len(found) - sums],
+            ]
+
+        begin = [_zeros(self.outputs[at]) if dys[at] is None else dys[at] for at in carried]
+        begin += [_zeros(type_) for type_ in self.nodes.values()]
+        backward = self.steps._replace(f=step, reverse=not self.steps.reverse)
+        sequences = [*self._saved(), *self.xs, *[dy for _, dy in given]]
+        found = scan(backward, begin, sequences)  # type: ignore[arg-type]  # there is no None
+        of_xs = iter(found[ends:])
+        of_carries = dict(zip(carried, found, strict=False))
+        return [
+            *[of_carries.get(at) for at in range(count)],
+            *[next(of_xs) if x.dtype in INEXACT else None for x in self.xs],
+            *found[len(carried) : ends],
+        ]
+
+
+class _SwitchNode(_ControlNode):
+    """A choice on the tape."""
+
+    __slots__ = ("branches", "index", "operands", "who")
+
+    who: str
+    index: Tensor
+    branches: Sequence[Flat]
+    operands: list[Tensor]
+
+    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:
+        """Choose the gradients of a branch; return those of all parents."""
+        given = [(at, dy) for at, dy in enumerate(dys) if dy is not None]
+        count = len(self.operands)
+
+        def back(branch: Flat) -> Flat:
+            def pull(now: list[Tensor]) -> list[Tensor]:
+                cotangents = zip([at for at, _ in given], now[count:], strict=True)
+                return self.pull(branch, now[:count], list(cotangents))
+
+            return pull
+
+        found = iter(
+            switch(
+                self.index,
+                [back(branch) for branch in self.branches],
+                [*self.operands, *[dy for _, dy in given]],
+                self.who,
+            )
+        )
+        of_operands = [next(found) if x.dtype in INEXACT else None for x in self.operands]
+        return [*of_operands, *found]
+
+
+class _WhileNode(_ControlNode):
+    """A loop on the tape whose number of steps is not bounded."""
+
+    __slots__ = ()
+
+    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:  # noqa: ARG002  # of the base
+        """Refuse.
+
+        Raises:
+            GradientError: always.
+
+        """
+        raise GradientError(
+            "while_loop, fori_loop: a compiled loop has a gradient only if its number of steps is "
+            "bounded; pass max_steps, or use scan or fori_loop with fixed bounds"
+        )
+
+
+def _inexact(tensors: Sequence[Tensor]) -> list[TensorType]:
+    """Return the types of those tensors that have a derivative."""
+    return [tensor.type for tensor in tensors if tensor.dtype in INEXACT]
+
+
+def _zeros(type_: TensorType) -> Tensor:
+    return creation.zeros(type_.shape, dtype=type_.dtype)
