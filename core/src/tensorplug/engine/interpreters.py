@@ -70,6 +70,16 @@ class _Backend(StandInBackend):
         return self._interpreter.data(buffer)
 
 
+class _Device(StandInDevice):
+    """The device of logical tensors. Data from elsewhere become constants."""
+
+    __slots__ = ()
+
+    def storage(self) -> Device:
+        """Return the device of constants."""
+        return self.real.storage()
+
+
 class Interpreter(ABC):
     """Runs kernel calls on logical tensors by ops on the physical tensors that carry them.
 
@@ -82,7 +92,7 @@ class Interpreter(ABC):
 
     def __init__(self, real: Device) -> None:
         self.real = real
-        self.device = StandInDevice(real, _Backend(self), self)
+        self.device = _Device(real, _Backend(self), self)
 
     @classmethod
     def of(cls, outside: Context, *parameters: Hashable) -> Self:
@@ -102,12 +112,16 @@ class Interpreter(ABC):
         """Return the context in which to call a function of logical tensors.
 
         Their ops run in ``outside``, but not in its tidy scope, which adopts what the caller
-        returns. ``recording``: of a tape inside.
+        returns. ``recording``: of a tape inside. Logical calls follow ``autocast``, not the
+        physical ones that they become.
         """
-        if outside.scope is not None or outside.device is None:
+        autocast = outside.autocast
+        if outside.scope is not None or outside.device is None or autocast is not None:
             device = outside.device or engine_of(outside).open(None)
-            outside = outside.replace(device=device, scope=None)
-        return Context(outside.engine, self.device, recording, outside=outside)
+            outside = outside.replace(device=device, scope=None, autocast=None)
+        return Context(
+            outside.engine, self.device, recording, outside=outside, autocast=autocast
+        )
 
     def holds(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a logical one of this interpreter, not a constant."""
@@ -188,7 +202,8 @@ class Interpreter(ABC):
             raise self.escaped()
         entry = None if plan.taped or context.recording is None else _decomposition(plan)
         if entry is not None:
-            return entry.function(*inputs, **extra_arguments(plan, entry.asks))
+            with use_context(context.replace(autocast=None)):
+                return entry.function(*inputs, **extra_arguments(plan, entry.asks))
         with use_context(outside):
             if any(tensor._placement.device is self.device for tensor in flatten(inputs)):
                 outputs = self.interpret(plan, inputs)
@@ -317,12 +332,14 @@ class Lifted:
         self.function = function
         self.types = types
         self.results: list[TensorType] = []
+        self.autocast = current_context().autocast
 
     def __call__(self, *physical: Tensor) -> list[Tensor]:
         """Call the function; return the physical tensors that carry its results."""
         interpreter = self.interpreter
         arguments = interpreter.lift(physical, self.types)
-        with use_context(interpreter.context(current_context())):
+        outside = current_context().replace(autocast=self.autocast)
+        with use_context(interpreter.context(outside)):
             results = self.function(*arguments)
         self.results = [result.type for result in results]
         return interpreter.lower(results)

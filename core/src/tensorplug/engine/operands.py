@@ -72,7 +72,7 @@ def upload(array: Any, device: Device, *, shared: bool = False) -> Tensor:
 
     """
     type_ = TensorType(dt.of(array.dtype), array.shape)
-    home = device.home(type_.dtype)
+    home = device.storage().home(type_.dtype)
     if home is None:
         raise DTypeError(unsupported(type_, device))
     backend: Any = home.backend  # the caller knows that it can share

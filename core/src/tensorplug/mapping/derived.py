@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.engine.interpreters import run_call
+from tensorplug.engine.operands import flatten
 from tensorplug.ops.movement import RESHAPE, broadcast_to
 
 if TYPE_CHECKING:
@@ -32,14 +33,21 @@ def align(x: Tensor, rank: int) -> Tensor:
     return to_shape(x, (x.shape[0], *[1] * missing, *x.shape[1:])) if missing > 0 else x
 
 
-def elementwise(plan: Plan, inputs: Sequence[Any], batched: Sequence[Any]) -> list[Tensor]:
+def elementwise(
+    plan: Plan, inputs: Sequence[Any], batched: Sequence[Any], size: int
+) -> list[Tensor]:
     """Run a kernel whose shapes broadcast."""
     rank = plan.output.type.rank
+    # Some kernels need inputs of one shape. Others would not need the copies of constants.
+    given = flatten(plan.inputs)
+    alike = plan.spec.expression_rule is None and len({type_.shape for type_ in given}) == 1
 
     def fit(x: Any, is_batched: Any) -> Any:
         if isinstance(x, list):
             return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
-        return align(x, rank) if is_batched else x
+        if is_batched:
+            return align(x, rank)
+        return in_front(x, is_batched, size) if alike and x is not None else x
 
     return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)])
 
@@ -52,7 +60,7 @@ def leading(
     def fit(x: Any, is_batched: Any) -> Any:
         if isinstance(x, list):
             return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
-        return x if is_batched or x is None else broadcast_to(x, (size, *x.shape))
+        return x if x is None else in_front(x, is_batched, size)
 
     changes = {name: _shifted(plan.attributes[name]) for name in axes}
     return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)], **changes)
@@ -76,7 +84,7 @@ def folded(
                 return None
             fitted.append(x)
             continue
-        whole = x if is_batched else broadcast_to(x, (size, *x.shape))
+        whole = in_front(x, is_batched, size)
         fitted.append(to_shape(whole, (size * whole.shape[1], *whole.shape[2:])))
     outputs = run_call(plan, fitted)
     return [

@@ -133,9 +133,9 @@ class Examples(Interpreter):
     ) -> list[Tensor] | None:
         """Return the physical outputs; None if there is no rule that serves the call."""
         if entry is None:
-            return elementwise(plan, inputs, batched) if _is_elementwise(plan) else None
+            return elementwise(plan, inputs, batched, self.size) if _is_elementwise(plan) else None
         if entry.kind == "elementwise":
-            return elementwise(plan, inputs, batched)
+            return elementwise(plan, inputs, batched, self.size)
         if entry.kind == "leading":
             return leading(plan, inputs, batched, self.size, entry.names)
         if entry.kind == "folded":
@@ -219,6 +219,5 @@ def _is_elementwise(plan: Plan) -> bool:
         return True
     found = [plan.state.tangent(spec.name, name) for name in spec.input_names]
     return bool(found) and all(
-        owned is not None and owned.entry.rule is None and not owned.entry.linear
-        for owned in found
+        owned is not None and owned.entry.kind == "elementwise" for owned in found
     )
