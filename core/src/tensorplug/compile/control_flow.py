@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile import flat_control as flat
-from tensorplug.compile.control_calls import Steps, slice_types
+from tensorplug.compile.control_calls import Steps
 from tensorplug.compile.control_trees import Given, Returned, find_length
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -115,7 +115,7 @@ def _scan(who: str, f: Any, init: Any, xs: Any, length: Any, reverse: Any) -> tu
     if steps:
         found = flat.scan(Steps(step, steps, reverse, who), carry.tensors, slices.tensors)
         return carry.build(found[:count]), results.build(found[count:])
-    types = flat.result_types(step, [*carry.types, *slice_types(slices.tensors)], who)
+    types = flat.result_types(step, carry.tensors, slices.tensors, who)
     empty = [creation.zeros((0, *type_.shape), dtype=type_.dtype) for type_ in types[count:]]
     return carry.tree, results.build(empty)
 

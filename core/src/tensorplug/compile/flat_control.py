@@ -15,7 +15,22 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, OutputNode
-from tensorplug.compile.control_calls import Steps, trace_scan, trace_switch, trace_while
+from tensorplug.compile.control_calls import (
+    Steps,
+    slice_types,
+    trace_scan,
+    trace_switch,
+    trace_while,
+)
+from tensorplug.compile.lifted_control import (
+    differs,
+    holds_for_any,
+    keep_finished,
+    lift_scan,
+    lift_switch,
+    lift_types,
+    lift_while,
+)
 from tensorplug.compile.sub_traces import trace_function
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import Value
@@ -24,7 +39,9 @@ from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import Carried, Interpreter
 from tensorplug.errors import GradientError
+from tensorplug.mapping.examples import Batched
 from tensorplug.ops import comparison, creation, elementwise, movement
 from tensorplug.ops.indexing.slicing import unstack
 
@@ -32,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from tensorplug.autodiff.tape import Node
-    from tensorplug.compile.control_calls import Flat
+    from tensorplug.compile.control_calls import Flat, Found
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
 
@@ -41,28 +58,49 @@ __all__ = ["count", "is_known", "result_types", "scan", "switch", "while_loop"]
 
 def is_known(tensor: Tensor) -> bool:
     """Return whether the data of a tensor can be read now."""
-    return not isinstance(tensor._buffer, Value)
+    buffer = tensor._buffer
+    while isinstance(buffer, Carried):
+        if isinstance(buffer, Batched):
+            return False
+        primal = buffer.tensors[0]
+        buffer = None if primal is None else primal._buffer
+    return not isinstance(buffer, Value)
+
+
+def _in_program() -> bool:
+    """Return whether a function is traced, perhaps with interpreters inside."""
+    context = current_context()
+    while isinstance(context.trace, Interpreter):
+        assert context.outside is not None
+        context = context.outside
+    return isinstance(context.trace, Trace)
 
 
 def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
     """Run steps, at least one, over slices of ``xs``; return carries, then stacked results."""
-    context = current_context()
-    trace, recording, count = context.trace, context.recording, len(init)
-    if not isinstance(trace, Trace):
+    recording, count = current_context().recording, len(init)
+    if not _in_program():
         return _scan_eagerly(steps, init, xs)
     if recording is None:
-        return trace_scan(trace, steps, init, xs)[0]
+        return _record_scan(steps, init, xs)[0]
 
     def step(given: list[Tensor]) -> list[Tensor]:
         return [*steps.f(given), *given[:count]]
 
     saving = steps._replace(f=step)
-    found, nodes = trace_scan(trace, saving, init, xs)
+    found, nodes = _record_scan(saving, init, xs)
     results = len(found) - count
     node = _ScanNode([*init, *xs], nodes, found, recording)
     node.steps, node.xs = saving, list(xs)
     node.before = [(tensor._buffer, tensor._placement) for tensor in found[results:]]
     return node.attach(found)[:results]
+
+
+def _record_scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> Found:
+    trace = current_context().trace
+    if isinstance(trace, Trace):
+        return trace_scan(trace, steps, init, xs)
+    return lift_scan(steps, init, xs, scan)
 
 
 def _scan_eagerly(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
@@ -88,12 +126,26 @@ def switch(
     if is_known(index):
         at = min(max(int(index), 0), len(branches) - 1)
         return branches[at](list(operands))
-    found, nodes = trace_switch(trace, index, branches, operands, who)
+    if differs(index):
+        return _select(index, branches, operands)
+    if isinstance(trace, Trace):
+        found, nodes = trace_switch(trace, index, branches, operands, who)
+    else:
+        found, nodes = lift_switch(index, branches, operands, who, switch)
     if recording is None:
         return found
     node = _SwitchNode(operands, nodes, found, recording)
     node.index, node.branches, node.operands, node.who = index, branches, list(operands), who
     return node.attach(found)
+
+
+def _select(index: Tensor, branches: Sequence[Flat], operands: Sequence[Tensor]) -> list[Tensor]:
+    """Call all branches, and take the results of another one for each example."""
+    found = branches[0](list(operands))
+    for at, branch in enumerate(branches[1:], 1):
+        chosen = comparison.greater_equal(index, at)
+        found = keep_finished(chosen, branch(list(operands)), found)
+    return found
 
 
 def while_loop(
@@ -102,9 +154,12 @@ def while_loop(
     """Call ``body`` while the condition holds, at most ``most`` times."""
     context = current_context()
     trace, recording = context.trace, context.recording
-    if not isinstance(trace, Trace):
+    if not _in_program():
         return _while_eagerly(condition, body, init, most)
-    found, nodes = trace_while(trace, condition, body, init, most, who)
+    if isinstance(trace, Trace):
+        found, nodes = trace_while(trace, condition, body, init, most, who)
+    else:
+        found, nodes = lift_while(condition, body, init, most, who, while_loop)
     if recording is None:
         return found
     if most and (nodes or any(tensor._node is not None for tensor in init)):
@@ -116,8 +171,12 @@ def _while_eagerly(
     condition: Flat, body: Flat, init: Sequence[Tensor], most: int | None
 ) -> list[Tensor]:
     now, steps = list(init), 0
-    while (most is None or steps < most) and bool(condition(now)[0]):
-        now = body(now)
+    while most is None or steps < most:
+        (holds,) = condition(now)
+        if not holds_for_any(holds):
+            break
+        new = body(now)
+        now = keep_finished(holds, new, now) if differs(holds) else new
         steps += 1
     return now
 
@@ -130,7 +189,7 @@ def count(
         length = max(end - begin, 0)
         if not length:
             return list(init)
-        if isinstance(current_context().trace, Trace):
+        if _in_program():
             numbers = creation.arange(begin, end, dtype=dt.int32)
 
             def step(now: list[Tensor]) -> list[Tensor]:
@@ -152,15 +211,19 @@ def count(
     return while_loop(holds, advance, [*bounds, *init], None, who)[2:]
 
 
-def result_types(f: Flat, types: Sequence[TensorType], who: str) -> list[TensorType]:
-    """Return the types of the results of ``f`` for arguments of ``types``, without data."""
+def result_types(
+    f: Flat, init: Sequence[Tensor], xs: Sequence[Tensor], who: str
+) -> list[TensorType]:
+    """Return the types of the results of ``f`` for carries and slices, without their data."""
     context = current_context()
     trace = context.trace
-    if not isinstance(trace, Trace):
+    if isinstance(trace, Interpreter):
+        return lift_types(f, init, xs, who, result_types)
+    if trace is None:
         engine: Any = engine_of(context)
         trace = Trace(engine, engine.devices.of(context))
-    traced = trace_function(trace, f, types, who=who, recording=context.recording)
-    return traced.program.types
+    types = [*[tensor.type for tensor in init], *slice_types(xs)]
+    return trace_function(trace, f, types, who=who, recording=context.recording).program.types
 
 
 def _bounded(
