@@ -79,7 +79,8 @@ class Device:
     ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
     holds promotions, decompositions and fallbacks; ``programs`` those of backward passes, by what
     their tapes look like, and ``recent`` the last one of all that look alike at a glance;
-    ``compiled`` those of the plans that run programs or groups, of which fewer are kept.
+    ``compiled`` those of the plans that run programs or groups, of which fewer are kept;
+    ``autocast`` those of calls inside ``engine.autocast``, by its dtype.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
     ``capabilities``: the optional methods of the backend. ``trace``: records or interprets calls
@@ -89,6 +90,7 @@ class Device:
 
     __slots__ = (
         "_placements",
+        "autocast",
         "backend",
         "backend_name",
         "capabilities",
@@ -129,6 +131,7 @@ class Device:
         self.programs: dict[Hashable, Any] = {}
         self.recent: dict[Hashable, Any] = {}
         self.compiled: dict[Hashable, Any] = {}
+        self.autocast: dict[DType, tuple[dict[Hashable, Any], dict[Hashable, Any]]] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
@@ -162,6 +165,10 @@ class Device:
             return self
         return self.host if dtype is string else None
 
+    def storage(self) -> Device:
+        """Return the device that gets the data uploaded here."""
+        return self
+
     def can_use(self, placement: Placement) -> bool:
         """Return whether kernels of this device accept a tensor with this placement."""
         device = placement.device
@@ -187,9 +194,22 @@ class Device:
         with self.lock:
             if len(self.compiled) >= PROGRAM_LIMIT:
                 for old in _drop(self.compiled, PROGRAM_LIMIT // 4):
-                    self.plans.pop(old, None)
-                    self.slow_plans.pop(old, None)
+                    for cache in (self.plans, self.slow_plans, *self._autocast_plans()):
+                        cache.pop(old, None)
             self.compiled[key] = plan
+
+    def caches(self, autocast: DType | None) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
+        """Return the caches like ``plans`` and ``slow_plans`` for calls inside ``autocast``.
+
+        With None, they are these themselves.
+        """
+        if autocast is None:
+            return self.plans, self.slow_plans
+        found = self.autocast.get(autocast)
+        if found is None:
+            with self.lock:
+                found = self.autocast.setdefault(autocast, ({}, {}))
+        return found
 
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
         """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.
@@ -200,6 +220,9 @@ class Device:
         with self.lock:
             if self.plans.get(known) is model:
                 self.remember(self.plans, key, plan)
+
+    def _autocast_plans(self) -> list[dict[Hashable, Any]]:
+        return [plans for plans, _ in self.autocast.values()]
 
     def retire(self, fate: str) -> None:
         """Mark the device closed, for the reason ``fate``, and drop its plans."""
@@ -216,6 +239,9 @@ class Device:
             self.programs.clear()
             self.recent.clear()
             self.compiled.clear()
+            for caches in self.autocast.values():  # contexts refer to them
+                for cache in caches:
+                    cache.clear()
             self.interpreters.clear()
 
 
