@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.autodiff.tape import CallNode, Node, OutputNode
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
 from tensorplug.ops import complexes, creation, elementwise, movement, reduction
@@ -49,6 +49,9 @@ def backpropagate(
     if not given or not leaves:
         return {}
     context = current_context()
+    if context.autocast is not None:  # the backward pass has the dtypes of the forward pass
+        with use_context(context.replace(autocast=None)):
+            return backpropagate(given, leaves)
     run = engine_of(context).run_backward
     found = None if run is None else run(context, given, leaves)
     return walk(given, leaves) if found is None else found

@@ -19,6 +19,7 @@ from tensorplug.tensors.variable import alias
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
+    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
@@ -61,7 +62,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 class _Call(NamedTuple):
     """A call that can be repeated, even if the caller disposes of the arguments.
 
-    ``device`` and ``recording`` are those of the context of the first call.
+    ``device``, ``recording`` and ``autocast`` are those of the context of the first call.
     """
 
     f: Callable[..., Any]
@@ -69,13 +70,14 @@ class _Call(NamedTuple):
     rebuild: Callable[[list[Any]], Any]
     device: Device | None
     recording: Any
+    autocast: DType | None
 
     @classmethod
     def of(cls, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         context = current_context()
         leaves, rebuild = flatten((args, kwargs))
         copies = [_copy_leaf(leaf) for leaf in leaves]
-        return cls(f, copies, rebuild, context.device, context.recording)
+        return cls(f, copies, rebuild, context.device, context.recording, context.autocast)
 
     def make(self) -> Any:
         """Call ``f`` again and record it."""
@@ -83,8 +85,9 @@ class _Call(NamedTuple):
         device = context.device if self.device is None or self.device.closed else self.device
         # Copies, because f may dispose of its arguments, and change arrays.
         args, kwargs = self.rebuild([_copy_leaf(leaf) for leaf in self.leaves])
+        again = context.replace(device=device, recording=self.recording, autocast=self.autocast)
         try:
-            with use_context(context.replace(device=device, recording=self.recording)):
+            with use_context(again):
                 return self.f(*args, **kwargs)
         except BaseException as error:
             error.add_note(f"while checkpoint called {_name(self.f)} again in a backward pass")

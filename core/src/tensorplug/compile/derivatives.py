@@ -98,7 +98,11 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
             watched[id(read.source)] = (read.source, held)
     try:
         result, _ = trace_body(
-            trace, body, [tensor for _, tensor in entries], Recording(None, watched)
+            trace,
+            body,
+            [tensor for _, tensor in entries],
+            Recording(None, watched),
+            special.autocast,
         )
         assigned = [trace.assigned[id(assign)][1] for assign in special.assigns]
         results = [trace.operand(tensor) for tensor in (*result.tensors, *assigned)]
@@ -238,7 +242,8 @@ class _ProgramNode(FunctionNode):
             id(read.source): (read.source, tensor)
             for read, tensor in zip(special.reads, inputs[first:], strict=True)
         }
-        with use_context(context.replace(recording=Recording(context.recording, watched))):
+        recording = Recording(context.recording, watched)
+        with use_context(context.replace(recording=recording, autocast=special.autocast)):
             result = special.call_function(inputs[:first], self.floats)
         starts = [
             (result[at]._node, dy) for at, dy in zip(self.derivative.starts, dys, strict=True)

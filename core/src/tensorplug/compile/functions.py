@@ -207,7 +207,8 @@ class Compiled(Generic[P, R]):
     ) -> Specialized:
         """Return the program for (args, kwargs); append the inputs among them to the lists."""
         args, kwargs = arguments
-        key: list[Hashable] = [device]
+        autocast = current_context().autocast
+        key: list[Hashable] = [device] if autocast is None else [device, autocast]
         dynamic = None if self._static_floats else floats
         append_signature(args, key, tensors, dynamic)
         if kwargs:

@@ -12,7 +12,7 @@ from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import error
-from tensorplug.dispatch.context import use_context
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.tensors.assignment import replace_contents
 from tensorplug.tensors.tree import flatten
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.floats import Floats
     from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
@@ -157,10 +158,14 @@ def call_body(
 
 
 def trace_body(
-    trace: Trace, body: Body, arguments: Sequence[Tensor], recording: Recording | None = None
+    trace: Trace,
+    body: Body,
+    arguments: Sequence[Tensor],
+    recording: Recording | None = None,
+    autocast: DType | None = None,
 ) -> tuple[Result, list[int]]:
     """Do the same as ``call_body`` with tensors without data, and record the calls."""
-    with use_context(trace.context(recording)):
+    with use_context(trace.context(recording, autocast)):
         return call_body(body, arguments, trace.floats.arguments)
 
 
@@ -169,7 +174,8 @@ class Specialized:
 
     ``reads``: the inputs from variables and generators; ``floats``: those from Python floats;
     ``assigns``: the variables, and ``changed``: the arguments, to which it assigns; ``state``: the
-    registry state of its plans; ``derivatives``: by the inputs that need gradients.
+    registry state of its plans; ``derivatives``: by the inputs that need gradients;
+    ``autocast``: the dtype of the block of its calls.
     """
 
     def __init__(
@@ -187,10 +193,13 @@ class Specialized:
         self.state: State = engine.registry.state
         self.floats = floats
         self.derivatives: dict[Hashable, Any] = {}
+        self.autocast = current_context().autocast
         trace = Trace(engine, device, floats)
         entries = [trace.enter(body.leaves[at]) for at in body.places]
         try:
-            result, self.changed = trace_body(trace, body, [tensor for _, tensor in entries])
+            result, self.changed = trace_body(
+                trace, body, [tensor for _, tensor in entries], autocast=self.autocast
+            )
             assigned = list(trace.assigned.values())
             returned = [*result.tensors, *(tensor for _, tensor in assigned)]
             wanted = [trace.operand(tensor) for tensor in returned]

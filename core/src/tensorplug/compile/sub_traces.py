@@ -13,7 +13,7 @@ from tensorplug.compile.sub_programs import SubProgram
 from tensorplug.compile.traced_device import TracedDevice
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import Constant, Value, error
-from tensorplug.dispatch.context import use_context
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def trace_function(
     )
     entries = [trace.enter(type_) for type_ in types]
     try:
-        with use_context(trace.context()):
+        with use_context(trace.context(autocast=current_context().autocast)):
             found = f([tensor for _, tensor in entries])
         outputs = [trace.operand(tensor) for tensor in found]
         captured, nodes = trace.captured, trace.nodes

@@ -121,9 +121,11 @@ class Trace:
         self._sources: dict[int, TracedFloat] = {}
         self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
 
-    def context(self, recording: Recording | None = None) -> Context:
+    def context(
+        self, recording: Recording | None = None, autocast: DType | None = None
+    ) -> Context:
         """Return the context in which to call the function, without outer scopes or tapes."""
-        return Context(self.engine, self.device, recording)
+        return Context(self.engine, self.device, recording, autocast=autocast)
 
     def enter(self, type_: TensorType, node: Any = None) -> tuple[Value, Tensor]:
         """Return a new input of the program, and its tensor."""

@@ -335,7 +335,12 @@ def is_here(value: Any) -> bool:
     if value.__class__ is not Tensor:
         return False
     device: Device | None = value._placement.device  # None: it was disposed
-    return device is not None and device.plans is innermost().plans and not device.closed
+    if device is None or device.closed:
+        return False
+    context = innermost()
+    return device.plans is context.plans or (
+        context.autocast is not None and device.caches(context.autocast)[0] is context.plans
+    )
 
 
 def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:

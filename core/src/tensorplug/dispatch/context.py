@@ -94,10 +94,12 @@ class Context:
     needed. ``entry`` is the use of a ``ContextBlock``
     that made it current, ``below`` the context before that. ``outside``: on the device of an
     interpreter (``engine.interpreters``), the context in which that runs its kernels.
+    ``autocast``: the dtype of the innermost ``engine.autocast``, if any.
     """
 
     __slots__ = (
         "__weakref__",
+        "autocast",
         "below",
         "device",
         "engine",
@@ -120,9 +122,11 @@ class Context:
         scope: Any = None,
         observers: tuple[Observer, ...] = (),
         outside: Context | None = None,
+        autocast: DType | None = None,
     ) -> None:
         self.engine = engine
         self.device = device
+        self.autocast = autocast
         self.outside = outside
         self.observers = observers
         self.recording = recording
@@ -140,7 +144,7 @@ class Context:
         if observers:
             return
         if device is not None:
-            self.plans = device.plans
+            self.plans = device.plans if autocast is None else device.caches(autocast)[0]
         elif engine is not None:
             engine.follow(self)
 
@@ -152,7 +156,13 @@ class Context:
     def recorded_by(self, recording: Any) -> Context:
         """Return a copy with another tape."""
         return Context(
-            engine_of(self), self.device, recording, self.scope, self.observers, self.outside
+            engine_of(self),
+            self.device,
+            recording,
+            self.scope,
+            self.observers,
+            self.outside,
+            self.autocast,
         )
 
     def replace(self, **changes: Any) -> Context:
@@ -164,6 +174,7 @@ class Context:
             changes.get("scope", self.scope),
             changes.get("observers", self.observers),
             self.outside,
+            changes.get("autocast", self.autocast),
         )
 
 

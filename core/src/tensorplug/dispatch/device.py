@@ -211,6 +211,19 @@ class Device:
                 found = self.autocast.setdefault(autocast, ({}, {}))
         return found
 
+    def caches(self, autocast: DType | None) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
+        """Return the caches like ``plans`` and ``slow_plans`` for calls inside ``autocast``.
+
+        With None, they are these themselves.
+        """
+        if autocast is None:
+            return self.plans, self.slow_plans
+        found = self.autocast.get(autocast)
+        if found is None:
+            with self.lock:
+                found = self.autocast.setdefault(autocast, ({}, {}))
+        return found
+
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
         """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.
 
@@ -220,6 +233,9 @@ class Device:
         with self.lock:
             if self.plans.get(known) is model:
                 self.remember(self.plans, key, plan)
+
+    def _autocast_plans(self) -> list[dict[Hashable, Any]]:
+        return [plans for plans, _ in self.autocast.values()]
 
     def _autocast_plans(self) -> list[dict[Hashable, Any]]:
         return [plans for plans, _ in self.autocast.values()]
@@ -239,6 +255,9 @@ class Device:
             self.programs.clear()
             self.recent.clear()
             self.compiled.clear()
+            for caches in self.autocast.values():  # contexts refer to them
+                for cache in caches:
+                    cache.clear()
             for caches in self.autocast.values():  # contexts refer to them
                 for cache in caches:
                     cache.clear()

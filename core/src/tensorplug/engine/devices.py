@@ -167,14 +167,14 @@ class Devices:
                 raise BackendClosedError(f"backend {device.name!r} {device.fate}")
             self._active = device
             for context in self._followers:
-                context.plans = device.plans
+                context.plans, _ = device.caches(context.autocast)
 
     def follow(self, context: Context) -> None:
         """Set ``context.plans`` to those of the active device, now and when it changes."""
         with self._lock:
             self._followers.add(context)
             if self._active is not None:
-                context.plans = self._active.plans
+                context.plans, _ = self._active.caches(context.autocast)
 
     def open(self, name: str) -> Device:
         """Return the device called ``name``, opening it if necessary.

@@ -7,13 +7,15 @@ then cached. ``dispatch`` runs cached native plans itself and leaves all other c
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch import host_values
+from tensorplug.dispatch.context import current_context, innermost
 from tensorplug.dispatch.device import Usage
 from tensorplug.dispatch.observer import execute, notify, promote
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands, plans, resolution
+from tensorplug.engine.autocast import find_promotion
 from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import DTypeError
@@ -190,16 +192,21 @@ class Engine:
         if observers:
             _report_inputs(observers, inputs, tensors)
         key = operands.plan_key(spec, tensors, attributes)
+        low = context.autocast
         plan: plans.Plan | Promotion = (
-            device.plans.get(key)
+            (
+                device.plans.get(key)
+                if low is None
+                else self._find_in_autocast(device, low, key, spec, tensors)
+            )
             or device.slow_plans.get(key)
             or self._plan(device, spec, tensors, attributes)
         )
         if isinstance(plan, Promotion):
             if not plan.published:
                 self._publish(device, key, plan)
-            if not observers:
-                return self.run(context, spec, plan.apply(self, context, tensors), attributes)
+            if not observers and device.trace is None and context is innermost():
+                return plan.run(tensors, attributes)
             run = partial(self._run_promoted, context, plan, tensors, attributes)
             return promote(observers, plan, tensors, run)
         seen = bool(observers or (context.recording is not None and not plan.taped))
@@ -277,12 +284,23 @@ class Engine:
     ) -> tuple[plans.Plan, list[plans.Step]]:
         """Resolve a call without running it; return the plan and the steps tried.
 
-        ``types`` are promoted first, like the inputs of a call.
+        ``types`` are promoted first, like the inputs of a call in the current context.
         """
-        dtype = spec.promoted(types) if len(types) == len(spec.declared) else None
-        if dtype is not None:
-            types = Promotion(spec, dtype, self.registry.state).promoted(types)
+        if len(types) == len(spec.declared):
+            promotion = self._find_promotion(spec, types, current_context().autocast)
+            types = types if promotion is None else promotion.promoted(types)
         return self._resolve(spec, device, types, attributes)
+
+    def _find_promotion(
+        self, spec: KernelSpec, types: Sequence[Any], low: DType | None
+    ) -> Promotion | None:
+        """Return the casts before a call; ``low``: the dtype of ``autocast``."""
+        state = self.registry.state
+        found = None if low is None else find_promotion(spec, types, low, state)
+        dtype = spec.promoted(types) if found is None else None
+        if dtype is not None:
+            found = Promotion(spec, dtype, state)
+        return None if found is None or not found.needed(types) else found
 
     def _resolve(
         self,
@@ -304,13 +322,46 @@ class Engine:
         attributes: Mapping[str, Any],
     ) -> plans.Plan | Promotion:
         types = operands.types_of(tensors)
-        dtype = spec.promoted(types)
-        if dtype is not None:
-            promotion = Promotion(spec, dtype, self.registry.state)
-            if promotion.needed(types):
-                return promotion
+        promotion = self._find_promotion(spec, types, None)
+        if promotion is not None:
+            return promotion
         self.registry.check(spec)
         return self._resolve(spec, device, types, attributes)[0]
+
+    def _find_in_autocast(
+        self,
+        device: Device,
+        low: DType,
+        key: Hashable | None,
+        spec: KernelSpec,
+        tensors: Sequence[Any],
+    ) -> plans.Plan | Promotion | None:
+        """Return the casts before a call inside ``autocast``, or its plan for the fast path.
+
+        None: there are no such casts, and the call goes on as outside.
+        """
+        fast, slow = device.caches(low)
+        found: Any = slow.get(key)
+        if found is None:
+            state = self.registry.state
+            found = find_promotion(spec, operands.types_of(tensors), low, state) or _AS_OUTSIDE
+            if isinstance(found, Promotion):
+                found.published = True
+            self._remember(device, slow, key, found, state)
+        if isinstance(found, Promotion):
+            return found
+        plan: plans.Plan | None = device.plans.get(key)
+        if plan is not None:
+            self._remember(device, fast, key, plan, plan.state)
+        return plan
+
+    def _remember(
+        self, device: Device, cache: Any, key: Hashable | None, value: Any, state: Any
+    ) -> None:
+        """Put what was found in a state of the registry into a cache, if it still holds."""
+        with device.lock:
+            if key is not None and state is self.registry.state and not device.closed:
+                device.remember(cache, key, value)
 
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
@@ -330,6 +381,9 @@ class Engine:
                     device.remember(device.slow_plans, key, source)
                 if isinstance(plan, plans.Plan) and plan.usage is not None:
                     device.keep_compiled(key, plan)
+
+
+_AS_OUTSIDE: Final = "as outside"  # in the caches of calls inside `autocast`
 
 
 def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:

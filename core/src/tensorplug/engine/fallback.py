@@ -92,7 +92,7 @@ def on_backend(
                 FallbackWarning,
             )
         counts[spec.name] = counts.get(spec.name, 0) + 1
-        context = current_context().replace(device=device, recording=None)
+        context = current_context().replace(device=device, recording=None, autocast=None)
         with use_context(context):
             result = engine.run(context, spec, tensors, attributes)
         if isinstance(result, list):

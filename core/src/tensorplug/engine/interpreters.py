@@ -119,9 +119,7 @@ class Interpreter(ABC):
         if outside.scope is not None or outside.device is None or autocast is not None:
             device = outside.device or engine_of(outside).open(None)
             outside = outside.replace(device=device, scope=None, autocast=None)
-        return Context(
-            outside.engine, self.device, recording, outside=outside, autocast=autocast
-        )
+        return Context(outside.engine, self.device, recording, outside=outside, autocast=autocast)
 
     def holds(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a logical one of this interpreter, not a constant."""
@@ -332,6 +330,7 @@ class Lifted:
         self.function = function
         self.types = types
         self.results: list[TensorType] = []
+        self.autocast = current_context().autocast
         self.autocast = current_context().autocast
 
     def __call__(self, *physical: Tensor) -> list[Tensor]:

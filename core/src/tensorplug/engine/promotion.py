@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.ops.elementwise import CAST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
@@ -20,13 +21,20 @@ __all__ = ["Promotion"]
 
 
 class Promotion:
-    """Cached under a call's key if its inputs must be cast to a common dtype first."""
+    """Cached under a call's key if its inputs must be cast to a common dtype first.
 
-    __slots__ = ("dtype", "published", "spec", "state")
+    ``names``: of these inputs; by default those that the spec promotes.
+    """
 
-    def __init__(self, spec: KernelSpec, dtype: DType, state: State) -> None:
+    __slots__ = ("_cast", "dtype", "names", "published", "spec", "state")
+
+    def __init__(
+        self, spec: KernelSpec, dtype: DType, state: State, names: Sequence[str] | None = None
+    ) -> None:
         self.spec = spec
+        self.names = spec.promote if names is None else names
         self.dtype = dtype
+        self._cast = {"dtype": dtype}
         self.state = state
         self.published = False
 
@@ -48,6 +56,15 @@ class Promotion:
 
         return self._map(tensors, cast)
 
+    def run(self, tensors: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """Cast the inputs and call the kernel in the current context, by the fast path."""
+
+        def cast(tensor: Tensor) -> Tensor:
+            return tensor if tensor.dtype is self.dtype else dispatch(CAST, tensor, **self._cast)
+
+        call = dispatch_multiple if self.spec.multiple_outputs else dispatch
+        return call(self.spec, *self._map(tensors, cast), **attributes)
+
     def _map(self, operands: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
         """Apply ``function`` to the promoted inputs, or their types; return all."""
 
@@ -57,6 +74,6 @@ class Promotion:
             return None if operand is None else function(operand)
 
         return [
-            convert(operand) if name in self.spec.promote else operand
+            convert(operand) if name in self.names else operand
             for name, operand in zip(self.spec.input_names, operands, strict=True)
         ]

@@ -82,7 +82,7 @@ def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
         context = current_context()
         recording = None if opaque else context.recording
         # On this device, even if another thread sets another backend meanwhile.
-        with use_context(context.replace(device=device, recording=recording)):
+        with use_context(context.replace(device=device, recording=recording, autocast=None)):
             result = entry.function(*tensors, **extras)
         return _detach(result) if recording is None else result
 

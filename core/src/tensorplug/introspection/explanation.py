@@ -162,8 +162,8 @@ class _Explainer:
         except TensorplugError as error:
             return replace(start, reason=str(error)), None
         if plan.inputs != list(types):
-            dtype = spec.promoted(types)
-            assert dtype is not None  # since something was promoted
+            cast = zip(operands.flatten(plan.inputs), operands.flatten(types), strict=True)
+            dtype = next(to.dtype for to, given in cast if to.dtype is not given.dtype)
             steps.insert(0, _promotion(dtype))
         return replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps)), plan
 
