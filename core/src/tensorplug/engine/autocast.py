@@ -198,4 +198,7 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
         raise DTypeError(f"autocast: backend {device.name!r} has no {names}")
 
 
-_NARROW: Final = (dt.bfloat16, dt.float16)
+_NARROW: Final = sorted(
+    (dtype for dtype in dt.FLOATING if dtype.bits == 16), key=lambda dtype: dtype.max, reverse=True
+)
+"""bfloat16, which does not overflow where float32 does not, and float16."""
