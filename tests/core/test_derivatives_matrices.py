@@ -107,11 +107,19 @@ def test_unconnected_arguments() -> None:
     same(zeros[1], np.zeros((3, 2, 3)))
 
 
-def test_one_vjp_call_for_each_element() -> None:
+def test_one_backward_pass_for_all_elements() -> None:
     calls = []
     seen = tp.custom_grad(lambda x: (x * 3.0, lambda dy: calls.append(1) or dy * 3.0))
-    tp.jacobian(seen)(tensor(A))
-    assert len(calls) == A.size
+    same(tp.jacobian(seen)(tensor(A)), np.eye(A.size).reshape(A.shape * 2) * 3)
+    assert len(calls) == 1
+
+
+def test_large_jacobians_take_several_backward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    seen = tp.custom_grad(lambda x: (x * 3.0, lambda dy: calls.append(1) or dy * 3.0))
+    monkeypatch.setattr("tensorplug.autodiff.derivatives.MOST_ELEMENTS", 4 * A.size)
+    same(tp.jacobian(seen)(tensor(A)), np.eye(A.size).reshape(A.shape * 2) * 3)
+    assert len(calls) == 2  # of four and two elements
 
 
 def test_a_jacobian_inside_a_gradient() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.autodiff.tape import CallNode, Node, OutputNode
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
+from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from tensorplug.autodiff.recipes import Step
-    from tensorplug.contract.spec import TensorType
 
-__all__ = ["FunctionNode", "backpropagate", "fit", "walk"]
+__all__ = ["FunctionNode", "backpropagate", "find_path", "fit", "walk"]
 
 
 class FunctionNode(Node, ABC):
@@ -59,7 +59,7 @@ def backpropagate(
 
 def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[Node, Tensor]:
     """Return the cotangents of ``leaves``, from one gradient rule to the next."""
-    path = _path([node for node, _ in starts], leaves)
+    path = find_path([node for node, _ in starts], leaves)
     pending: dict[Node, Any] = {}
     for node, dy in starts:
         if node in path:
@@ -98,7 +98,7 @@ def _apply_vjp(node: Node, cotangent: Any, path: dict[Node, None]) -> list[tuple
 _age = attrgetter("order")
 
 
-def _path(roots: Sequence[Node], leaves: Sequence[Node]) -> dict[Node, None]:
+def find_path(roots: Sequence[Node], leaves: Sequence[Node]) -> dict[Node, None]:
     """Return the nodes on paths from ``roots`` back to ``leaves``, oldest first."""
     oldest = min(leaf.order for leaf in leaves)
     targets = set(leaves)
@@ -172,7 +172,8 @@ def _what(node: CallNode, step: Step) -> str:
 def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
     """Return a gradient summed over the axes along which its input was broadcast.
 
-    The gradient of a real input is the real part of a complex gradient.
+    The gradient of a real input is the real part of a complex gradient. That of a narrow float
+    may be in the dtype to compute in.
 
     Raises:
         GradientError: it is not a tensor, or its dtype or shape does not fit the input.
@@ -184,6 +185,9 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
         return fit(complexes.real(gradient), type_, what)
     if gradient.type == type_:
         return gradient
+    if gradient.dtype is type_.dtype.compute is not type_.dtype:
+        wide = fit(gradient, TensorType(gradient.dtype, type_.shape), what)
+        return elementwise.astype(wide, type_.dtype)
     shape, target = gradient.shape, type_.shape
     fits = len(shape) >= len(target) and all(
         length in (1, shape[axis - len(target)]) for axis, length in enumerate(target)

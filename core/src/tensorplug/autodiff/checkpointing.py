@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
+from tensorplug.autodiff.lifting import call_outside, is_taped_outside
 from tensorplug.autodiff.tape import Node, OutputNode, find_boundary, mark, with_node
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.dispatch.context import current_context, use_context
@@ -50,7 +51,10 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_context().recording is None:
+        context = current_context()
+        if context.recording is None:
+            if is_taped_outside(context):
+                return call_outside(context, checkpoint, f, args, kwargs)
             return f(*args, **kwargs)
         again = _Call.of(f, args, kwargs)
         since = mark()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import FunctionNode, fit
 from tensorplug.autodiff.forward import Pushed
+from tensorplug.autodiff.lifting import is_taped_outside, value_outside
 from tensorplug.autodiff.tape import Node, find_boundary, mark, with_node
 from tensorplug.autodiff.tracing import check_function
 from tensorplug.contract import dtypes as dt
@@ -53,6 +54,12 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     def call(*args: Any) -> Tensor:
         context = current_context()
         tensors = [as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(args)]
+        lifts = is_taped_outside(context) and any(map(context.trace.holds, tensors))
+        if lifts:
+            compute = functools.partial(_compute, f, name)
+            lifted = value_outside(context, custom_grad, compute, tensors, name)
+            if context.recording is None:
+                return with_node(lifted, None)
         forward = Pushed.of(tensors)
         since = mark()
         given = tensors if forward is None or context.recording else forward.constants
@@ -67,7 +74,7 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
                 raise _captures(name, "a tensor that is")
             types = [tensor.type for tensor in tensors]
             value = forward.along(value, partial(_pull_back, name, backward, types))
-        return with_node(value, node)
+        return with_node(lifted if lifts else value, node)
 
     return call
 
@@ -116,6 +123,23 @@ def _pull_back(
         for at, (gradient, type_, want) in enumerate(zip(gradients, types, wanted, strict=True))
         if want
     ]
+
+
+def _compute(
+    f: Callable[..., tuple[Any, Callable[..., Any]]], name: str, tensors: Sequence[Tensor]
+) -> tuple[Tensor, Callable[[Tensor], list[Tensor | None]]]:
+    """Return the value, and a function of dy that returns a gradient, or None, per argument."""
+    value, backward = _value_and_backward(f, tensors, current_context(), name)
+    types = [tensor.type for tensor in tensors]
+
+    def gradients(dy: Tensor) -> list[Tensor | None]:
+        result = backward(dy)
+        given = result if isinstance(result, list | tuple) else (result,)
+        wanted = [isinstance(gradient, Tensor) for gradient in given]
+        found = iter(_pull_back(name, lambda _: given, types, dy, wanted))
+        return [next(found) if want else None for want in wanted]
+
+    return value, gradients
 
 
 def _value_and_backward(

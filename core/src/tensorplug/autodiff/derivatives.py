@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
+from tensorplug.autodiff.backpropagation import find_path
 from tensorplug.autodiff.complex_numbers import (
     check_holomorphic_result,
     check_real_loss,
     conjugate,
 )
 from tensorplug.autodiff.forward import push
-from tensorplug.autodiff.tape import with_node
+from tensorplug.autodiff.tape import CallNode, with_node
 from tensorplug.autodiff.tracing import (
     Argnums,
     Traced,
@@ -27,16 +26,20 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.mapping.vmap import vmap
 from tensorplug.ops import creation, movement
 from tensorplug.tensors.tree import flatten, paths
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["hessian", "jacobian", "jvp"]
+
+MOST_ELEMENTS: Final = 1 << 24
+"""Elements of the largest tensor of a backward pass for many elements of a result."""
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -129,8 +132,8 @@ def jacobian(
 ) -> Callable[..., Any]:
     """Return a function that computes the derivative of every element of y = ``f(...)``.
 
-    It runs one backward pass per element of y, and holds all gradients until they are stacked:
-    for many elements of y and one of x, ``jvp`` is cheaper.
+    One backward pass serves many elements of y at once (``vmap``): as many as fit into some tens
+    of megabytes. For many elements of y and few of x, ``jvp`` is cheaper.
 
     Args:
         f: takes and returns tensors, or trees of them.
@@ -177,31 +180,39 @@ def _block(
     traced: Traced, y: Tensor, unconnected: Unconnected, *, holomorphic: bool
 ) -> tuple[Any, ...]:
     """Return the derivatives of all elements of ``y``, in the structure of each argument."""
-    if not y.size:  # one backward pass, which checks connections
-        sample = traced.gradients([(y, creation.zeros_like(y))], unconnected)
-        return traced.regroup(
-            [creation.zeros((*y.shape, *leaf.shape), dtype=leaf.dtype) for leaf in sample]
-        )
-    rows = [traced.gradients([(y, dy)], unconnected) for dy in _basis(y)]
-    if not holomorphic:
-        rows = [[conjugate(gradient) for gradient in row] for row in rows]
-    if not y.shape:
-        return traced.regroup(rows[0])
-    columns = list(zip(*rows, strict=True))
-    return traced.regroup(
-        [
-            movement.reshape(movement.stack(column), (*y.shape, *column[0].shape))
-            for column in columns
+
+    def pull(dy: Tensor) -> list[Tensor]:
+        return traced.gradients([(y, dy)], unconnected)
+
+    if y.size < 2:  # for no element, one backward pass checks connections
+        rows = pull(creation.ones_like(y))
+        if not y.size:
+            rows = [creation.zeros((0, *row.shape), dtype=row.dtype) for row in rows]
+    else:
+        size, at_once = y.size, _rows_at_once(traced, y)
+        parts = []
+        for start in range(0, size, at_once):
+            units = creation.eye(min(at_once, size - start), size, k=start, dtype=y.dtype)
+            parts.append(vmap(pull)(movement.reshape(units, (-1, *y.shape))))
+        rows = [
+            movement.concat(column) if len(column) > 1 else column[0]
+            for column in zip(*parts, strict=True)
         ]
-    )
+    shapes = [leaf.shape for entry in traced.entries for leaf in entry.aliases]
+    blocks = [
+        movement.reshape(row, (*y.shape, *shape)) for row, shape in zip(rows, shapes, strict=True)
+    ]
+    return traced.regroup(blocks if holomorphic else [conjugate(block) for block in blocks])
 
 
-def _basis(y: Tensor) -> Iterator[Tensor]:
-    """Yield the unit tensors of y's type."""
-    for at in range(y.size):
-        row = np.zeros(y.size, y.dtype.numpy)
-        row[at] = 1
-        yield creation.asarray(row.reshape(y.shape))
+def _rows_at_once(traced: Traced, y: Tensor) -> int:
+    """Return the number of elements of ``y`` for which one backward pass has enough memory."""
+    leaves = [leaf._node for entry in traced.entries for leaf in entry.aliases]
+    sizes = [y.size, *(leaf.size for entry in traced.entries for leaf in entry.aliases)]
+    for node in find_path([] if y._node is None else [y._node], leaves) if leaves else ():
+        if isinstance(node, CallNode):
+            sizes += [placement.type.size for placement in node.plan.outputs]
+    return max(1, MOST_ELEMENTS // max(sizes))
 
 
 def hessian(
