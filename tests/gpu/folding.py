@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["failures", "fold", "read"]
 
-PASSED: Final = ("pass native", "pass decomposed", "pass gradient", "pass")
+PASSED: Final = ("pass native", "pass widened", "pass decomposed", "pass gradient", "pass")
 FAILED: Final = ("fail", "fallback", "missing")
 
 

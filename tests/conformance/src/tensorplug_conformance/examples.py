@@ -124,7 +124,7 @@ def add_examples(
     verdict: RowVerdict, session: Session, entry: CaseEntry, seed: int, count: int
 ) -> None:
     """Try examples of a row that has passed so far, and add the outcome to its verdict."""
-    if verdict.status not in ("pass native", "pass decomposed"):
+    if verdict.status not in ("pass native", "pass widened", "pass decomposed"):
         return
     started = time.perf_counter()
     verdict.examples, failure = search(session, entry, verdict.row, seed, count)

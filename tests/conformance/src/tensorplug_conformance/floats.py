@@ -43,10 +43,18 @@ def finfo(dtype: Any) -> Any:
         return np.finfo(known)
     import ml_dtypes  # its dtype is here already
 
-    about: Any = ml_dtypes.finfo(known)
-    names = ("eps", "max", "tiny", "smallest_normal", "smallest_subnormal")
-    numbers = (float(getattr(about, name)) for name in names)
-    return _Facts(known, *numbers, int(about.minexp), int(about.nmant))
+    read: Any = ml_dtypes.finfo
+    about = read(known)
+    return _Facts(
+        known,
+        eps=float(about.eps),
+        max=float(about.max),
+        tiny=float(about.tiny),
+        smallest_normal=float(about.smallest_normal),
+        smallest_subnormal=float(about.smallest_subnormal),
+        minexp=int(about.minexp),
+        nmant=int(about.nmant),
+    )
 
 
 def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -156,7 +156,9 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "failures": [],
     }
     if outcome.verdict is not None:
-        found.update({key: value for key, value in outcome.verdict.items() if key != "row"})
+        found.update(
+            {key: value for key, value in outcome.verdict.items() if key not in ("row", "native")}
+        )
     found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
     return found
 

@@ -23,6 +23,7 @@ __all__ = [
 
 Status = Literal[
     "pass native",
+    "pass widened",
     "pass decomposed",
     "pass gradient",
     "fail",
@@ -32,7 +33,7 @@ Status = Literal[
     "unsupported dtype",
     "not claimed",
 ]
-PASSED: Final = ("pass native", "pass decomposed", "pass gradient")
+PASSED: Final = ("pass native", "pass widened", "pass decomposed", "pass gradient")
 BLOCKING: Final = ("fail", "fallback", "missing")
 """With any of these a backend is not conformant."""
 
@@ -60,8 +61,9 @@ class RowVerdict:
     """The verdict on a row.
 
     ``cases``: how many it has; ``unsupported``: those that need another dtype; ``examples``:
-    random ones, tried in addition, which no other number counts; ``failed``: the ids of all that
-    failed; ``failures`` describes the first ones, and an example.
+    random ones, tried in addition, which no other number counts; ``native``: whether a kernel ran
+    in the dtype of the row itself; ``failed``: the ids of all that failed; ``failures`` describes
+    the first ones, and an example.
     """
 
     row: Row
@@ -71,6 +73,7 @@ class RowVerdict:
     declined: int = 0
     unsupported: int = 0
     examples: int = 0
+    native: bool = False
     ulp: float = 0.0
     seconds: float = 0.0
     reason: str = ""

@@ -146,6 +146,7 @@ def cast(corpus: Corpus) -> Iterator[Case]:
                 yield Case(f"{side} to {target}", (corpus.of(values),), {"dtype": target})
         upper = corpus.of([2.0**63, 2.0**63 * 1.5, np.nan, -5, np.inf])
         yield Case("upper half of uint64", (upper,), {"dtype": "uint64"})
+        yield from _ties(corpus)
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((3, 5)),)
         yield Case(f"{layout} to float32", inputs, {"dtype": "float32"}, layout=layout)
@@ -153,6 +154,18 @@ def cast(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0 to int32", (corpus.ordinary(()),), {"dtype": "int32"})
     yield Case("rank 6 to bool", (corpus.small((1, 2, 1, 2, 1, 2)),), {"dtype": "bool"})
     yield Case("large to float32", (corpus.ordinary((LARGE,)),), {"dtype": "float32"})
+
+
+def _ties(corpus: Corpus) -> Iterator[Case]:
+    """Yield numbers half way between two floats of fewer digits: the even one is right."""
+    for target in sorted(dt.FLOATING, key=lambda dtype: dtype.name):
+        if target.significand < corpus.dtype.significand:
+            even = 1 + target.eps * np.array([0, 2, 2, 4, 4, -1, 0])
+            ties = 1 + target.eps * np.array([0.5, 1.5, 2.5, 3.5, 4.5, -0.75, -0.25])
+            inputs = (corpus.of([*ties, *-ties]),)
+            expected = (np.array([*even, *-even], np.longdouble),)
+            name = target.name
+            yield Case(f"ties to {name}", inputs, {"dtype": name}, expected=expected)
 
 
 @cases.of(specs.SELECT, oracle=oracle.select, signed_zero=True)

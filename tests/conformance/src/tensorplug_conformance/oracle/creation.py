@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import finfo, kind_of
+from tensorplug_conformance.floats import computing, finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32"
         return np.array(exact, dtype=np.longdouble)  # small enough to be exact
     value = [float(Fraction(start) + i * Fraction(step)) for i in range(count)]
     sizes = np.array([abs(start) + abs(i * step) for i in range(count)], dtype=np.longdouble)
-    bound = sizes * np.longdouble(finfo(target).eps)
+    bound = sizes * np.longdouble(finfo(computing(target)).eps)
     return Bounded(np.array(value, dtype=np.longdouble), bound)
 
 
@@ -65,7 +65,7 @@ def linspace(
     ends = [broad(bound) for bound in (start, stop)]
     share = np.arange(num, dtype=np.longdouble) / steps
     value = np.array(ends[0] * (1 - share) + ends[1] * share, dtype=broad)
-    about = float(finfo(target).eps) * (abs(ends[0]) + abs(ends[1]))
+    about = float(finfo(computing(target)).eps) * (abs(ends[0]) + abs(ends[1]))
     bound = np.full(num, 2 * about, dtype=np.longdouble)
     bound[share == 0] = 0
     bound[share == 1] = 0

@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
-from tensorplug_conformance.floats import finfo
+from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +122,7 @@ def add_n(xs: list[Array]) -> Array | Bounded:
         return wrap(value, dtype)
     size = functools.reduce(np.add, (np.abs(wide(x)) for x in xs))
     rounds = max(1, math.ceil(math.log2(len(xs))))
-    return Bounded(value, size * rounds * np.longdouble(finfo(dtype).eps))
+    return Bounded(value, size * rounds * epsilon(xs[0]))
 
 
 def cast(x: Array, *, dtype: str) -> Array:

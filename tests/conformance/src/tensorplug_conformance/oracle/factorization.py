@@ -13,15 +13,21 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.floats import finfo
+from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
 
 def _eps(x: Array) -> Any:
-    """Return 8 * eps * (n + 2) for matrices ``x``."""
-    dtype = x.dtype
-    return 8 * np.longdouble(finfo(dtype).eps) * (max(x.shape[-2:]) + 2)
+    """Return 8 * eps * (n + 2) for matrices ``x``, where they are computed with."""
+    return 8 * epsilon(x) * (max(x.shape[-2:]) + 2)
+
+
+def _eps_of_parts(x: Array) -> Any:
+    """Return what the factors of ``x`` may be off together: each is rounded to its dtype."""
+    rounded = np.longdouble(finfo(x.dtype).eps)
+    return _eps(x) + (rounded > epsilon(x)) * rounded * (max(x.shape[-2:]) + 2)
 
 
 def _wide(x: Array) -> Array:
@@ -200,7 +206,7 @@ def _orthonormal(name: str, columns: Array, eps: Any) -> tuple[str, Array, Bound
 
 def self_adjoint_eig(input: Array, *, compute_v: bool = True) -> Relation:
     """Compare values with Jacobi's; vectors are orthonormal, and a v = v e."""
-    a, eps = _hermitian(input), _eps(input)
+    a, eps = _hermitian(input), _eps_of_parts(input)
     values = _eigenvalues(a)
 
     def check(e: Array, v: Array) -> Any:
@@ -215,7 +221,7 @@ def self_adjoint_eig(input: Array, *, compute_v: bool = True) -> Relation:
 
 def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -> Relation:  # noqa: ARG001  # the shapes say it
     """Compare values with the roots of Jacobi's for the smaller Gram matrix."""
-    a, eps = _wide(input), _eps(input)
+    a, eps = _wide(input), _eps_of_parts(input)
     tall = a.shape[-2] >= a.shape[-1]
     gram = _adjoint(a) @ a if tall else a @ _adjoint(a)
     values = np.sqrt(np.maximum(_eigenvalues(gram), 0))[..., ::-1]
@@ -238,7 +244,7 @@ def svd(input: Array, *, compute_uv: bool = True, full_matrices: bool = False) -
 
 def qr(input: Array, *, full_matrices: bool = False) -> Relation:  # noqa: ARG001  # the shapes say it
     """Orthonormal, triangular, and their product is the matrix."""
-    a, eps = _wide(input), _eps(input)
+    a, eps = _wide(input), _eps_of_parts(input)
 
     def check(q: Array, r: Array) -> Any:
         q, r = _wide(q), _wide(r)
@@ -251,7 +257,7 @@ def qr(input: Array, *, full_matrices: bool = False) -> Relation:  # noqa: ARG00
 
 def eig(input: Array, *, compute_v: bool = True) -> Relation:
     """Sums of powers of the eigenvalues are traces of powers; a v = v e with |v| = 1."""
-    a, eps = _wide(input), _eps(input)
+    a, eps = _wide(input), _eps_of_parts(input)
 
     def check(e: Array, v: Array) -> Any:
         e = _wide(e)

@@ -8,8 +8,9 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import finfo, kind_of
+from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.elementwise import inexact
+from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -49,4 +50,4 @@ def log_add_exp(a: Array, b: Array) -> Bounded:
     with np.errstate(all="ignore"):
         value = np.asarray(np.logaddexp(wide(a), wide(b)))
         size = np.abs(np.fmax(wide(a), wide(b))) + 1
-        return Bounded(value, 2 * size * np.longdouble(finfo(a.dtype).eps))
+        return Bounded(value, 2 * size * epsilon(a))

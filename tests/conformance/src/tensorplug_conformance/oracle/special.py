@@ -18,7 +18,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import finfo
+from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -51,7 +51,7 @@ def lgamma(x: Array) -> Bounded:
     at = wide(x)
     value = _lgamma(at)
     room = np.where(at < -0.5, 8 * (1 + np.abs(_lgamma(np.abs(at)))), 0)
-    return Bounded(value, room * finfo(x.dtype).eps)
+    return Bounded(value, room * epsilon(x))
 
 
 def _lgamma(x: Array) -> Array:
@@ -107,7 +107,7 @@ def digamma(x: Array) -> Bounded:
     at = wide(x)
     value = _digamma(at)
     room = np.where(at < 0, 16 + 8 * np.log1p(np.abs(at)), 0)
-    return Bounded(value, np.where(np.isfinite(value), room, 0) * finfo(x.dtype).eps)
+    return Bounded(value, np.where(np.isfinite(value), room, 0) * epsilon(x))
 
 
 def _digamma(x: Array) -> Array:
@@ -151,7 +151,7 @@ def polygamma(x: Array, *, n: int) -> Bounded:
     value = np.where(_is_pole(at) & (at < 0), pole, value)
     value = np.where(at == -np.inf, np.nan, value)
     room = np.where((at < 0) & np.isfinite(value), 8 * size, 0)
-    return Bounded(value, room * finfo(x.dtype).eps)
+    return Bounded(value, room * epsilon(x))
 
 
 # Incomplete gamma functions ----------------------------------------------------------------
@@ -191,7 +191,7 @@ def _incomplete(a: Array, x: Array, which: int) -> Bounded:
     value = np.where(undefined, np.nan, np.where(ordinary, value, limit))
     room = np.abs(log_density) * value + np.minimum(value, 1 - part)
     room = np.where(undefined, 0, 8 * room)
-    eps = finfo(x.dtype).eps
+    eps = epsilon(x)
     return Bounded(np.asarray(value), np.where(np.isfinite(room), room, 0) * eps)
 
 
@@ -218,7 +218,7 @@ def betainc(a: Array, b: Array, x: Array) -> Bounded:
     value = np.where(upper, 1 - part, part)
     value = np.where(ordinary, value, _limit_of_betainc(a, b, x))
     room = np.abs(log_density) * np.abs(part) + np.minimum(value, part)
-    room = np.where(ordinary, 8 * room, 0) * finfo(x.dtype).eps
+    room = np.where(ordinary, 8 * room, 0) * epsilon(x)
     return Bounded(np.asarray(value), np.where(np.isfinite(room), room, 0))
 
 
@@ -388,7 +388,7 @@ def _oscillating(x: Array, order: int) -> Array:
 def _with_room(x: Array, value: Array) -> Bounded:
     """Bound the error by the wave's amplitude from 5 on; below, by this reference's error."""
     size = np.abs(wide(x))
-    wave = 16 / np.sqrt(np.maximum(size, 5)) * finfo(x.dtype).eps
+    wave = 16 / np.sqrt(np.maximum(size, 5)) * epsilon(x)
     below = np.where(size >= 1, 64 * np.finfo(np.longdouble).eps, 0)
     return Bounded(value, np.where(size >= 5, wave, below))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tensorplug_conformance.case import Array, Bounded
-from tensorplug_conformance.floats import finfo
+from tensorplug_conformance.oracle.reduction import epsilon
 
 
 def matrix_triangular_solve(
@@ -41,6 +41,6 @@ def matrix_triangular_solve(
         np.sqrt((np.abs(x) ** 2).sum(axis=(-2, -1), keepdims=True))
         for x in (inverse, triangle, value)
     ]
-    eps = 8 * np.longdouble(finfo(matrix.dtype).eps) * (n + 2)
+    eps = 8 * epsilon(matrix) * (n + 2)
     bound = eps * sizes[0] * sizes[1] * (sizes[2] + sizes[0])
     return Bounded(value, np.broadcast_to(bound, value.shape))

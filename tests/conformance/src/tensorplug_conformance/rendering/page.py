@@ -86,7 +86,7 @@ def _cell(modes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
             f"{mode}: {row['status']} ({row['passed']} of {row['cases']} cases{declined})"
         )
         if row["status"] in PASSED:
-            letters += mode[0].upper()
+            letters += row["status"].removeprefix("pass ")[0].upper()
             states.add("passed")
         elif row["status"] in BLOCKING:
             letters += "\u2717"

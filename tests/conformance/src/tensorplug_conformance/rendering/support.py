@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance.quoting import for_markdown
 from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.sections import PLACE, kept
-from tensorplug_conformance.verdicts import BLOCKING, PASSED
+from tensorplug_conformance.verdicts import BLOCKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +35,7 @@ Written by `make support` from the reports of [the conformance suite](conformanc
 was measured, none is written by hand. A cell says in how many dtypes the backend passes.
 
 - **native**: by a kernel of its own
+- **widened**: a primitive by its kernel in a wider dtype, rounded once
 - **decomposed**: made of its primitives, by the core
 - **failed**: wrong in some case, in the dtypes that are named
 - **unsupported**: the backend declares none of the kernel's dtypes
@@ -116,8 +117,8 @@ def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _passed(rows: Iterable[Mapping[str, Any]], mode: str) -> set[str]:
-    return {row["dtype"] for row in rows if row["mode"] == mode and row["status"] in PASSED}
+def _passed(rows: Iterable[Mapping[str, Any]], how: str) -> set[str]:
+    return {row["dtype"] for row in rows if row["status"] == f"pass {how}"}
 
 
 def _failed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -129,9 +130,9 @@ def _state(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows of a kernel that count: a failure, else the best pass."""
     if _failed(rows):
         return "failed"
-    for mode in ("native", "decomposed"):
-        if _passed(rows, mode):
-            return mode
+    for how in ("native", "widened", "decomposed"):
+        if _passed(rows, how):
+            return how
     return "unsupported"
 
 
@@ -142,9 +143,9 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
     failed = _failed(rows)
     if failed:
         return f"**failed**: {', '.join(failed)}"
-    native = _passed(rows, "native")
-    parts = {"native": native, "decomposed": _passed(rows, "decomposed") - native}
-    text = ", ".join(f"{mode} {len(dtypes)}" for mode, dtypes in parts.items() if dtypes)
+    parts = {how: _passed(rows, how) for how in ("native", "widened", "decomposed")}
+    parts["decomposed"] -= parts["native"]
+    text = ", ".join(f"{how} {len(dtypes)}" for how, dtypes in parts.items() if dtypes)
     return f"{text}{' ∂' if _passed(rows, 'gradient') else ''}" if text else "unsupported"
 
 
