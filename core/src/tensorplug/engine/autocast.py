@@ -121,7 +121,7 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
 
     Args:
         dtype: ``bfloat16`` or ``float16``; by default the first of these that the backend has
-            when the block is entered. With float16, scale the loss (``train.dynamic_loss_scale``).
+            when the block is entered. With float16, scale the loss (``train.LossScaled``).
         enabled: whether the block does anything.
 
     Raises:

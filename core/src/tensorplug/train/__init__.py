@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from tensorplug.train.clipping import clip_by_global_norm, clip_by_norm, global_norm
+from tensorplug.train.loss_scaling import LossScale, LossScaled
 from tensorplug.train.optimizers import (
     SGD,
     Adadelta,
@@ -38,6 +39,8 @@ __all__ = [
     "Adam",
     "Adamax",
     "GradientTransformation",
+    "LossScale",
+    "LossScaled",
     "Momentum",
     "Optimizer",
     "RMSProp",

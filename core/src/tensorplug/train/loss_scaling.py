@@ -1,0 +1,219 @@
+"""Loss scaling: gradients in float16 that would vanish are multiplied by a large number.
+
+The loss is multiplied before the backward pass, and the gradients divided after it. A step whose
+gradients are not finite is skipped. (Micikevicius et al., "Mixed precision training", 2018.)
+"""
+
+from __future__ import annotations
+
+from math import isfinite as is_finite_number
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops import creation, reduction
+from tensorplug.ops import elementwise as ops
+from tensorplug.ops.comparison import isfinite, logical_and
+from tensorplug.tensors import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tensorplug.train.transformations import GradientTransformation
+
+__all__ = ["LossScale", "LossScaled"]
+
+_SCALE: Final = "scale"
+_FINITE: Final = "finite_steps"
+_LEAST: Final = 1.0  # below, the gradients of float16 would be smaller than without scaling
+
+
+class LossScale:
+    """A factor for the loss, as pure functions of a state, like those of an optimizer.
+
+    It grows by ``growth`` after ``interval`` steps with finite gradients in a row, and shrinks by
+    ``backoff``, to 1 at least, at each step whose gradients are not. With ``interval=None`` it
+    stays as it is. Powers of two change no digit of a gradient.
+
+    Args:
+        initial: the first factor.
+        interval: how many finite steps until it grows; None: never, nor does it shrink.
+        growth: a number of at least 1.
+        backoff: a number between 0 and 1.
+
+    Raises:
+        ArgumentError: a number is out of its range.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> scaling = tp.train.LossScale(8.0)
+        >>> state = scaling.init()
+        >>> x = tp.asarray([1.0, 2.0])
+        >>> scaled = tp.grad(lambda x: scaling.scale(tp.sum(x**2), state))(x)
+        >>> gradients, finite = scaling.unscale(scaled, state)
+        >>> scaled.tolist(), gradients.tolist(), bool(finite)
+        ([16.0, 32.0], [2.0, 4.0], True)
+        >>> scaling.update(state, finite=tp.asarray(False))["scale"].item()
+        4.0
+
+    """
+
+    def __init__(
+        self,
+        initial: float = 2.0**15,
+        *,
+        interval: int | None = 2000,
+        growth: float = 2.0,
+        backoff: float = 0.5,
+    ) -> None:
+        self._initial = _number(initial, "initial", "positive", lambda x: x > 0)
+        self._growth = _number(growth, "growth", "at least 1", lambda x: x >= 1)
+        self._backoff = _number(backoff, "backoff", "between 0 and 1", lambda x: 0 < x < 1)
+        if interval is not None and (type(interval) is not int or interval < 1):
+            raise ArgumentError(
+                f"LossScale: interval must be a positive integer or None, got {quoted(interval)}"
+            )
+        self._interval = interval
+
+    def __repr__(self) -> str:
+        return (
+            f"LossScale({self._initial}, interval={self._interval}, growth={self._growth}, "
+            f"backoff={self._backoff})"
+        )
+
+    def init(self) -> dict[str, Tensor]:
+        """Return the state before the first step.
+
+        It is ``{"scale": float32, "finite_steps": int32}``, of rank 0.
+        """
+        scale = creation.full((), self._initial, dtype=dt.float32)
+        return {_SCALE: scale, _FINITE: creation.zeros((), dtype=dt.int32)}
+
+    def scale(self, loss: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+        """Return the loss times the factor, in float32 at least."""
+        return ops.multiply(ops.astype(loss, dt.promote((loss.dtype, dt.float32))), state[_SCALE])
+
+    def unscale(self, gradients: Any, state: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+        """Return a tree divided by the factor, and whether all of its elements are finite.
+
+        Args:
+            gradients: a tree of floating or complex tensors: the gradients of the scaled loss,
+                or the pair of that loss and its gradients.
+            state: with which the loss was scaled.
+
+        Returns:
+            ``(gradients, finite)``: a tree with the structure and types of the argument; a bool
+            of rank 0.
+
+        Raises:
+            ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.
+
+        """
+        leaves, build = tree.flatten(gradients)
+        found, finite = [], creation.full((), True, dtype=dt.bool_)  # noqa: FBT003  # a value
+        for where, leaf in zip(tree.paths(gradients), leaves, strict=True):
+            if not isinstance(leaf, Tensor):
+                raise ArgumentError(
+                    f"unscale: gradients{where} must be a tensor, got {leaf!r:.60}"
+                )
+            if leaf.dtype not in dt.INEXACT:
+                raise DTypeError(
+                    f"unscale: gradients{where} is {leaf.type}, but must be of floating or "
+                    "complex numbers"
+                )
+            wide = ops.astype(leaf, leaf.dtype.compute, copy=False)
+            divisor = ops.astype(state[_SCALE], dt.real_part(wide.dtype), copy=False)
+            finite = logical_and(finite, reduction.all(isfinite(leaf)))
+            found.append(ops.astype(wide / divisor, leaf.dtype, copy=False))
+        return build(found), finite
+
+    def update(self, state: Mapping[str, Tensor], finite: Tensor) -> dict[str, Tensor]:
+        """Return the state after a step whose gradients were ``finite`` or not."""
+        if self._interval is None:
+            return dict(state)
+        scale, steps = state[_SCALE], state[_FINITE] + 1
+        grows = steps >= self._interval
+        grown = scale * self._growth
+        grown = ops.where(logical_and(grows, isfinite(grown)), grown, scale)
+        shrunk = ops.maximum(scale * self._backoff, ops.minimum(scale, _LEAST))
+        kept = logical_and(finite, steps < self._interval)
+        return {_SCALE: ops.where(finite, grown, shrunk), _FINITE: ops.where(kept, steps, 0)}
+
+
+class LossScaled:
+    """An optimizer for the gradients of a scaled loss; it skips steps that are not finite.
+
+    It has the functions of a ``GradientTransformation``, and ``scale`` for the loss. A skipped
+    step changes neither parameters nor the optimizer's state, only the factor. It works in
+    compiled functions, where nothing waits for the gradients.
+
+    Args:
+        optimizer: what ``sgd``, ``adam`` and the others return.
+        loss_scale: by default ``LossScale()``.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> optimizer = tp.train.LossScaled(tp.train.sgd(0.5))
+        >>> params = {"w": tp.asarray([1.0, -2.0])}
+        >>> state = optimizer.init(params)
+        >>> def loss(params):
+        ...     return tp.sum(tp.square(params["w"]))
+        >>> scaled = tp.grad(lambda params: optimizer.scale(loss(params), state))(params)
+        >>> params, state = optimizer.step(scaled, state, params)
+        >>> params["w"].tolist()
+        [0.0, 0.0]
+
+    """
+
+    def __init__(
+        self, optimizer: GradientTransformation, loss_scale: LossScale | None = None
+    ) -> None:
+        self._optimizer = optimizer
+        self._loss_scale = LossScale() if loss_scale is None else loss_scale
+
+    def __repr__(self) -> str:
+        return f"LossScaled({self._optimizer!r}, {self._loss_scale!r})"
+
+    def init(self, params: Any) -> dict[str, Any]:
+        """Return ``{"loss_scale": ..., "optimizer": ...}``, the states before the first step."""
+        return {"loss_scale": self._loss_scale.init(), "optimizer": self._optimizer.init(params)}
+
+    def scale(self, loss: Tensor, state: Mapping[str, Any]) -> Tensor:
+        """Return the loss whose gradients ``step`` and ``update`` take."""
+        return self._loss_scale.scale(loss, state["loss_scale"])
+
+    def step(
+        self, gradients: Any, state: Mapping[str, Any], params: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the new parameters and the new state; args and errors as of the optimizer's."""
+        unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
+        moved, after = self._optimizer.step(unscaled, state["optimizer"], params)
+        return _choose(finite, moved, params), self._after(state, after, finite)
+
+    def update(
+        self, gradients: Any, state: Mapping[str, Any], params: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return what to add to the parameters, zeros if skipped, and the new state."""
+        unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
+        updates, after = self._optimizer.update(unscaled, state["optimizer"], params)
+        nothing = tree.tree_map(creation.zeros_like, updates)
+        return _choose(finite, updates, nothing), self._after(state, after, finite)
+
+    def _after(self, state: Mapping[str, Any], after: Any, finite: Tensor) -> dict[str, Any]:
+        return {
+            "loss_scale": self._loss_scale.update(state["loss_scale"], finite),
+            "optimizer": _choose(finite, after, state["optimizer"]),
+        }
+
+
+def _choose(condition: Tensor, chosen: Any, other: Any) -> Any:
+    return tree.tree_map(lambda one, two: ops.where(condition, one, two), chosen, other)
+
+
+def _number(value: Any, name: str, allowed: str, fits: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not is_finite_number(value) or not fits(value):
+        raise ArgumentError(f"LossScale: {name} must be {allowed}, got {quoted(value)}")
+    return float(value)
