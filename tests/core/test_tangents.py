@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.autodiff import pushforward
 from tensorplug.autodiff.pushforward import Pushforward, has_tangent
 from tensorplug.dispatch.context import current_context, use_context
 
@@ -147,3 +148,28 @@ def test_tangents_at_kinks_are_those_of_the_gradients(kernel: str) -> None:
         listed = wanted if isinstance(wanted, list) else [wanted]
         for got, right in zip(found, listed, strict=True):
             np.testing.assert_allclose(got.numpy(), right.numpy(), rtol=1e-12, atol=1e-12)
+
+
+# Their tangents cost a pass back through their gradients' rules: kernels that are rare, or whose
+# gradient is a kernel of its own.
+TRANSPOSED = {
+    *("Bincount", "Bitcast", "CropAndResize", "Cumprod", "DenseBincount", "Dequantize"),
+    *("Dilation2D", "Eig", "GRU", "GRUGrad", "LRN", "LRNGrad", "LSTM", "LSTMGrad"),
+    *("NonMaxSuppressionV5", "PseudoInverse", "Qr", "RaggedGather", "RaggedRange"),
+    *("RaggedTensorToTensor", "ScaledDotProductAttentionGrad", "SelfAdjointEigV2"),
+    *("SparseFillEmptyRows", "Svd", "TensorScatterReduce", "Transform", "Unique"),
+}
+
+
+def test_few_tangents_are_gradients_transposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = set()
+    transpose = pushforward._Transpose.__call__
+
+    def noted(self: Any, *given: Any) -> Any:
+        used.add(self._plan.spec.name)
+        return transpose(self, *given)
+
+    monkeypatch.setattr(pushforward._Transpose, "__call__", noted)
+    for case in POINTS:
+        pushed(case, directions(case))
+    assert used == TRANSPOSED

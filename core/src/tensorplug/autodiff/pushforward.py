@@ -115,16 +115,16 @@ class Pushforward:
     def _choose(self, names: Sequence[str]) -> None:
         """Decide how the tangents of the inputs ``names`` pass the kernel."""
         plan, transposed = self._plan, []
-        together: set[tuple[str, ...]] = set()
+        done: set[str] = set()
         for name in names:
             gradient = _gradient(plan, name)
             entry = _entry(plan, name)
-            if entry is not None and entry.linear:
-                if entry.linear not in together:
-                    together.add(entry.linear)
-                    self._steps.append(_apply_kernel(plan, entry))
-            elif entry is not None and entry.rule is not None:
-                self._steps.append(_apply_rule(plan, entry))
+            if name in done:
+                continue
+            if entry is not None and entry.kind in ("rule", "linear"):
+                done.update(entry.together)
+                apply = _apply_kernel if entry.rule is None else _apply_rule
+                self._steps.append(apply(plan, entry))
             elif gradient is None:
                 continue
             elif entry is not None or _is_elementwise(plan):
@@ -180,7 +180,7 @@ def _apply_kernel(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
     """Return the step of a kernel that is linear in some inputs: the kernel itself."""
     run = dispatch_multiple if plan.spec.multiple_outputs else dispatch
     attributes = {**plan.attributes, **entry.attributes}
-    chosen = [name in entry.linear for name in _names(plan)]
+    chosen = [name in entry.together for name in _names(plan)]
 
     def step(inputs: Sequence[Any], _outputs: Any, tangents: Tangents) -> Any:
         operands = [
@@ -203,11 +203,19 @@ def _filled(tangent: Tangent, x: Any) -> Any:
 def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
     assert entry.rule is not None
     rule = positional(entry.rule, entry.asks)
-    at = _names(plan).index(entry.wrt)
-    given = tangent_name(entry.wrt)
+    others: list[_Transpose] = []
+    places = [(tangent_name(name), _names(plan).index(name)) for name in entry.together]
 
     def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
-        return rule(*_values(plan, entry.asks, inputs, outputs, {given: tangents[at]}))
+        given = {name: tangents[at] for name, at in places}
+        found = rule(*_values(plan, entry.asks, inputs, outputs, given))
+        if found is not NotImplemented:
+            return found
+        if not others:
+            names = [name for name in entry.together if has_tangent(given[tangent_name(name)])]
+            gradients = [_gradient(plan, name) for name in names]
+            others.append(_Transpose(plan, [one for one in gradients if one is not None]))
+        return others[0](inputs, outputs, tangents)
 
     return step
 

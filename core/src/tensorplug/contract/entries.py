@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import signatures
@@ -36,12 +36,13 @@ __all__ = [
     "gradient_entry",
     "joint_entries",
     "kernel_entry",
-    "tangent_entry",
+    "tangent_entries",
     "tangent_name",
     "type_names",
 ]
 
 OnDevice: TypeAlias = "Callable[[Backend], object]"
+TangentKind: TypeAlias = Literal["rule", "linear", "elementwise", "symmetric"]
 
 KERNEL_EXTRAS = ("attributes", "backend", "out")
 WANTED: Final = "wanted"
@@ -141,19 +142,19 @@ class GradientEntry:
 
 @dataclass(frozen=True, slots=True)
 class TangentEntry:
-    """How the tangent of one input becomes those of the outputs.
+    """How the tangent of one input becomes those of the outputs: as ``kind`` says.
 
-    ``rule``: the function that does it. Without one, the kernel is linear in the inputs
-    ``linear``, this one among them: it is called on their tangents, with ``attributes`` in the
-    place of its own; or, if there are none, elementwise: its gradient rule is called on the
-    tangent.
+    A method of ``TangentTable`` for each kind ("rule": ``wrt``) describes it. ``together``: the
+    inputs whose tangents are taken together, ``wrt`` among them. ``rule``, ``asks``: the function
+    of kind "rule" and its parameters. ``attributes``: for the kernel of kind "linear".
     """
 
     spec: KernelSpec
     wrt: str
+    kind: TangentKind
+    together: tuple[str, ...] = ()
     rule: Callable[..., Any] | None = None
     asks: tuple[str, ...] = ()
-    linear: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     override: bool = False
 
@@ -301,28 +302,30 @@ def tangent_name(name: str) -> str:
     return f"{name}_dot"
 
 
-def tangent_entry(
+def tangent_entries(
     spec: KernelSpec,
-    wrt: str,
+    names: tuple[str, ...],
+    kind: TangentKind,
     rule: Callable[..., Any] | None = None,
     *,
-    linear: tuple[str, ...] = (),
     attributes: Mapping[str, Any] | None = None,
     override: bool = False,
-) -> TangentEntry:
-    """Check a tangent rule against ``spec`` and return its entry.
+) -> list[TangentEntry]:
+    """Check a tangent rule against ``spec`` and return its entries, one for each of ``names``.
 
     Raises:
-        RegistrationError: ``wrt`` is not an input, or ``attributes`` has other names than the
-            spec, or the rule asks for something else than the input's tangent, inputs, their
+        RegistrationError: one of ``names`` is not an input, or ``attributes`` has other names than
+            the spec, or the rule asks for something else than the inputs' tangents, inputs, their
             types, outputs and attributes.
 
     """
-    role = f"tangent of {spec.name!r} along {wrt!r}"
+    role = f"tangent of {spec.name!r} along {', '.join(map(repr, names))}"
     fixed = dict(attributes or {})
-    if wrt not in spec.input_names:
+    wrong = [name for name in names if name not in spec.input_names]
+    if wrong or not names:
         raise RegistrationError(
-            f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
+            f"{role}: {', '.join(map(repr, wrong)) or 'nothing'} is not an input; inputs are "
+            f"{', '.join(spec.input_names)}"
         )
     unknown = sorted(set(fixed) - set(spec.attributes))
     if unknown:
@@ -333,8 +336,10 @@ def tangent_entry(
     asks: tuple[str, ...] = ()
     if rule is not None:
         given = _askable(spec)[len(cotangent_names(spec)) :]
-        asks = signatures.check_names(rule, role, (tangent_name(wrt), *given))
-    return TangentEntry(spec, wrt, rule, asks, linear, fixed, override)
+        asks = signatures.check_names(rule, role, (*map(tangent_name, names), *given))
+    return [
+        TangentEntry(spec, name, kind, names, rule, asks, fixed, override) for name in names
+    ]
 
 
 def decomposition_entry(

@@ -14,7 +14,7 @@ from tensorplug.contract.entries import (
     gradient_entry,
     joint_entries,
     kernel_entry,
-    tangent_entry,
+    tangent_entries,
 )
 from tensorplug.errors import RegistrationError
 
@@ -222,15 +222,16 @@ class TangentTable:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], TangentEntry] = {}
 
-    def wrt(self, spec: KernelSpec, name: str, *, override: bool = False) -> Callable[[F], F]:
-        """Decorate the rule for input ``name``: from its tangent to that of the output.
+    def wrt(self, spec: KernelSpec, *names: str, override: bool = False) -> Callable[[F], F]:
+        """Decorate the rule for inputs: from their tangents to that of the output.
 
-        Its parameters name what it needs: the tangent, ``x_dot`` for an input x (for a variadic
+        Its parameters name what it needs: the tangents, ``x_dot`` for an input x (for a variadic
         input a list, with None for a tensor without one), and inputs, their types
-        (``x_type``), outputs and attributes, as in a gradient rule. It is linear in the tangent,
-        and is called only if there is one. It returns a tensor of the output's dtype whose shape
+        (``x_type``), outputs and attributes, as in a gradient rule. It is linear in the tangents,
+        and is called only if there is one; of several ``names``, others are None. It returns a
+        tensor of the output's dtype whose shape
         is the output's or broadcasts to it; for several outputs a list, with None for each that
-        has no derivative::
+        has no derivative; ``NotImplemented`` for a call that it leaves to the gradient rule::
 
             @tangents.wrt(MAX, "x")
             def max_(x_dot, x, out, axis): ...
@@ -239,7 +240,7 @@ class TangentTable:
         """
 
         def decorate(rule: F) -> F:
-            self._add(tangent_entry(spec, name, rule, override=override))
+            self._add(tangent_entries(spec, names, "rule", rule, override=override))
             return rule
 
         return decorate
@@ -254,10 +255,9 @@ class TangentTable:
         product is linear in each factor alone: ``linear(MATMUL, "a")`` and
         ``linear(MATMUL, "b")``.
         """
-        for name in names:
-            self._add(
-                tangent_entry(spec, name, linear=names, attributes=attributes, override=override)
-            )
+        self._add(
+            tangent_entries(spec, names, "linear", attributes=attributes, override=override)
+        )
 
     def elementwise(self, *specs: KernelSpec) -> None:
         """State that each element of the output depends on one element of each input.
@@ -268,14 +268,22 @@ class TangentTable:
         """
         for spec in specs:
             for name in spec.input_names:
-                self._add(tangent_entry(spec, name))
+                self._add(tangent_entries(spec, (name,), "elementwise"))
 
-    def _add(self, entry: TangentEntry) -> None:
-        old = self._entries.setdefault((entry.spec.name, entry.wrt), entry)
-        if old is not entry:
-            raise RegistrationError(
-                f"tangent of {entry.spec.name!r} along {entry.wrt!r} is in this table twice"
-            )
+    def symmetric(self, spec: KernelSpec, *names: str) -> None:
+        """State that the Jacobian with respect to each of these inputs is a symmetric matrix.
+
+        Then, too, the gradient rule gives the tangent. Softmax is such a kernel.
+        """
+        for name in names:
+            self._add(tangent_entries(spec, (name,), "symmetric"))
+
+    def _add(self, entries: Iterable[TangentEntry]) -> None:
+        for entry in entries:
+            if self._entries.setdefault((entry.spec.name, entry.wrt), entry) is not entry:
+                raise RegistrationError(
+                    f"tangent of {entry.spec.name!r} along {entry.wrt!r} is in this table twice"
+                )
 
     def __iter__(self) -> Iterator[TangentEntry]:
         return iter(self._entries.values())

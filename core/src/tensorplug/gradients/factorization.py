@@ -117,11 +117,11 @@ def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
 @gradients.wrt(ops.MATRIX_DETERMINANT, "input")
 def matrix_determinant(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
     if 1 <= input.shape[-1] <= 3:  # polynomials: correct even if the determinant is 0
-        return _to_column(_to_column(dy)) * _compute_cofactors(input)
+        return _to_column(_to_column(dy)) * compute_cofactors(input)
     return _to_column(_to_column(dy * out)) * t(ops.inv(input))
 
 
-def _compute_cofactors(x: Tensor) -> Tensor:
+def compute_cofactors(x: Tensor) -> Tensor:
     """Return the signed minors of matrices of up to three rows."""
     if x.shape[-1] == 1:
         return ones_like(x)

@@ -35,7 +35,7 @@ Attributes = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A call of a fused kernel, and what came in for its output."""
 
     product: Callable[[], Tensor]
@@ -46,6 +46,7 @@ class _Call:
     attributes: Attributes
 
     def aligned(self, x: Tensor) -> Tensor:
+        """Return one number per channel, ready to broadcast."""
         return ops.align(x, self.out.ndim, self.attributes.get("data_format"))
 
     @cached_property
@@ -109,7 +110,7 @@ def _register_convolution(spec: KernelSpec, family: Family) -> None:
         attributes: Attributes,
     ) -> dict[str, Tensor]:
         window = window_attributes(attributes)
-        call = _Call(
+        call = Call(
             lambda: dispatch(family.forward, x, filter, **window),
             dy,
             bias,
@@ -150,7 +151,7 @@ def fused_mat_mul(
     attributes: Attributes,
 ) -> dict[str, Tensor]:
     a_turned, b_turned = attributes["transpose_a"], attributes["transpose_b"]
-    call = _Call(
+    call = Call(
         lambda: matmul(a, b, transpose_a=a_turned, transpose_b=b_turned),
         dy,
         bias,

@@ -72,7 +72,7 @@ def max_pool_with_argmax(
 def max_pool_grad(
     ddy: Tensor, input: Tensor, output: Tensor, attributes: dict[str, Any]
 ) -> Tensor:
-    return _pick_largest(ddy, input, output, ops.geometry(input.shape, **attributes))
+    return pick_largest(ddy, input, output, ops.geometry(input.shape, **attributes))
 
 
 @gradients.wrt(ops.MAX_POOL_3D_GRAD, "dy")
@@ -82,10 +82,10 @@ def max_pool_3d_grad(
     form = attributes["data_format"]
     windows = ops.geometry(input.shape, **attributes)
     last_ddy, x, largest = (to_channels_last(image, form) for image in (ddy, input, output))
-    return from_channels_last(_pick_largest(last_ddy, x, largest, windows), form)
+    return from_channels_last(pick_largest(last_ddy, x, largest, windows), form)
 
 
-def _pick_largest(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:
+def pick_largest(ddy: Tensor, x: Tensor, output: Tensor, windows: Any) -> Tensor:
     """Return the element of ``ddy`` at the place where each window of ``x`` is largest."""
     chosen = find_first_matches(x, output, windows)
     parts = zip(chosen, taps(ddy, windows, 0), strict=True)
