@@ -207,6 +207,9 @@ class Interpreter(ABC):
                 outputs = self.interpret(plan, inputs)
             else:
                 outputs = run_call(plan, inputs)
+                if plan.static_shapes:  # a tape saves constants; the plan serves no other calls
+                    plan.outputs = tuple([output._placement for output in outputs])
+                    plan.output = plan.outputs[0] if outputs else plan.output
         return outputs if plan.spec.multiple_outputs else outputs[0]
 
     def expand(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor] | None:
@@ -330,7 +333,6 @@ class Lifted:
         self.function = function
         self.types = types
         self.results: list[TensorType] = []
-        self.autocast = current_context().autocast
         self.autocast = current_context().autocast
 
     def __call__(self, *physical: Tensor) -> list[Tensor]:
