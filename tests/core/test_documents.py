@@ -19,7 +19,10 @@ from tensorplug.testing import isolated_engine
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMING = DOCS / "coming_from_tfjs.md"
-EXECUTED = ["array_api.md", "coming_from_tfjs.md", "gradients.md", "networks.md", "random.md"]
+EXECUTED = [
+    *("array_api.md", "coming_from_tfjs.md", "gradients.md", "mixed_precision.md", "networks.md"),
+    "random.md",
+]
 
 
 def blocks(name):

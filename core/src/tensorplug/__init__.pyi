@@ -33,6 +33,12 @@ from tensorplug.autodiff.grad import stop_gradient as stop_gradient
 from tensorplug.autodiff.grad import value_and_grad as value_and_grad
 from tensorplug.autodiff.grad import vjp as vjp
 from tensorplug.autodiff.variable_gradients import variable_grads as variable_grads
+from tensorplug.compile.control_flow import cond as cond
+from tensorplug.compile.control_flow import fori_loop as fori_loop
+from tensorplug.compile.control_flow import map as map
+from tensorplug.compile.control_flow import scan as scan
+from tensorplug.compile.control_flow import switch as switch
+from tensorplug.compile.control_flow import while_loop as while_loop
 from tensorplug.compile.functions import compile as compile
 from tensorplug.contract.dtypes import DType as DType
 from tensorplug.contract.dtypes import bool_ as bool
@@ -54,6 +60,8 @@ from tensorplug.contract.spec import Attribute as Attribute
 from tensorplug.contract.spec import KernelSpec as KernelSpec
 from tensorplug.contract.spec import TensorType as TensorType
 from tensorplug.dispatch.tensor import Tensor as Tensor
+from tensorplug.engine.autocast import autocast as autocast
+from tensorplug.mapping.vmap import vmap as vmap
 from tensorplug.memory.accounting import memory as memory
 from tensorplug.memory.scopes import dispose as dispose
 from tensorplug.memory.scopes import keep as keep
@@ -357,6 +365,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "backends",
     "batch_to_space_nd",
     "bincount",
@@ -384,6 +393,7 @@ __all__ = [
     "complex128",
     "complex64",
     "concat",
+    "cond",
     "confusion_matrix",
     "conj",
     "convolve",
@@ -441,6 +451,7 @@ __all__ = [
     "float64",
     "floor",
     "floor_divide",
+    "fori_loop",
     "from_dlpack",
     "full",
     "full_like",
@@ -494,6 +505,7 @@ __all__ = [
     "logspace",
     "losses",
     "lower_bound",
+    "map",
     "matmul",
     "matrix_transpose",
     "max",
@@ -563,6 +575,7 @@ __all__ = [
     "rsqrt",
     "run_kernel",
     "save",
+    "scan",
     "scatter_along_axis",
     "scatter_nd",
     "searchsorted",
@@ -600,6 +613,7 @@ __all__ = [
     "subtract",
     "sum",
     "swapaxes",
+    "switch",
     "synchronize",
     "take",
     "take_along_axis",
@@ -642,8 +656,10 @@ __all__ = [
     "variable_grads",
     "vecdot",
     "vjp",
+    "vmap",
     "vstack",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]
