@@ -44,6 +44,28 @@ def test_judge_of_floats(actual: np.ndarray, reference: np.ndarray, fault: str) 
     assert (fault in found) if fault else found == ""
 
 
+@pytest.mark.parametrize(
+    ("actual", "reference", "fault"),
+    [
+        pytest.param(complex(INF, 2), complex(INF, 2), "", id="equal"),
+        pytest.param(complex(INF, 3), complex(INF, 2), "ulp off", id="the other part"),
+        pytest.param(complex(-INF, 2), complex(INF, 2), "wrong", id="wrong infinity"),
+        pytest.param(complex(2, INF), complex(INF, 2), "wrong", id="infinity of the other part"),
+        pytest.param(complex(INF, NAN), complex(INF, 2), "wrong", id="NaN for a number"),
+        pytest.param(complex(NAN, 3), complex(NAN, 2), "ulp off", id="number beside NaN"),
+        pytest.param(complex(NAN, INF), complex(NAN, INF), "", id="no number"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_parts_of_complex_numbers_beside_infinities(
+    actual: complex, reference: complex, fault: str, shape: tuple[int, ...]
+) -> None:
+    given = np.full(shape, actual, np.complex64)
+    right = np.full(shape, reference, np.clongdouble)
+    found = judge(given, TensorType(dt.complex64, shape), right, ulp=0.5, signed_zero=True).fault
+    assert (fault in found) if fault else found == ""
+
+
 def test_bound_widens_and_an_infinite_bound_does_not() -> None:
     type_ = TensorType(dt.float32, (1,))
     actual = np.array([1.5], F32)

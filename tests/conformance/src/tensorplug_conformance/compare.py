@@ -92,9 +92,10 @@ def _close(
             wrong = np.atleast_1d(special(actual) != special(rounded))
             if wrong.any():
                 return Judgement(_describe(wrong, actual, value), float("inf"))
-        finite = np.isfinite(rounded)
-        error = np.where(finite, np.abs(_widened(actual) - value), 0)
-        unit = ulp_of(np.where(finite, np.abs(value), 0), actual.dtype)
+        got, meant = (_without_infinities(x, rounded) for x in (actual, value))
+        finite = np.isfinite(_without_infinities(rounded, rounded))
+        error = np.where(finite, np.abs(_widened(got) - meant), 0)
+        unit = ulp_of(np.where(finite, np.abs(meant), 0), actual.dtype)
         # Each part of a complex number is rounded: together they may be off by sqrt(2) as much.
         allowed = (ulp + _SLACK) * unit * (2**0.5 if actual.dtype.kind == "c" else 1)
         if bound is not None:
@@ -133,10 +134,20 @@ def _nan(x: Array) -> Array:
 
 
 def _infinite(x: Array) -> Array:
-    """Return 0 where finite, else the sign of the infinity."""
+    """Return 0 where finite, else the sign of the infinity; of complex numbers for each part."""
     if x.dtype.kind == "c":
-        return np.asarray(np.isinf(x))
+        return _infinite(x.real) + 3 * _infinite(x.imag)
     return np.asarray(np.where(np.isinf(x), np.sign(x), 0))
+
+
+def _without_infinities(x: Array, rounded: Array) -> Array:
+    """Return complex numbers ``x`` with 0 for the parts in which ``rounded`` is not finite."""
+    if x.dtype.kind != "c":
+        return x
+    found = np.array(x)  # a view of the parts of an array, which a scalar is not
+    for part, right in ((found.real, rounded.real), (found.imag, rounded.imag)):
+        part[~np.isfinite(right)] = 0
+    return found
 
 
 def _describe(wrong: Array, actual: Array, value: Array) -> str:

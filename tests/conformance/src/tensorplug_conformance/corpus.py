@@ -103,6 +103,13 @@ class Corpus:
             values |= {-1, -2, -3, -7, -10, low // 2}
         return np.array(sorted(values), dtype=self.dtype.numpy)
 
+    def special_parts(self) -> Array:
+        """Return complex numbers with every pair of finite and infinite parts, NaN and zeros."""
+        parts = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])
+        special = np.empty((7, 7), dtype=self.dtype.numpy)
+        special.real, special.imag = parts[:, None], parts
+        return special
+
     def ordinary(self, shape: tuple[int, ...], low: float = -4.0, high: float = 4.0) -> Array:
         """Return numbers without anything special, between ``low`` and ``high``.
 

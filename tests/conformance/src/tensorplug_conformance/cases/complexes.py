@@ -17,21 +17,12 @@ from tensorplug_conformance.tables import CaseTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
 
 cases.of(specs.COMPLEX, oracle=oracle.joined)(patterns.binary)
 cases.gradients(specs.COMPLEX, "real", "imag")(patterns.pairs(-2.0, 2.0))
-
-
-def _special(corpus: Corpus) -> Array:
-    """Return every pair of finite and infinite parts, NaN and both zeros."""
-    parts = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])
-    special = np.empty((7, 7), dtype=corpus.dtype.numpy)
-    special.real, special.imag = parts[:, None], parts
-    return special
 
 
 for spec, reference in ((specs.REAL, oracle.real), (specs.IMAG, oracle.imag)):
@@ -41,7 +32,7 @@ for spec, reference in ((specs.REAL, oracle.real), (specs.IMAG, oracle.imag)):
         """Each part is exact, whatever the other one is."""
         yield from patterns.unary(corpus)
         if corpus.dtype in dt.COMPLEX:
-            yield Case("special parts", (_special(corpus),))
+            yield Case("special parts", (corpus.special_parts(),))
 
 
 @cases.of(specs.CONJ, oracle=oracle.conjugate)
@@ -49,7 +40,7 @@ def conj(corpus: Corpus) -> Iterator[Case]:
     """Special parts too."""
     yield from patterns.unary(corpus)
     if corpus.dtype in dt.COMPLEX:
-        yield Case("special parts", (_special(corpus),))
+        yield Case("special parts", (corpus.special_parts(),))
 
 
 @cases.of(specs.COMPLEX_ABS, oracle=oracle.modulus)

@@ -32,9 +32,19 @@ for spec, reference, signed in (
 ):
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.unary)
 
+
+def _of_parts(corpus: Corpus) -> Iterator[Case]:
+    """Yield cases of a sum or difference: complex ones are taken part by part."""
+    yield from patterns.binary(corpus)
+    if corpus.dtype in dt.COMPLEX:
+        special = corpus.special_parts().ravel()
+        yield Case("special parts", (special[:, None], special))
+
+
+cases.of(specs.ADD, oracle=oracle.add, signed_zero=True)(_of_parts)
+cases.of(specs.SUB, oracle=oracle.sub, signed_zero=True)(_of_parts)
+
 for spec, reference, signed in (
-    (specs.ADD, oracle.add, True),
-    (specs.SUB, oracle.sub, True),
     (specs.MULTIPLY, oracle.multiply, True),
     (specs.MAXIMUM, oracle.maximum, False),
     (specs.MINIMUM, oracle.minimum, False),
