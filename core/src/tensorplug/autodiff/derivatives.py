@@ -1,4 +1,4 @@
-"""Derivatives of functions of vectors: forward mode, Jacobians and Hessians."""
+"""Derivatives of functions of vectors: Jacobians by backward passes, and Hessians."""
 
 from __future__ import annotations
 
@@ -11,116 +11,29 @@ from tensorplug.autodiff.complex_numbers import (
     check_real_loss,
     conjugate,
 )
-from tensorplug.autodiff.forward import push
-from tensorplug.autodiff.tape import CallNode, with_node
+from tensorplug.autodiff.directional import forward_jacobian
+from tensorplug.autodiff.tape import CallNode
 from tensorplug.autodiff.tracing import (
     Argnums,
     Traced,
     Unconnected,
-    check_differentiable,
     check_function,
-    check_result,
-    match_tree,
 )
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context
-from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.errors import DTypeError
 from tensorplug.mapping.vmap import vmap
 from tensorplug.ops import creation, movement
-from tensorplug.tensors.tree import flatten, paths
-from tensorplug.tensors.variable import alias
+from tensorplug.tensors.tree import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["hessian", "jacobian", "jvp"]
+__all__ = ["hessian", "jacobian", "jacrev"]
 
 MOST_ELEMENTS: Final = 1 << 24
 """Elements of the largest tensor of a backward pass for many elements of a result."""
-
-
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """Return ``f(*primals)`` and its derivative in the direction of ``tangents``.
-
-    Each kernel passes the tangents on as it runs, so nothing is stored, and this costs about as
-    much as one more call of ``f``. Kernels without a tangent rule cost a pass back and forth
-    through their gradient rule.
-
-    Args:
-        f: takes and returns tensors, or trees of them.
-        primals: the arguments, as a list or tuple.
-        tangents: one per primal, with its structure, shapes and dtypes.
-
-    Returns:
-        ``(y, y_dot)``, with the same structure. If y does not depend on the primals, y_dot is
-        zero. For complex numbers it is the derivative along a real parameter.
-
-    Raises:
-        ArgumentError: ``f`` is not a function, its result is not a tensor, or the tangents do
-            not fit.
-        DTypeError: a primal is neither floating nor complex.
-        GradientNotFoundError: a kernel in ``f`` has no derivative.
-
-    """
-    check_function(f, "jvp")
-    for name, values in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(values, list | tuple):
-            raise ArgumentError(
-                f"jvp: {name} must be a list or tuple with one entry per argument, got "
-                f"{type(values).__name__}"
-            )
-    points, rebuild = _points(primals, "jvp")
-    directions = match_tree(tuple(tangents), rebuild(points), "tangents", "primal")
-    y, dots, build = _along(f, rebuild, points, directions)
-    return build(y), build(dots)
-
-
-def _points(primals: Sequence[Any], who: str) -> tuple[list[Tensor], Callable[[list[Any]], Any]]:
-    """Return the leaves of the arguments as tensors, and the function that rebuilds the trees.
-
-    Raises:
-        DTypeError: one is neither floating nor complex.
-
-    """
-    points: list[Tensor] = []
-    for position, primal in enumerate(primals):
-        values = flatten(primal)[0]
-        for value, place in zip(values, paths(primal), strict=True):
-            tensor = as_tensor(value, what=f"{who}: argument {position}{place}")
-            check_differentiable(tensor, f"argument {position}{place}")
-            points.append(alias(tensor))
-    return points, flatten(tuple(primals))[1]
-
-
-def _along(
-    f: Callable[..., Any],
-    rebuild: Callable[[list[Any]], Any],
-    points: Sequence[Tensor],
-    directions: Sequence[Tensor | None],
-) -> tuple[list[Tensor], list[Tensor], Callable[[list[Any]], Any]]:
-    """Return the leaves of the result, their derivatives, and how to rebuild its tree."""
-    build: Any = None
-
-    def flat(duals: list[Tensor]) -> list[Tensor]:
-        nonlocal build
-        leaves, build = flatten(check_result(f(*rebuild(duals))))
-        return leaves
-
-    y, dots = push(flat, points, directions)
-    taped = current_context().recording is not None
-    return (
-        [with_node(value, value._node if taped else None) for value in y],
-        [
-            creation.zeros_like(value)
-            if dot is None
-            else with_node(dot, dot._node if taped else None)
-            for value, dot in zip(y, dots, strict=True)
-        ],
-        build,
-    )
 
 
 def jacobian(
@@ -133,7 +46,7 @@ def jacobian(
     """Return a function that computes the derivative of every element of y = ``f(...)``.
 
     One backward pass serves many elements of y at once (``vmap``): as many as fit into some tens
-    of megabytes. For many elements of y and few of x, ``jvp`` is cheaper.
+    of megabytes. For more elements of y than of x, ``jacfwd`` is cheaper.
 
     Args:
         f: takes and returns tensors, or trees of them.
@@ -156,6 +69,10 @@ def jacobian(
     """
     check_function(f, "jacobian", unconnected)
     return _jacobian(f, argnums, unconnected, holomorphic=holomorphic)
+
+
+jacrev = jacobian
+"""``jacobian``: by reverse mode, as its other name says."""
 
 
 def _jacobian(
@@ -222,7 +139,10 @@ def hessian(
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the second derivatives of ``f``: its Jacobian's Jacobian.
+    """Return a function that computes the second derivatives of ``f``, forward over reverse.
+
+    It is the derivative of the gradient along each element of the argument (``jacfwd``), all of
+    them at once (``vmap``).
 
     Args and errors are those of ``jacobian``; ``unconnected`` concerns first derivatives. If
     these do not depend on an argument, second derivatives are zero. Complex arguments need
@@ -250,4 +170,4 @@ def hessian(
                 )
         return found
 
-    return _jacobian(gradients, argnums, "zeros", holomorphic=holomorphic)
+    return forward_jacobian(gradients, argnums, "zeros", holomorphic=holomorphic, who="hessian")

@@ -99,16 +99,21 @@ class _Entry(NamedTuple):
     rebuild: Callable[[list[Any]], Any]
 
 
-def check_differentiable(tensor: Tensor, what: str) -> None:
+def check_differentiable(tensor: Tensor, what: str, *, holomorphic: bool = False) -> None:
     """Check that a tensor may be differentiated.
 
     Raises:
-        DTypeError: it is neither floating nor complex.
+        DTypeError: it is neither floating nor complex, or not complex if ``holomorphic``.
 
     """
     if tensor.dtype not in dt.INEXACT:
         raise DTypeError(
             f"{what} is {tensor.type}; only floating and complex tensors can be differentiated"
+        )
+    if holomorphic and tensor.dtype not in dt.COMPLEX:
+        raise DTypeError(
+            f"{what} is {tensor.type}; with holomorphic=True it must be complex; convert it with "
+            "astype"
         )
 
 
@@ -118,13 +123,8 @@ def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     what = f"argument {position}"
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
-        if tensor.dtype not in dt.INEXACT:
-            check_differentiable(tensor, what + paths(tree)[at])
-        if holomorphic and tensor.dtype not in dt.COMPLEX:
-            raise DTypeError(
-                f"{what}{paths(tree)[at]} is {tensor.type}; with holomorphic=True it must be "
-                "complex; convert it with astype"
-            )
+        if tensor.dtype not in dt.INEXACT or (holomorphic and tensor.dtype not in dt.COMPLEX):
+            check_differentiable(tensor, what + paths(tree)[at], holomorphic=holomorphic)
         leaf = Leaf((tensor._node,))
         leaves.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
         aliases.append(Tensor._of(tensor._buffer, tensor._placement, leaf))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from tensorplug.autodiff.derivatives import jvp
+from tensorplug.autodiff.directional import jvp
 from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.tracing import Argnums
 from tensorplug.contract import dtypes as dt
