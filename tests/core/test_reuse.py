@@ -81,11 +81,11 @@ def test_which_input_an_output_overwrites(
 
 def test_memory_that_is_overwritten_counts_once() -> None:
     # Slots: an argument, a temporary made of it, and the result in the temporary's memory.
-    steps: list[Any] = [([1], [], []), ([2], [1], [1])]
+    steps: list[Any] = [([1], [], [], 0), ([2], [1], [1], 0)]
     types = [TensorType(dt.float32, (10,))] * 3
     found = memory.plan_memory(types, 1, (), [2], steps)
     assert (found.peak, found.temporaries, found.results, found.reused) == (80, 40, 40, 40)
-    donated: Any = memory.plan_memory(types[:2], 1, (), [1], [([1], [0], [0])])
+    donated: Any = memory.plan_memory(types[:2], 1, (), [1], [([1], [0], [0], 0)])
     assert (donated.peak, donated.results, donated.reused) == (40, 40, 40)
 
 

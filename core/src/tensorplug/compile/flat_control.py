@@ -245,10 +245,10 @@ class _ControlNode(FunctionNode):
     """A loop or branch on the tape; its parents are the operands and what was captured.
 
     ``nodes``: of the captured tensors, with their types. ``recording``: of the first call, whose
-    variables the functions read.
+    variables the functions read. ``autocast``: as there.
     """
 
-    __slots__ = ("first", "nodes", "outputs", "recording")
+    __slots__ = ("autocast", "nodes", "outputs", "recording")
 
     def __init__(
         self,
@@ -257,11 +257,11 @@ class _ControlNode(FunctionNode):
         outputs: Sequence[Tensor],
         recording: Recording,
     ) -> None:
-        self.first = tuple(tensor._node for tensor in operands)
-        super().__init__((*self.first, *nodes))
+        super().__init__((*[tensor._node for tensor in operands], *nodes))
         self.nodes = dict(nodes)
         self.outputs = [tensor.type for tensor in outputs]
         self.recording = recording
+        self.autocast = current_context().autocast
 
     @property
     def count(self) -> int:
@@ -301,7 +301,10 @@ class _ControlNode(FunctionNode):
             Tensor._of(tensor._buffer, tensor._placement, leaf)
             for tensor, leaf in zip(given, leaves, strict=True)
         ]
-        with use_context(current_context().recorded_by(Recording(self.recording))):
+        context = current_context().replace(
+            recording=Recording(self.recording), autocast=self.autocast
+        )
+        with use_context(context):
             results = f(entered)
         wanted = [leaf for leaf in leaves if leaf is not None]
         found = backpropagate([(results[at]._node, dy) for at, dy in dys], [*wanted, *self.nodes])

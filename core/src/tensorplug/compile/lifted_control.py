@@ -56,7 +56,7 @@ class _Inside:
     ) -> None:
         assert isinstance(context.trace, Interpreter)
         self.interpreter: Interpreter = context.trace
-        self.recording = context.recording
+        self.recording, self.autocast = context.recording, context.autocast
         self.f = f
         self.first = first
         self.lengths = [len(self.interpreter.lower(group)) for group in groups]
@@ -71,7 +71,8 @@ class _Inside:
         for types, length in zip(self.groups, self.lengths, strict=True):
             given += interpreter.lift(physical[start : start + length], types)
             start += length
-        with use_context(interpreter.context(current_context())):
+        outside = current_context().replace(autocast=self.autocast)
+        with use_context(interpreter.context(outside)):
             if self.nodes is None:
                 self.nodes = self._find_nodes(given)
             found = self.f(given)

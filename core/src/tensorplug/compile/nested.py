@@ -64,6 +64,11 @@ class NestedPlan(Plan):
     ) -> Callable[[list[Buffer]], list[Buffer]]:
         """Return the function that computes the call, and fill ``parts``."""
 
+    def needed(self) -> int:
+        """Return the bytes that the programs take besides the operands of the call."""
+        found = [part.memory() for part in self.parts.values()]
+        return max([memory.peak - memory.arguments for memory in found], default=0)
+
     @abstractmethod
     def prune(self, call: Call, needed: Collection[Any]) -> Call:
         """Return a call like ``call``, of this plan, without outputs that are not ``needed``."""

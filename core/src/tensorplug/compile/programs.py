@@ -32,7 +32,8 @@ class FlatCall:
     one. ``run`` takes the buffers in this form; it returns one buffer, or with
     ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
     ``overwrites``: slots into whose buffers it may write; ``run`` takes the number of references
-    to each of them before the other arguments.
+    to each of them before the other arguments. ``inside``: the bytes that a loop or a branch needs
+    besides.
     """
 
     name: str
@@ -42,6 +43,7 @@ class FlatCall:
     multiple_outputs: bool
     run: Callable[..., Any]
     overwrites: tuple[int, ...] = ()
+    inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Program:
             tuple(slots[output] for output in call.outputs),
             plan.spec.multiple_outputs,
             on_buffers(plan, call.inputs),
+            inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
         )
 
     def memory(self) -> ProgramMemory:

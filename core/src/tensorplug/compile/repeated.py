@@ -114,6 +114,11 @@ class ScanPlan(NestedPlan):
 
         return run
 
+    def needed(self) -> int:
+        """Return the bytes of a step, and of the results before they are stacked."""
+        stacked = self.outputs[self.attributes["carries"] :]
+        return super().needed() + sum(placement.type.nbytes for placement in stacked)
+
     def _splitter(self, engine: Engine, type_: TensorType) -> Callable[[Buffer], Sequence[Buffer]]:
         """Return a function that gives the slices of a sequence."""
         plan, _ = engine.explain(slicing.UNPACK, self.device, [type_], {"axis": 0})

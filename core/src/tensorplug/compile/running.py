@@ -92,7 +92,10 @@ class Executable:
             inputs,
             flat.constants,
             flat.outputs,
-            [(step.call.outputs, step.done, step.call.overwrites) for step in self._steps],
+            [
+                (step.call.outputs, step.done, step.call.overwrites, step.call.inside)
+                for step in self._steps
+            ],
         )
         # The first run of a kernel is checked against its spec. Kernels in groups do not run.
         alone = [call for at, call in enumerate(program.calls) if at not in inside]

@@ -273,7 +273,16 @@ def _read_part(x: TensorType, part: Any) -> Any:
         raise ArgumentError(
             f"cannot index {x} with {dtype}: an index tensor must hold integers or booleans"
         )
-    return _Array(part, 1, mask=False) if rank else operator.index(part)
+    if rank or _is_unknown(part):
+        return _Array(part, 1, mask=False)
+    return operator.index(part)
+
+
+def _is_unknown(part: Any) -> bool:
+    """Return whether an index has no data yet, such as that of a loop in a compiled function."""
+    placement = getattr(part, "_placement", None)
+    trace = None if placement is None or placement.device is None else placement.device.trace
+    return trace is not None and trace.describe(part) is not None
 
 
 def _convert_list(x: TensorType, part: Any) -> np.ndarray[Any, Any]:
