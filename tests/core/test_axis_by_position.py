@@ -57,6 +57,8 @@ REQUIRED = {  # the required arguments before the axis, where that is not only X
     **dict.fromkeys(("quantile", "nanquantile"), (X, 0.5)),
     **dict.fromkeys(("percentile", "nanpercentile"), (X, 50)),
     **dict.fromkeys(("partition", "argpartition", "roll", "repeat"), (X, 1)),
+    **dict.fromkeys(("quantize", "fake_quantize"), (X, 0.5)),
+    "dequantize": (np.int8([[1, 2], [3, 4]]), 0.5),
     **dict.fromkeys(("gather", "take"), (X, np.int32([0, 1]))),
     "take_along_axis": (X, np.int32([[0, 1, 0], [1, 0, 1]])),
     "scatter_along_axis": (X, np.int32([[0, 1, 0], [1, 0, 1]]), X),

@@ -146,6 +146,8 @@ OTHERS = {
     "pool": [[IMAGE], (2, "max")],
     "prelu": [[X, X], ()],
     "quantile": [[X], (0.5,)],
+    "dequantize": [[I], (0.5,)],
+    "quantized_matmul": [[X, X.T], (0.5, 0.5)],
     "repeat": [[X], (2,)],
     "reshape": [[X], ((12,),)],
     "roll": [[X], (1,)],
@@ -252,6 +254,7 @@ KERNELS = {  # where the kernel's name in messages is not the op's in capitals
     "nextafter": "NextAfter",
     "positive": "Identity",
     "signbit": "SignBit",
+    "quantized_matmul": "QuantizedMatMul",
 }
 # Functions that take no tensor, or have other tests (control, memory, tree, autodiff).
 OTHER_TESTS = {

@@ -107,12 +107,12 @@ frompyfunc common_type min_scalar_type isscalar base_repr binary_repr busday_cou
 array_str array_repr set_printoptions get_printoptions errstate seterr show_config addbmm addcdiv
 addcmul addmv addr block_diag cartesian_prod celu chain_matmul channel_shuffle cholesky_inverse
 cholesky_solve clamp_min clamp_max combinations compiled_with_cxx11_abi conj_physical
-constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss cummax cummin dequantize detach dist
-dsplit embedding_bag fake_quantize feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
+constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss cummax cummin detach dist
+dsplit embedding_bag feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
 hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kl_div
 kthvalue layout lobpcg lu lu_solve margin_ranking_loss matrix_exp max_pool2d_with_indices mode
 mvlgamma nonzero_static nuclear_norm orgqr ormqr pairwise_distance pdist poisson_nll_loss polar
-quantize_per_tensor renorm rnn_tanh rrelu saddmm scatter_reduce segment_reduce select_scatter smm
+renorm rnn_tanh rrelu saddmm scatter_reduce segment_reduce select_scatter smm
 softshrink sparse_coo_tensor sspmm sym_float symeig triangular_solve triplet_margin_loss unflatten
 unfold unique_consecutive unsafe_chunk view_as_complex view_as_real zero_ device_put_sharded
 eval_shape named_call xla_computation custom_jvp closure_convert ensure_compile_time_eval

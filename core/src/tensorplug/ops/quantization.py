@@ -211,7 +211,7 @@ def as_zero_point(value: Any, dtype: DType, what: str) -> Tensor | None:
 
 
 def quantize(
-    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
 ) -> Tensor:
     """Return ``round(x / scale) + zero_point`` as integers, limited to the range of ``dtype``.
 
@@ -224,8 +224,8 @@ def quantize(
             belongs to rows, and [6, 2] to blocks of 4.
         zero_point: the integers that stand for 0, of the result's dtype, in a shape that follows
             the same rule; None for 0.
-        dtype: int8, uint8, int16 or uint16; by default that of ``zero_point``, else int8.
         axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+        dtype: int8, uint8, int16 or uint16; by default that of ``zero_point``, else int8.
 
     The result is not differentiable; ``fake_quantize`` is.
 
@@ -248,7 +248,7 @@ def quantize(
 
 @chained
 def dequantize(
-    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
 ) -> Tensor:
     """Return ``(x - zero_point) * scale``: the numbers that quantized ones stand for.
 
@@ -256,8 +256,8 @@ def dequantize(
         x: int8, uint8, int16, uint16, or int32 without zero points.
         scale: floats: one, or one for each block of x, as for ``quantize``.
         zero_point: integers of the dtype of x, likewise; None for 0.
-        dtype: of the result; by default that of ``scale``. The product is rounded once.
         axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+        dtype: of the result; by default that of ``scale``. The product is rounded once.
 
     The scale is differentiable.
 
@@ -280,7 +280,7 @@ def dequantize(
 
 @chained
 def fake_quantize(
-    x: Any, scale: Any, zero_point: Any = None, /, *, dtype: Any = None, axis: int | None = None
+    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
 ) -> Tensor:
     """Return ``dequantize(quantize(x, ...), ...)``, for training with quantization in mind.
 
@@ -293,8 +293,8 @@ def fake_quantize(
         x: real numbers; integers become floats.
         scale: positive numbers: one, or one for each block of x, as for ``quantize``.
         zero_point: the integers that stand for 0, likewise; None for 0.
-        dtype: of the quantized numbers; by default that of ``zero_point``, else int8.
         axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
+        dtype: of the quantized numbers; by default that of ``zero_point``, else int8.
 
     Raises:
         ShapeError: a size of scale or zero_point does not divide that of x.
