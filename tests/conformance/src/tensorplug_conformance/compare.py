@@ -136,7 +136,7 @@ def _nan(x: Array) -> Array:
 def _infinite(x: Array) -> Array:
     """Return 0 where finite, else the sign of the infinity; of complex numbers for each part."""
     if x.dtype.kind == "c":
-        return _infinite(x.real) + 3 * _infinite(x.imag)
+        return np.asarray(_infinite(x.real) + 3 * _infinite(x.imag))
     return np.asarray(np.where(np.isinf(x), np.sign(x), 0))
 
 

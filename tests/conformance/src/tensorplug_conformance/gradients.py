@@ -89,7 +89,7 @@ def _compare(
     scale = max(float(np.max(np.abs(meant))), least)
     error = np.abs(widened(gradient) - meant) / scale
     eps = float(about.eps)
-    allowed = tolerances().gradient * eps + _DIFFERENCES
+    allowed = tolerances().of_gradients(dtype) * eps + _DIFFERENCES
     wrong = ~(np.atleast_1d(error) <= allowed)
     if wrong.any():
         at = tuple(int(number) for number in np.argwhere(wrong)[0])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.autodiff.grad import vjp
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import (
     STENCIL,
@@ -175,7 +176,7 @@ def _compare(
     what: str, found: Sequence[Array], directions: Sequence[Any], meant: float, right: Curvature
 ) -> None:
     """Compare <directions, found> with ``meant``, relative to the size of the terms."""
-    total, size, eps = np.longdouble(0), 0.0, 0.0
+    total, size, share = np.longdouble(0), 0.0, 0.0
     for item, direction in zip(found, directions, strict=True):
         if item.shape != direction.shape or item.dtype != direction.dtype:
             raise WrongGradientError(
@@ -184,9 +185,10 @@ def _compare(
             )
         terms = (widened(item) * widened(direction)).real
         total, size = total + terms.sum(), size + float(np.abs(terms).sum())
-        eps = max(eps, float(finfo(item.dtype).eps))
+        factor = tolerances().of_second_gradients(dt.of(item.dtype))
+        share = max(share, factor * float(finfo(item.dtype).eps))
     scale = max(size, right.scale)
-    allowed = (tolerances().second_gradient * eps + _DIFFERENCES) * scale
+    allowed = (share + _DIFFERENCES) * scale
     error = abs(float(total) - meant)
     if not error <= allowed:
         raise WrongGradientError(
