@@ -22,6 +22,8 @@ from typing import (
 from tensorplug.compile import recompiles
 from tensorplug.compile.derivatives import run_recorded
 from tensorplug.compile.donation import Donation
+from tensorplug.compile.dynamic import LIMIT as SIZES
+from tensorplug.compile.dynamic import Dynamic
 from tensorplug.compile.floats import Floats, find, remember
 from tensorplug.compile.signatures import append_signature
 from tensorplug.compile.specialized import Body, Specialized
@@ -31,7 +33,7 @@ from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, CompileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug.compile.programs import Program
     from tensorplug.dispatch.device import Device
@@ -60,11 +62,26 @@ _ABSENT: Final = object()
 
 @overload
 def compile(
-    f: Callable[P, R], *, static_floats: bool = False, donate: Donated = ()
+    f: Callable[P, R],
+    *,
+    static_floats: bool = False,
+    donate: Donated = (),
+    dynamic: Mapping[int | str, Any] | None = None,
 ) -> Compiled[P, R]: ...
 @overload
-def compile(*, static_floats: bool = False, donate: Donated = ()) -> _Decorator: ...
-def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = ()) -> Any:
+def compile(
+    *,
+    static_floats: bool = False,
+    donate: Donated = (),
+    dynamic: Mapping[int | str, Any] | None = None,
+) -> _Decorator: ...
+def compile(
+    f: Any = _ABSENT,
+    *,
+    static_floats: bool = False,
+    donate: Donated = (),
+    dynamic: Mapping[int | str, Any] | None = None,
+) -> Any:
     """Compile ``f`` to a program of kernels that runs without Python code between them.
 
     The first call with arguments of a signature traces ``f``: it calls it once with tensors that
@@ -98,6 +115,11 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = 
         donate: positions or names of arguments that every call gives up: their tensors are
             disposed of, and their memory is free for other values after its last use in the
             program. Other tensors that share the memory keep it.
+        dynamic: axes whose size changes from call to call, by the name or position of the
+            parameter: ``{"x": [0]}``. For a tree, a tree of axes that may be cut short. A size is
+            padded to the next one of the series 8, 12, 16, 24, 32, ..., so that many sizes share
+            a program. ``f`` is still called once for each size. If padding would change the
+            results, each size gets its own program, and a ``RecompileWarning`` says why.
 
     Returns:
         A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
@@ -105,7 +127,8 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = 
 
     Raises:
         ArgumentError: ``f`` is not a function, or is a coroutine or generator function;
-            ``static_floats`` is not a bool; ``f`` has no parameter that ``donate`` names.
+            ``static_floats`` is not a bool; ``f`` has no parameter that ``donate`` or ``dynamic``
+            names.
         CompileError: in a call: ``f`` does something a program cannot, at the line in the
             message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
@@ -119,7 +142,9 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = 
     """
     flag(static_floats, "compile: static_floats")
     if f is _ABSENT:
-        return functools.partial(compile, static_floats=static_floats, donate=donate)
+        return functools.partial(
+            compile, static_floats=static_floats, donate=donate, dynamic=dynamic
+        )
     if not callable(f):
         raise ArgumentError(f"compile: f must be a function, got {type(f).__name__}")
     started = (
@@ -132,18 +157,24 @@ def compile(f: Any = _ABSENT, *, static_floats: bool = False, donate: Donated = 
             f"compile: {getattr(f, '__name__', f)!r} is a coroutine or generator function, whose "
             "body does not run when it is called; compile a function that returns tensors"
         )
-    return Compiled(f, static_floats=static_floats, donate=donate)
+    return Compiled(f, static_floats=static_floats, donate=donate, dynamic=dynamic)
 
 
 class Compiled(Generic[P, R]):
     """A compiled function; see ``compile``."""
 
     def __init__(
-        self, f: Callable[P, R], *, static_floats: bool = False, donate: Donated = ()
+        self,
+        f: Callable[P, R],
+        *,
+        static_floats: bool = False,
+        donate: Donated = (),
+        dynamic: Mapping[int | str, Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, f)
         self._f = f
         self._donation = None if donate == () else Donation.of(f, donate)
+        self._dynamic = None if dynamic is None else Dynamic(f, dynamic)
         self._static_floats = static_floats
         self._known: dict[Hashable, Specialized] = {}
         self._lock = Lock()
@@ -171,6 +202,8 @@ class Compiled(Generic[P, R]):
         inputs = special.enter(context, tensors) if special.prepares else tensors
         donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
+            if self._dynamic is not None:
+                self._dynamic.warn("a gradient flows through it from outside")
             result = run_recorded(special, context, inputs, floats)
             for tensor in donated:
                 tensor.dispose()
@@ -225,11 +258,14 @@ class Compiled(Generic[P, R]):
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
             given = self._donation.tensors(args, kwargs) if self._donation else ()
-            special = _trace(engine, device, body, tensors, floats, given)
-            remember(self._known, signature, floats, special, LIMIT)
+            call = None if self._dynamic is None else (args, kwargs, signature)
+            special = self._trace(engine, device, body, tensors, floats, given, call)
+            limit = LIMIT if self._dynamic is None else SIZES
+            remember(self._known, signature, floats, special, limit)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)
-            self._traced += found is None
-            many = found is None and self._traced == recompiles.MANY + 1
+            counts = found is None and not special.shared
+            self._traced += counts
+            many = counts and self._traced == recompiles.MANY + 1
             now = self._latest
         if many:
             recompiles.warn(self._f, before, now)
@@ -244,17 +280,24 @@ class Compiled(Generic[P, R]):
         read = None if self._static_floats else special.floats.read
         return recompiles.describe(self._f, device, args, kwargs, read)
 
+    def _trace(
+        self,
+        engine: Engine,
+        device: Device,
+        body: Body,
+        tensors: Sequence[Tensor],
+        floats: Sequence[float],
+        donated: Sequence[Tensor],
+        call: Any,
+    ) -> Specialized:
+        """Trace the function; if it needs data that depend on floats, with all floats static."""
 
-def _trace(
-    engine: Engine,
-    device: Device,
-    body: Body,
-    tensors: Sequence[Tensor],
-    floats: Sequence[float],
-    donated: Sequence[Tensor],
-) -> Specialized:
-    """Trace a function; if it needs data that depend on floats, trace with all floats static."""
-    if floats:
-        with contextlib.suppress(CompileError):  # the next trace reports any other reason
-            return Specialized(engine, device, body, tensors, Floats(floats), donated)
-    return Specialized(engine, device, body, tensors, Floats(floats, static=True), donated)
+        def trace(numbers: Floats) -> Specialized:
+            if self._dynamic is None:
+                return Specialized(engine, device, body, tensors, numbers, donated)
+            return self._dynamic.specialize(engine, device, body, tensors, numbers, donated, call)
+
+        if floats:
+            with contextlib.suppress(CompileError):  # the next trace reports any other reason
+                return trace(Floats(floats))
+        return trace(Floats(floats, static=True))

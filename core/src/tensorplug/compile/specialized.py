@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.floats import Floats
+    from tensorplug.compile.tracing import Call
+    from tensorplug.compile.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.context import Context
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.registry import State
 
-__all__ = ["Body", "Result", "Specialized"]
+__all__ = ["Body", "Result", "Specialized", "make_executable", "run", "trace_body", "upload"]
 
 _new: Final = object.__new__
 _NO_NODES: Final = repeat(None)
@@ -174,9 +176,12 @@ class Specialized:
 
     ``reads``: the inputs from variables and generators; ``floats``: those from Python floats;
     ``assigns``: the variables, and ``changed``: the arguments, to which it assigns; ``state``: the
-    registry state of its plans; ``derivatives``: by the inputs that need gradients;
+    registry state of its plans; ``shared``: whether its program is also that of other signatures;
+    ``derivatives``: by the inputs that need gradients;
     ``autocast``: the dtype of the block of its calls.
     """
+
+    shared = False
 
     def __init__(
         self,
@@ -205,7 +210,6 @@ class Specialized:
             wanted = [trace.operand(tensor) for tensor in returned]
         finally:
             recorded = trace.finish()
-        calls, wanted = eliminate_common_calls(recorded.calls, wanted)
         # The signature includes the tensors' devices, so this holds for each call.
         self.transfers = any(tensor._placement.device is not device for tensor in arguments)
         self.reads = recorded.reads
@@ -221,11 +225,25 @@ class Specialized:
         inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
         inputs += recorded.numbers
         self.placements = [value.placement for value in wanted]
-        calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
-        program = Program(device, inputs, calls, wanted)
         given = {id(tensor) for tensor in donated}
         free = [value for value, x in zip(inputs, arguments) if id(x) in given]  # noqa: B905  # reads follow
-        self.executable = Executable(engine, program, small=True, donated=free)
+        self.compile(eliminate_dead_calls(recorded.calls, wanted), inputs, wanted, free)
+
+    def compile(
+        self,
+        calls: Sequence[Call],
+        inputs: list[Value],
+        wanted: Sequence[Value | Constant],
+        free: list[Value],
+    ) -> None:
+        """Make the program of what the trace recorded; ``free``: the donated inputs."""
+        self.executable = make_executable(self.engine, self.device, calls, inputs, wanted, free)
+
+    def effects_on(self) -> list[int]:
+        """Return the identities of what it reads and assigns beside its arguments."""
+        touched = [read.source for read in self.reads]
+        touched += [*self.assigns, *(cell for cell, _, _ in self.held)]
+        return [id(each) for each in touched]
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device."""
@@ -301,6 +319,20 @@ class Specialized:
         del tensors[count:]
         for cell, at, number in self.held:
             cell.value = number if at is None else numbers[at]
+
+
+def make_executable(
+    engine: Engine,
+    device: Device,
+    calls: Sequence[Call],
+    inputs: list[Value],
+    wanted: Sequence[Value | Constant],
+    free: list[Value],
+) -> Executable:
+    """Return the program of recorded calls, without repeated and dead ones."""
+    calls, wanted = eliminate_common_calls(calls, wanted)
+    calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
+    return Executable(engine, Program(device, inputs, calls, wanted), small=True, donated=free)
 
 
 def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:
