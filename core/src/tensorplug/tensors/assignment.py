@@ -114,7 +114,10 @@ def replace_contents(tensor: Tensor, other: Tensor) -> None:
     """Give ``tensor`` the data and the node of ``other``, which has the same type."""
     device = tensor._live()
     if other._placement.device is not device:
-        other = to_device(other, device.name)
+        if current_context().outside is None:
+            other = to_device(other, device.name)
+        else:  # inside vmap, a constant becomes a tensor of one example, or the reverse
+            tensor._placement = other._placement
     tensor._exclusive = None
     tensor._node = other._node
     tensor._buffer = other._buffer
@@ -133,6 +136,8 @@ def _write_in_place(tensor: Tensor, subscript: Subscript, value: Tensor) -> bool
     context = current_context()
     if context.recording is not None or context.observers or engine_of(context).observers:
         return False  # the tape or an observer must see the call
+    if context.outside is not None:
+        return False  # as may a tape outside of vmap
     fitted = setting.fit_value(value, subscript.shape, tensor)
     if fitted._placement.device is not device:
         return False
