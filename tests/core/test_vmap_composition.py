@@ -125,8 +125,7 @@ COMPOSITIONS: list[tuple[str, Any, tuple[Any, ...], Any]] = [
         "custom gradient in vmap, twice",
         tp.grad(lambda x: tp.sum(tp.grad(over_rows(tenfold))(x))),
         (X,),
-10 * np.exp(X),  # the tape knows the derivative of what the backward function captures
-    ),
+        10 * np.exp(X),  # the tape knows the derivative of what the backward function captures
     ),
     (
         "custom gradient with a number",
