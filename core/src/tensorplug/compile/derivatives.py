@@ -14,15 +14,18 @@ from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, Node, OutputNode
 from tensorplug.compile.epilogues import add_epilogues
 from tensorplug.compile.floats import Floats, find, remember
+from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls, select_used
 from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
 from tensorplug.compile.specialized import run, trace_body, upload
 from tensorplug.compile.tracing import Trace
+from tensorplug.compile.values import Constant
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import is_taped, run_call
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
 from tensorplug.tensors.variable import alias
@@ -68,7 +71,7 @@ def run_recorded(
     if derivative.floats.inputs:
         inputs += upload(special.device, derivative.floats, derivative.floats.evaluate(floats))
     buffers = run(derivative.forward, context, inputs)
-    count = len(special.executable.program.wanted)
+    count = len(special.placements)
     results, kept = buffers[:count], buffers[count:]
     values = derivative.forward.program.wanted[count:]
     saved = [
@@ -179,7 +182,9 @@ class _ProgramNode(FunctionNode):
         context = current_context()
         dys = self._complete(cotangent)
         device = self.special.engine.devices.of(context)
-        if context.recording is not None or device.trace is not None:
+        if self._is_interpreted(context):
+            gradients = self._interpret_backward(dys)
+        elif context.recording is not None or device.trace is not None:
             gradients = self._differentiate_function(context, dys)
         else:
             gradients = self._run_backward(context, dys)
@@ -199,6 +204,38 @@ class _ProgramNode(FunctionNode):
             type_ = wanted[at].placement.type
             result.append(creation.zeros(type_.shape, dtype=type_.dtype) if dy is None else dy)
         return result
+
+    def _is_interpreted(self, context: Context) -> bool:
+        """Return whether to interpret the calls of the backward program, on constants and dys.
+
+        That is not so where a tape outside of interpreters may need derivatives of the constants.
+        """
+        if context.outside is None or is_taped(context):
+            return False
+        while context.outside is not None:
+            context = context.outside
+        calls = self.derivative.backward.program.calls
+        nested = any(isinstance(call.plan, NestedPlan) for call in calls)
+        return context.trace is None and not nested
+
+    def _interpret_backward(self, dys: Sequence[Tensor]) -> dict[int, Tensor]:
+        program = self.derivative.backward.program
+        known: dict[Any, Tensor] = dict(zip(program.inputs, (*self.kept, *dys), strict=True))
+
+        def tensor(operand: Any) -> Any:
+            if isinstance(operand, list):
+                return [tensor(member) for member in operand]
+            if isinstance(operand, Constant):
+                return Tensor._of(operand.buffer, operand.placement)
+            return None if operand is None else known[operand]
+
+        for call in program.calls:
+            outputs = run_call(call.plan, [tensor(operand) for operand in call.inputs])
+            known.update(zip(call.outputs, outputs, strict=True))
+        return {
+            at: tensor(operand)
+            for at, operand in zip(self.derivative.reached, program.wanted, strict=True)
+        }
 
     def _run_backward(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         device, backward = self.special.device, self.derivative.backward
@@ -231,7 +268,7 @@ class _ProgramNode(FunctionNode):
                 "which must therefore not assign to variables or draw from a generator. Compile "
                 "the function that computes both derivatives instead"
             )
-        outer = context.recording is not None
+        outer = is_taped(context)
         leaves = {at: Leaf((self.tensors[at]._node if outer else None,)) for at in self.wanted}
         inputs = [
             Tensor._of(tensor._buffer, tensor._placement, leaves.get(at))
