@@ -69,6 +69,24 @@ COMPOSITIONS: list[tuple[str, Any, tuple[Any, ...], Any]] = [
         6 * W[:, 0] * (X**2).sum(0),
     ),
     (
+        "value in vmap of what a tape outside differentiates",
+        tp.grad(
+            lambda w: tp.sum(tp.vmap(lambda x: tp.value_and_grad(cubes)(w)[0] * x)(tensor(X)))
+        ),
+        (W[:, 0],),
+        3 * W[:, 0] ** 2 * X.sum(),
+    ),
+    (
+        "jvp in vmap of what a tape outside differentiates",
+        tp.grad(
+            lambda w: tp.sum(
+                tp.vmap(lambda x: tp.jvp(cubes, (w,), (tp.ones(3),))[1] * x)(tensor(X))
+            )
+        ),
+        (W[:, 0],),
+        6 * W[:, 0] * X.sum(),
+    ),
+    (
         "vmap of grad by a captured tensor",
         tp.vmap(lambda x: tp.grad(lambda w: tp.sum(w * x) * tp.sum(w))(tensor(W[:, 0]))),
         (X,),
@@ -193,3 +211,18 @@ def test_the_calls_of_a_compiled_vmap_do_not_grow_with_the_examples() -> None:
     small = compiled.program(tensor(X), tensor(W)).calls
     large = compiled.program(tensor(np.tile(X, (50, 1))), tensor(W)).calls
     assert len(small) == len(large) < 20
+
+
+def test_jacobian_of_a_compiled_function_that_draws() -> None:
+    """Its backward program is interpreted; the function is not called again."""
+    generator = tp.random.Generator(3)
+    f = tp.compile(lambda x: tp.tanh(x) * generator.uniform((3,)))
+    draws = tp.random.Generator(3).uniform((3,)).numpy()
+    np.testing.assert_allclose(
+        tp.jacobian(f)(tensor(X[0])).numpy(),
+        np.diag((1 - np.tanh(X[0]) ** 2) * draws),
+        rtol=1e-5,
+        atol=1e-7,
+    )
+    third = tp.jacobian(tp.jacobian(tp.compile(lambda x: x**3)))
+    same(third(tensor(X[0])), np.einsum("ij,jk->ijk", 6 * np.diag(X[0]), np.eye(3)))

@@ -19,6 +19,7 @@ from tensorplug.autodiff.tracing import (
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context
+from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import ArgumentError, NotConnectedError
 from tensorplug.mapping.vmap import vmap
 from tensorplug.ops import creation, elementwise, movement
@@ -71,7 +72,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     rebuild = flatten(tuple(primals))[1]
     directions = match_tree(tuple(tangents), rebuild(points), "tangents", "primal")
     y, dots, build = _along(lambda duals: f(*rebuild(duals)), points, directions)
-    taped = current_context().recording is not None
+    taped = is_taped(current_context())
     fresh = [with_node(value, value._node if taped else None) for value in y]
     return build(fresh), build(
         [

@@ -14,6 +14,7 @@ from tensorplug.contract.arguments import choice, flag
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten, matched, paths, rebuild_leaf
@@ -276,7 +277,7 @@ def not_a_tensor(value: object, place: str = "") -> ArgumentError:
 
 def detach(tree: Any) -> Any:
     """Return a tree whose tensors have no graph; return it unchanged if an outer tape records."""
-    if current_context().recording is not None:
+    if is_taped(current_context()):
         return tree
     if tree.__class__ is Tensor:
         return with_node(tree, None)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan, Step
 
-__all__ = ["Carried", "Interpreter", "Lifted", "run_call"]
+__all__ = ["Carried", "Interpreter", "Lifted", "is_taped", "run_call"]
 
 LIMIT: Final = 16
 """Interpreters per device, which keep their plans for the next call: one per kind and size."""
@@ -352,6 +352,15 @@ def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
     if plan.spec.multiple_outputs:
         return dispatch_multiple(plan.spec, *inputs, **attributes)
     return [dispatch(plan.spec, *inputs, **attributes)]
+
+
+def is_taped(context: Context | None) -> bool:
+    """Return whether a tape records in ``context``, or outside the interpreters that it is in."""
+    while context is not None:
+        if context.recording is not None:
+            return True
+        context = context.outside
+    return False
 
 
 def _outside() -> Context:
