@@ -106,6 +106,7 @@ _LATE = {
     "jacobian": "autodiff.derivatives",
     "jacrev": "autodiff.derivatives",
     "jvp": "autodiff.directional",
+    "linearize": "compile.linearization",
     "load": "tensors.files",
     "map": "compile.control_flow",
     "plugin": "",
