@@ -13,7 +13,7 @@ backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the proto
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
 compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``
-dtypes               ``dtypes``, ``DType``
+dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``
 memory               ``live_objects``: to list what uses it
@@ -30,6 +30,7 @@ from tensorplug.contract import (
     elementary,
     expressions,
     inference,
+    narrowing,
     shapes,
     windows,
 )
@@ -47,6 +48,7 @@ from tensorplug.contract.backend import (
     SharesHostMemory,
     SurvivesFork,
     Trims,
+    Widens,
 )
 from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.capabilities import Capabilities
@@ -178,6 +180,7 @@ __all__ = [
     "Tensor",
     "TensorType",
     "Trims",
+    "Widens",
     "Window",
     "Windows",
     "as_tensor",
@@ -210,6 +213,7 @@ __all__ = [
     "key_halves",
     "live_objects",
     "match_ranks",
+    "narrowing",
     "nearest_pixels",
     "normal_formulas",
     "philox",

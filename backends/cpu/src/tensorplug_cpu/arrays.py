@@ -7,13 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import ArgumentError, DType, DTypeError, Scalar, TensorType
+from tensorplug.plugin import ArgumentError, DType, DTypeError, Scalar, TensorType, narrowing
 from tensorplug.plugin import dtypes as dt
 
-__all__ = ["Array", "Call", "constant", "element", "uniform", "working"]
+__all__ = ["Array", "Call", "accumulating", "constant", "element", "uniform", "working"]
 
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
+
+_NEXT: Final = {dt.float32: dt.float64, dt.complex64: dt.complex128}
 
 
 def element(value: Scalar, dtype: DType) -> Array:
@@ -33,7 +35,7 @@ def element(value: Scalar, dtype: DType) -> Array:
     number = int(value) if whole and dtype in dt.INTEGER else value  # type: ignore[arg-type]  # whole floats only
     try:
         with np.errstate(all="ignore"):  # too large a float is infinite
-            return np.array(number, dtype=dtype.numpy)
+            return narrowing.convert(np.array(number), dtype)
     except OverflowError:
         raise ArgumentError(f"{value!r} does not fit into {dtype}") from None
 
@@ -44,6 +46,11 @@ def working(dtype: DType) -> np.dtype[Any]:
     So only the result of a narrow float is rounded to its few bits.
     """
     return dtype.compute.numpy
+
+
+def accumulating(dtype: DType) -> np.dtype[Any]:
+    """Return the next wider NumPy dtype, which hides half an ulp per term or factor."""
+    return _NEXT.get(dtype, dtype.compute).numpy
 
 
 def constant(value: Scalar | str, dtype: DType) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import DType
+from tensorplug.plugin import DType, narrowing
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _FLAGGED = frozenset({dt.int32, dt.int64})
 
 def plain(source: DType, target: DType) -> bool:
     """Return whether NumPy's conversion gives the intended result."""
+    if {source, target} & dt.WIDENED:
+        return source.compute is target.compute
     narrowing = source in dt.COMPLEX and target not in dt.COMPLEX
     whole = source in dt.FLOATING and target in dt.INTEGER
     return not (target is dt.bool_ or target is dt.string or narrowing or whole)
@@ -38,6 +40,9 @@ def copied(result: Array, x: Array) -> None:
 
 def converter(source: DType, target: DType) -> Callable[[Array], Array]:
     """Return the function that converts arrays of ``source`` to ``target``."""
+    if source in dt.WIDENED and target is not source.compute:
+        wide, onwards = source.compute.numpy, converter(source.compute, target)
+        return lambda x: onwards(x.astype(wide))
     if target is dt.bool_:
         return lambda x: np.not_equal(x, 0)
     if source in dt.COMPLEX and target not in dt.COMPLEX:
@@ -48,7 +53,7 @@ def converter(source: DType, target: DType) -> Callable[[Array], Array]:
         return lambda x: onwards(x.real)
     if source in dt.FLOATING and target in dt.INTEGER:
         return _float_to_integer(target)
-    return lambda x: x.astype(target.numpy)
+    return lambda x: narrowing.convert(x, target)
 
 
 def _float_to_integer(target: DType) -> Callable[[Array], Array]:

@@ -116,7 +116,9 @@ class Pool:
 
     def empty(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
         """Return an array of undefined numbers in row-major order."""
-        return self.leased(_rounded(prod(shape) * dtype.itemsize), shape, dtype.str)
+        code = _code(dtype)
+        leased = self.leased(_rounded(prod(shape) * dtype.itemsize), shape, code)
+        return leased if code == dtype.str else leased.view(dtype)
 
     def leased(self, size: int, shape: Shape, typestr: str) -> Array:
         """Return an array of undefined numbers over a piece of ``size`` bytes."""
@@ -189,4 +191,11 @@ def allocator(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], Array]:
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < LARGE:
         return partial(np.empty, shape, dtype)
+    if _code(dtype) != dtype.str:
+        return partial(pool.empty, shape, dtype)
     return partial(pool.leased, _rounded(nbytes), shape, dtype.str)
+
+
+def _code(dtype: np.dtype[Any]) -> str:
+    """Return the code of a dtype, or of integers of its size: that of bfloat16 is no number's."""
+    return f"|u{dtype.itemsize}" if dtype.kind == "V" else dtype.str

@@ -6,9 +6,13 @@ import copy
 import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorplug.contract.dtypes import INEXACT
+from tensorplug.contract.dtypes import INEXACT, DType
 from tensorplug.contract.entries import WANTED, cotangent_names, type_names
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import GradientNotFoundError
+from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +20,9 @@ if TYPE_CHECKING:
     from tensorplug.contract.entries import GradientEntry, JointRule
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Placement
-    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
+
+    Rule = Callable[..., Any]
 
 __all__ = ["Recipe", "Recorded", "Step", "placement_of", "positional"]
 
@@ -26,6 +31,7 @@ class Recorded(Protocol):
     """The members of a plan that the tape uses."""
 
     spec: KernelSpec
+    how: str
     attributes: dict[str, Any]
     state: State
     inputs: list[Any]
@@ -91,6 +97,7 @@ class Recipe:
         # Integers and booleans have no derivative.
         self.single = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
         self.steps: list[Step] = []
+        adapt = widening_rule if _is_wide(plan) else _unchanged
         joint: dict[JointRule, list[Step]] = {}
         for at, (name, type_, owned, want) in enumerate(found):
             first = sum(counts[:at])
@@ -98,16 +105,16 @@ class Recipe:
                 # An error only if backpropagation reaches this input.
                 self.steps.append(Step(name, first, type_, _missing(spec.name, name)))
             elif owned is not None and (rule := _rule(owned.entry, type_)) is not None:
-                step = Step(name, first, type_, positional(rule, owned.entry.asks))
+                step = Step(name, first, type_, adapt(positional(rule, owned.entry.asks)))
                 step.sources = [self._source(plan, ask) for ask in owned.entry.asks]
                 self.steps.append(step)
                 if owned.entry.joint is not None:
                     joint.setdefault(owned.entry.joint, []).append(step)
         for shared, steps in joint.items():
             if len(steps) > 1:  # one alone has its own view of the rule
-                self._share(shared, steps)
+                self._share(shared, steps, adapt)
 
-    def _share(self, rule: JointRule, steps: list[Step]) -> None:
+    def _share(self, rule: JointRule, steps: list[Step], adapt: Callable[[Rule], Rule]) -> None:
         """Put one step for all of ``steps`` in the place of the first one."""
         name = ", ".join(step.name for step in steps)
         asks = [ask for ask in rule.asks if ask != WANTED]
@@ -116,7 +123,7 @@ class Recipe:
             given = dict(zip(asks, values, strict=True))
             return rule.call(name, wanted, {WANTED: wanted, **given})
 
-        one = Step(name, steps[0].first, None, call)
+        one = Step(name, steps[0].first, None, adapt(call))
         one.sources, one.shared = steps[0].sources, tuple(steps)
         self.steps[self.steps.index(steps[0])] = one
         self.steps = [step for step in self.steps if step not in steps]
@@ -142,6 +149,39 @@ class Recipe:
         if name in types:
             return ("constant", plan.inputs[types.index(name)])
         return ("constant", plan.attributes if name == "attributes" else plan.attributes[name])
+
+
+def _is_wide(plan: Recorded) -> bool:
+    """Return whether the rules of a call of narrow floats get these in a wider dtype.
+
+    They do if the call itself was computed in it. The rules of elementwise kernels always do:
+    they have several steps, each of which would round.
+    """
+    if plan.spec.exact or not (plan.how == "widened" or plan.spec.expression is not None):
+        return False
+    types = flatten(plan.inputs) + [placement.type for placement in plan.outputs]
+    return any(type_.dtype.compute is not type_.dtype for type_ in types)
+
+
+def _unchanged(rule: Rule) -> Rule:
+    return rule
+
+
+def widening_rule(rule: Rule) -> Rule:
+    """Return ``rule`` of tensors in the dtypes to compute in; its results keep these."""
+    return lambda *values: rule(*[_widen(value) for value in values])
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return astype(value, value.dtype.compute, copy=False)
+    if isinstance(value, TensorType):
+        return TensorType(value.dtype.compute, value.shape)
+    if isinstance(value, DType):
+        return value.compute
+    if isinstance(value, list):
+        return [_widen(member) for member in value]
+    return {name: _widen(x) for name, x in value.items()} if isinstance(value, dict) else value
 
 
 def _rule(entry: GradientEntry, type_: Any) -> Callable[..., Any] | None:

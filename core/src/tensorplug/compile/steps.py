@@ -13,6 +13,7 @@ from tensorplug.compile.passes import eliminate_dead_calls
 from tensorplug.compile.values import Constant
 from tensorplug.contract.expressions import parameter
 from tensorplug.contract.spec import TensorType
+from tensorplug.engine.widening import find_decomposition, is_asked
 from tensorplug.ops import movement, reduction
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Steps:
                 raise _TooLongError
             if _find_single(inner) is not None:
                 return False
-            if plan.state.decomposition(inner.spec.name) is None:
+            if find_decomposition(inner) is None:
                 raise _TooLongError
             return True
 
@@ -149,7 +150,7 @@ def is_plain_reduction(plan: Plan) -> bool:
 
 def _find_single(plan: Plan) -> Step | None:
     """Return the step of a call of ``plan``, if it is not a composite."""
-    if not plan.static_shapes or plan.spec.multiple_outputs:
+    if not plan.static_shapes or plan.spec.multiple_outputs or _is_left(plan):
         return None
     found = _REDUCTIONS.get(plan.spec)
     if found is not None:
@@ -169,6 +170,12 @@ def _find_single(plan: Plan) -> Step | None:
     ]
     found_rule = rule(operands, plan.attributes, plan.output.type)
     return None if found_rule is None else Elementwise(rule)
+
+
+def _is_left(plan: Plan) -> bool:
+    """Return whether the backend leaves a dtype of a call to the core, which widens it."""
+    found = plan.state.kernel(plan.spec.name, plan.device.backend_name)
+    return not is_asked(found and found.entry, plan)
 
 
 def _same_but_ones(a: TensorType, b: TensorType) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "SharesHostMemory",
     "SurvivesFork",
     "Trims",
+    "Widens",
 ]
 
 Buffer = Any
@@ -287,6 +288,22 @@ class CompilesGroups(Protocol):
         same time. Its results are as accurate as those of the backend's kernels. If the backend
         declines, the core asks for parts of the group, or runs the kernels one by one. Whether
         it declines depends on the group alone, so that a program always gives the same bits.
+        """
+
+
+@runtime_checkable
+class Widens(Protocol):
+    """A backend that says which narrow floats it leaves to the core.
+
+    Without this, these are the dtypes of ``dtypes.WIDENED``.
+    """
+
+    @property
+    def widens(self) -> frozenset[DType]:
+        """The dtypes for which kernels without ``dtypes=`` are not asked.
+
+        The core computes these calls in a wider dtype, and rounds once. A kernel that is asked
+        may still decline a call, to the same effect.
         """
 
 

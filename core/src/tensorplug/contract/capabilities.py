@@ -14,6 +14,8 @@ field                methods of the backend                   without them
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
 ``reuses``           ``owns_memory``                          groups take new memory
+``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
+                                                             with bfloat16 in float32
 ===================  =======================================  =================================
 """
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract.backend import (
     CompilesGroups,
     CountsBuffers,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer
+    from tensorplug.contract.dtypes import DType
 
 __all__ = ["Capabilities", "of"]
 
@@ -55,6 +59,7 @@ class Capabilities:
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     groups: CompilesGroups | None = None
     reuses: ReusesMemory | None = None
+    widens: frozenset[DType] = dt.WIDENED
 
 
 def of(backend: Backend) -> Capabilities:
@@ -77,6 +82,7 @@ def of(backend: Backend) -> Capabilities:
         exclusive=overwrites and overwrites.exclusive,
         groups=_find(backend, CompilesGroups),
         reuses=_find(backend, ReusesMemory),
+        widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
     )
 
 

@@ -1,8 +1,9 @@
 """Data types and the promotion table.
 
-The dtypes are those of the Python array API standard, plus ``float16`` and ``string``. Promotion
-follows the standard if it defines a result. Otherwise, an integer with a float gives that float
-(docs/adr/0002).
+The dtypes are those of the Python array API standard, plus ``float16``, ``bfloat16`` and
+``string``. Promotion follows the standard if it defines a result. Otherwise, an integer with a
+float gives that float (docs/adr/0002), and two floats of which neither holds the other give the
+dtype in which to compute with them (docs/adr/0033).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class DType:
     spelling is a different key: look up ``table[x.dtype.name]`` in a dictionary with names.
 
     Attributes: ``name`` as in the array API standard, ``kind``, ``itemsize`` in bytes (0 for
-    strings, whose size varies) and ``numpy``, the NumPy dtype on the host.
+    strings, whose size varies) and ``numpy``, the NumPy dtype on the host: one of ml_dtypes',
+    which is imported at the first use, where NumPy has none.
     ``numpy.dtype(tensorplug.float32)`` reads it from ``dtype``, or from ``__numpy_dtype__`` since
     NumPy 2.4.
 
@@ -48,6 +50,7 @@ class DType:
         itemsize: as above.
         significand: of a float.
         compute: itself if not given.
+        extension: whether ml_dtypes has it, and NumPy does not.
 
     """
 
@@ -75,6 +78,7 @@ class DType:
         *,
         significand: int = 0,
         compute: DType | None = None,
+        extension: bool = False,
     ) -> None:
         given: tuple[object, object] = name, itemsize
         if not isinstance(given[0], str) or not isinstance(given[1], int):
@@ -88,14 +92,28 @@ class DType:
         self.bits = 8 * itemsize
         self.compute = compute or self
         self.significand = significand
+        self._set_limits()
+        if extension:
+            return
         try:
-            self.numpy: np.dtype[np.generic] = (
-                np.dtypes.StringDType() if not itemsize else np.dtype(name)
-            )
+            self._set_numpy(np.dtypes.StringDType() if not itemsize else np.dtype(name))
         except (TypeError, ValueError):
             raise DTypeError(f"DType: NumPy has no dtype {quoted(name)}") from None
-        self.dtype = self.__numpy_dtype__ = self.numpy
-        self._set_limits()
+
+    def _set_numpy(self, dtype: np.dtype[np.generic]) -> None:
+        self.numpy = self.dtype = self.__numpy_dtype__ = dtype
+
+    def __getattr__(self, name: str) -> Any:
+        # Only slots that are not set yet come here.
+        if name not in {"numpy", "dtype", "__numpy_dtype__"}:
+            raise AttributeError(f"DType has no attribute {name!r}")
+        import ml_dtypes  # takes milliseconds, for dtypes that few programs use
+
+        found = np.dtype(getattr(ml_dtypes, self.name))
+        self._set_numpy(found)
+        _BY_SPELLING[found] = self
+        _NUMBER_TYPES[found.type] = float
+        return found
 
     def _set_limits(self) -> None:
         self.eps = self.smallest_normal = 0.0
@@ -149,6 +167,7 @@ uint64: Final = DType("uint64", "unsigned", 8)
 float32: Final = DType("float32", "float", 4, significand=24)
 float64: Final = DType("float64", "float", 8, significand=53)
 float16: Final = DType("float16", "float", 2, significand=11, compute=float32)
+bfloat16: Final = DType("bfloat16", "float", 2, significand=8, compute=float32, extension=True)
 complex64: Final = DType("complex64", "complex", 8, significand=24)
 complex128: Final = DType("complex128", "complex", 16, significand=53)
 string: Final = DType("string", "string", 0)
@@ -183,11 +202,12 @@ COMPLEX: Final = frozenset({complex64, complex128})
 REAL: Final = INTEGER | FLOATING
 INEXACT: Final = FLOATING | COMPLEX
 NUMERIC: Final = REAL | COMPLEX
+WIDENED: Final = frozenset({bfloat16})  # computed in a wider dtype where a backend is silent
 FIXED: Final = BOOL | NUMERIC  # every type whose elements have a fixed size
 ANY: Final = FIXED | {string}
 
 _BY_NAME: Final = {dtype.name: dtype for dtype in ANY}
-_BY_NUMPY: Final = {dtype.numpy: dtype for dtype in FIXED}
+_BY_NUMPY: Final = {dtype.numpy: dtype for dtype in FIXED - WIDENED}
 _SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
 _REAL_PART: Final = {complex64: float32, complex128: float64}
 _ABSTRACT: Final = (  # NumPy's types without elements
@@ -275,6 +295,13 @@ def _promote_integers(a: DType, b: DType) -> DType | None:
     return _SIGNED_BY_SIZE.get(2 * unsigned.itemsize)
 
 
+def _promote_floats(a: DType, b: DType) -> DType:
+    for x, y in ((a, b), (b, a)):
+        if x.significand >= y.significand and x.max >= y.max:
+            return x
+    return _promote_floats(a.compute, b.compute)
+
+
 def _promote_with_complex(a: DType, b: DType) -> DType:
     parts = [_REAL_PART.get(dtype, dtype) for dtype in (a, b)]
     return complex128 if float64 in parts else complex64
@@ -293,7 +320,7 @@ def _pair(a: DType, b: DType) -> DType | None:
     if "complex" in kinds:
         return _promote_with_complex(a, b)
     if kinds == {"float"}:
-        return a if a.itemsize >= b.itemsize else b
+        return _promote_floats(a, b)
     if "float" in kinds:
         return a if a.kind == "float" else b
     return _promote_integers(a, b)
@@ -341,14 +368,19 @@ _NUMBER_TYPES: Final[dict[type, type]] = {
 
 def is_numpy_scalar(value: object) -> bool:
     """Return whether ``value`` is a NumPy scalar that is a boolean or a number."""
-    return value.__class__ in _NUMBER_TYPES
+    found = value.__class__
+    return found in _NUMBER_TYPES or (
+        found.__module__ == "ml_dtypes" and _read(found, "") is not None
+    )
 
 
 def as_number(value: Any) -> Any:
     """Return a NumPy scalar as the Python number that it equals; any other value unchanged."""
     python_type = _NUMBER_TYPES.get(value.__class__)
     if python_type is None:
-        return value
+        if not is_numpy_scalar(value):
+            return value
+        python_type = float
     number = python_type(value)
     # One object for NaN, which is not equal to itself: caches find it by identity.
     return math.nan if python_type is float and number != number else number  # noqa: PLR0124

@@ -135,6 +135,9 @@ class KernelSpec:
         expression: what an elementwise kernel computes (see ``ExpressionRule``): the name of an
             operation, such as "add", or a function of expressions; for calls for which it
             returns None or raises ``DTypeError``, and without it, the decomposition says so.
+        exact: the kernel only moves elements, or depends on their bits: it runs in the dtypes of
+            the call, never in wider ones whose results are rounded. By default, what takes
+            strings.
 
     """
 
@@ -148,6 +151,7 @@ class KernelSpec:
     inexact: bool = False
     typed_by: str | None = None
     expression: Given | None = None
+    exact: bool | None = None
 
     # Derived once, read on every call.
     declared: tuple[Input, ...] = field(init=False, repr=False)
@@ -186,6 +190,9 @@ class KernelSpec:
         derive(self, "expression_rule", self._read_expression(names))
         if self.typed_by is None:
             derive(self, "typed_by", self._main_input())
+        if self.exact is None:
+            moves = self.typed_by and dt.string in self.accepted(self.typed_by)
+            derive(self, "exact", bool(moves))
 
     def _check_forms(self) -> None:
         """Refuse arguments of classes that no spec has.

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.narrowing import convert
 from tensorplug.contract.shapes import MOST_AXES, check_limits
 from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
 
@@ -24,6 +25,7 @@ __all__ = ["as_array", "is_scalar", "levels", "room_for", "scalar"]
 
 _NUMBERS = (bool, int, float, complex)
 _FLOATS = (float, np.floating)
+_EXTENSIONS = frozenset(dtype.name for dtype in dt.WIDENED)
 _FEW = 32  # up to this many elements Python's min and max are faster than NumPy's
 
 
@@ -49,6 +51,8 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
         with np.errstate(over="ignore"):  # a float that is too large becomes infinite
             if isinstance(value, float) and dtype in dt.INTEGER:
                 return np.array(int(value), dtype=dtype.numpy)  # a float out of range would wrap
+            if dtype in dt.WIDENED:
+                return convert(np.asarray(value, np.float64), dtype)
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}") from None
@@ -102,6 +106,10 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
             raise ShapeError(f"nested lists must be rectangular: {error}") from None
         raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
+    if array.dtype.name in _EXTENSIONS:  # ml_dtypes'
+        if dtype is None and not listed:
+            return array
+        array = array.astype(dt.of(array.dtype).compute.numpy)
     if array.dtype.kind not in "biufcUT":
         raise DTypeError(
             f"{type(value).__name__} {_short(value)} has elements of {array.dtype}; they must be "
@@ -162,7 +170,7 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
     if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # NumPy never warns here
         return array.astype(dtype.numpy, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(dtype.numpy, copy=False)
+        return convert(array, dtype)
 
 
 def _strings(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -228,7 +228,7 @@ class Engine:
 
     def _compiled(self, plan: plans.Plan, *, seen: bool) -> plans.Plan:
         """Return the plan to run; ``seen``: whether a tape or an observer must see its kernels."""
-        if plan.how == "decomposed":
+        if plan.how in plans.BY_OPS:
             return plan.source or plan if seen else self._as_program(plan)
         if plan.how == "native" and not plan.published:
             self._fuse(plan)

@@ -12,6 +12,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import buffers_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.widening import is_asked
 from tensorplug.errors import (
     BackendMemoryError,
     KernelOutputError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.registry import State
 
 __all__ = [
+    "BY_OPS",
     "How",
     "Plan",
     "Step",
@@ -37,7 +39,8 @@ __all__ = [
     "unsupported_dtype",
 ]
 
-How = Literal["native", "decomposed", "host", "fallback", "traced"]
+How = Literal["native", "widened", "decomposed", "host", "fallback", "traced"]
+BY_OPS: Final = frozenset({"widened", "decomposed"})  # of plans that run other kernels
 Step = tuple[str, str]  # (step, outcome)
 
 
@@ -276,6 +279,9 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
     missing = unsupported_dtype(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
+        return False
+    if not is_asked(entry, plan):
+        steps.append(("native", f"the kernel of {owned.owner} names no dtypes"))
         return False
     extras = extra_arguments(plan, entry.asks)
     if entry.prepares:

@@ -13,6 +13,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import fallback
 from tensorplug.engine.operands import flatten, unsupported
 from tensorplug.engine.plans import Plan, extra_arguments, resolve_native, unsupported_dtype
+from tensorplug.engine.widening import find_decomposition, wide_dtypes
 from tensorplug.errors import DTypeError, KernelNotFoundError
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ def resolve(engine: Resolver, plan: Plan) -> list[Step]:
 
 
 def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
-    """Resolve ``plan`` to its decomposition or its host function; return whether it has one."""
+    """Resolve ``plan`` to other kernels or its host function; return whether it has these."""
     spec = plan.spec
-    owned = plan.state.decomposition(spec.name)
+    owned = find_decomposition(plan)
     if owned is None:
         steps.append(("decomposed", "no decomposition is registered"))
         return False
@@ -88,9 +89,10 @@ def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
 
     plan.call = call
     plan.owner = owned.owner
-    plan.how = "decomposed"
     plan.traceable = plan.static_shapes
-    steps.append(("decomposed", f"by {owned.owner}"))
+    wide = " and ".join(sorted(dtype.name for dtype in wide_dtypes(plan)))
+    plan.how = "widened" if wide else "decomposed"
+    steps.append((plan.how, f"in {wide}" if wide else f"by {owned.owner}"))
     return True
 
 

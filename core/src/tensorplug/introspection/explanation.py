@@ -10,6 +10,7 @@ from tensorplug.compile.tracing import Trace
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
+from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Explanation:
     def _lines(self, indent: str) -> Iterator[str]:
         yield f"{indent}{self.call} on backend {self.backend!r}: {self.how or 'not possible'}"
         for what, outcome in self.steps:
-            into = ", into" if what == "decomposed" and self.inner else ""
+            into = ", into" if what in BY_OPS and self.inner else ""
             yield f"{indent}  {what}: {outcome}{into}"
         for line, count in _count_texts(call._short(f"{indent}    ") for call in self.inner):
             yield line if count == 1 else f"{line}, {count} times"
@@ -141,7 +142,7 @@ class _Explainer:
             if plan is None:
                 return found
             found = replace(found, steps=(*found.steps, *_find_groups(self._engine, plan)))
-            if plan.how != "decomposed":
+            if plan.how not in BY_OPS:
                 return found
             context = self._trace.context()
             with use_context(context):
@@ -237,7 +238,7 @@ class _Explainer:
         tensors = operands.prepare_inputs(device, spec, inputs)
         found, plan = self._resolve(spec, operands.types_of(tensors), attributes)
         result = None
-        if plan is not None and plan.how == "decomposed":
+        if plan is not None and plan.how in BY_OPS:
             found, result = self._call(context, spec, tensors, attributes, found, plan)
         self._calls.append(found)
         if found.how is None:

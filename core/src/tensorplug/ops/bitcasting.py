@@ -39,6 +39,7 @@ BITCAST = KernelSpec(
     attributes={"dtype": attributes.dtype()},
     accepts=dt.NUMERIC,
     expression=lambda x, *, dtype: expressions.bitcast(x, dtype),
+    exact=True,
 )
 
 

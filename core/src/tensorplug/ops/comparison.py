@@ -41,6 +41,7 @@ def _define(name: str, expression: Given | None, accepts: frozenset[DType] = dt.
         accepts=accepts,
         promote=("a", "b"),
         expression=expression,
+        exact=False,
     )
 
 

@@ -75,6 +75,7 @@ FILL = KernelSpec(
         "dtype": attributes.optional(attributes.dtype(), _choose_dtype),
     },
     expression=lambda *, value, dtype: constant(value, dtype),
+    exact=True,
 )
 
 
@@ -171,8 +172,8 @@ EYE = KernelSpec(
     },
 )
 
-ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED)
-ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED)
+ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED, exact=True)
+ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED, exact=True)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:

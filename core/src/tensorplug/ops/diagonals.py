@@ -45,6 +45,7 @@ MATRIX_BAND_PART = KernelSpec(
     ("input", "num_lower", "num_upper"),
     _infer_matrix_band_part,
     accepts={"input": dt.FIXED, "num_lower": _COUNTS, "num_upper": _COUNTS},
+    exact=True,
 )
 
 
@@ -54,6 +55,7 @@ TRIANGLE = KernelSpec(
     _infer_triangle,
     attributes={"upper": attributes.flag(default=False), "k": attributes.integer(0)},
     accepts=dt.FIXED,
+    exact=True,
 )
 
 

@@ -176,6 +176,7 @@ CAST = KernelSpec(
     attributes={"dtype": attributes.dtype()},
     accepts=dt.FIXED,
     expression=lambda x, *, dtype: cast(x, dtype),
+    exact=True,
 )
 
 

@@ -66,6 +66,7 @@ NEXT_AFTER = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "b"),
     inexact=True,
+    exact=True,
 )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import narrowing
 from tensorplug_cpu import casting, special_functions
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ _UFUNCS: Final[dict[str, np.ufunc]] = {
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asinh", "acosh", "atanh", "atan2")},
 }
 
+_MOVING: Final = frozenset({"cast", "bitcast", "where"})
+
 # NumPy takes several times as long with a number as with an array.
 _SLOW_WITH_NUMBERS: Final = frozenset({"maximum", "minimum", "atan2"})
 
@@ -86,6 +89,10 @@ def run(function: Any, result: Array, operands: Sequence[Array]) -> None:
 def body_of(expression: Expression) -> Body | None:
     """Return what computes an operation, None if NumPy does not."""
     op, dtype = expression.op, expression.dtype
+    if op not in _MOVING and any(
+        node.dtype in dt.WIDENED for node in (expression, *expression.operands)
+    ):
+        return None  # the core widens these; ml_dtypes' loops are slow
     if op in _UFUNCS:
         return Body(_UFUNCS[op], slow_numbers=op in _SLOW_WITH_NUMBERS)
     if op == "floor_divide":
@@ -106,7 +113,7 @@ def body_of(expression: Expression) -> Body | None:
 def constant(expression: Expression) -> Array:
     """Return the number as an array of rank 0."""
     with np.errstate(all="ignore"):  # too large a float is infinite
-        return np.array(expression.value).astype(expression.dtype.numpy)
+        return narrowing.convert(np.array(expression.value), expression.dtype)
 
 
 def _floor_divide(result: Array, a: Array, b: Array) -> None:

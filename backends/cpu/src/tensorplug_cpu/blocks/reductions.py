@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.arrays import working
+from tensorplug_cpu.arrays import accumulating, working
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
@@ -25,12 +25,6 @@ _UFUNCS: Final[dict[str, np.ufunc]] = {
     "prod": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
-}
-# A product loses half an ulp per factor; the next wider dtype hides that.
-_WIDER: Final[dict[DType, np.dtype[Any]]] = {
-    dt.float16: np.dtype(np.float32),
-    dt.float32: np.dtype(np.float64),
-    dt.complex64: np.dtype(np.complex128),
 }
 
 _summer = lru_cache(maxsize=256)(summer)
@@ -60,7 +54,7 @@ def of_block(op: str, axes: tuple[int, ...], dtype: DType) -> Callable[[Array, A
 
 def _wider(op: str, dtype: DType) -> np.dtype[Any]:
     """Return the dtype of the results of blocks, before they are reduced to one."""
-    return _WIDER.get(dtype, dtype.numpy) if op in {"sum", "prod"} else dtype.numpy
+    return accumulating(dtype) if op in {"sum", "prod"} else dtype.numpy
 
 
 class Partial:

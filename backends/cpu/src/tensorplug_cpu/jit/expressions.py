@@ -38,6 +38,8 @@ _INTRINSICS: Final = {
     "sqrt": "llvm.sqrt",
     "copysign": "llvm.copysign",
 }
+# What works on the bits of a narrow float: of LLVM's half, and of an integer in its place.
+_OF_BITS: Final = (frozenset({"where", "negative", "copysign"}), frozenset({"where"}))
 _COMPARISONS: Final = {  # for floats, unsigned and signed integers
     "equal": ("fcmp oeq", "icmp eq", "icmp eq"),
     "less": ("fcmp olt", "icmp ult", "icmp slt"),
@@ -76,13 +78,13 @@ class Renderer:
         if expression.op == "bitcast":
             return self._convert("bitcast", operands[0], source, expression.dtype)
         rule = _RULES[expression.op]
-        if source is not dt.float16 or expression.op in {"where", "negative", "copysign"}:
+        wide = source.compute
+        if wide is source or expression.op in _OF_BITS[source in dt.WIDENED]:
             return rule(self, source, operands)
-        wide = [self._convert("fpext", operand, source, dt.float32) for operand in operands]
-        result = rule(self, dt.float32, wide)
-        if expression.dtype is not dt.float16:  # of a comparison
+        result = rule(self, wide, [self.cast(operand, source, wide) for operand in operands])
+        if expression.dtype is not source:  # of a comparison
             return result
-        return self._convert("fptrunc", result, dt.float32, dt.float16)
+        return self.cast(result, wide, source)
 
     # Instructions by the dtype of their operands.
 
@@ -128,6 +130,10 @@ class Renderer:
         """Convert by the rules of ``tensorplug_cpu.casting``."""
         if source is target:
             return x
+        if source in dt.WIDENED:
+            return self.cast(self._unpack(x, source), dt.float32, target)
+        if target in dt.WIDENED:
+            return self._narrow(x, source, target)
         if target is dt.bool_:
             comparison = "fcmp une" if source in dt.FLOATING else "icmp ne"
             return self.two(comparison, source, x, self.constant(0, source))
@@ -138,7 +144,7 @@ class Renderer:
                 else self._whole(x, source, target)
             )
         if target in dt.FLOATING:  # an integer goes to float16 by way of float32, as in NumPy
-            wide = dt.float32 if target is dt.float16 else target
+            wide = target.compute
             instruction = "sitofp" if source in dt.SIGNED else "uitofp"
             return self._resize(self._convert(instruction, x, source, wide), wide, target)
         if target.itemsize > source.itemsize or source is dt.bool_:
@@ -171,13 +177,57 @@ class Renderer:
         bits = self.two("or", dt.uint32, self.two("sub", dt.uint32, bits, step), odd)
         return self._convert("bitcast", bits, dt.uint32, dt.float32)
 
+    def _narrow(self, x: str, source: DType, target: DType) -> str:
+        """Convert to bfloat16, rounded once."""
+        if source not in dt.FLOATING:
+            if source.itemsize == 8:
+                x = self._sticky(x, source)
+            wide = dt.float64 if source.itemsize > 2 else dt.float32
+            x, source = self.cast(x, source, wide), wide
+        if source is dt.float64:
+            x, source = self._round_to_odd(x), dt.float32
+        return self._pack(self.cast(x, source, dt.float32), target)
+
+    def _unpack(self, x: str, source: DType) -> str:
+        """Convert bfloat16 to float32, whose upper half it is."""
+        bits = self.two(
+            "shl",
+            dt.uint32,
+            self._convert("zext", x, source, dt.uint32),
+            self.constant(16, dt.uint32),
+        )
+        return self._convert("bitcast", bits, dt.uint32, dt.float32)
+
+    def _pack(self, x: str, target: DType) -> str:
+        """Convert float32 to bfloat16, halves to even; NaN stays NaN."""
+        bits = self._convert("bitcast", x, dt.float32, dt.uint32)
+        half = self.constant(16, dt.uint32)
+        upper = self.two("lshr", dt.uint32, bits, half)
+        odd = self.two("and", dt.uint32, upper, self.constant(1, dt.uint32))
+        added = self.two("add", dt.uint32, odd, self.constant(0x7FFF, dt.uint32))
+        near = self.two("lshr", dt.uint32, self.two("add", dt.uint32, bits, added), half)
+        quiet = self.two("or", dt.uint32, upper, self.constant(0x40, dt.uint32))
+        undefined = self.two("fcmp uno", dt.float32, x, x)
+        return self._convert(
+            "trunc", self.choose(undefined, dt.uint32, quiet, near), dt.uint32, target
+        )
+
+    def _sticky(self, x: str, dtype: DType) -> str:
+        """Make the last 11 bits of a large integer one bit, for float64, which keeps it then."""
+        low = self.two("and", dtype, x, self.constant(0x7FF, dtype))
+        some = self.two("icmp ne", dtype, low, self.constant(0, dtype))
+        bit = self.choose(some, dtype, self.constant(0x400, dtype), self.constant(0, dtype))
+        marked = self.two("or", dtype, self.two("sub", dtype, x, low), bit)
+        size = self.intrinsic("llvm.fabs", dt.float64, [self.cast(x, dtype, dt.float64)])
+        exact = self.two("fcmp olt", dt.float64, size, self.constant(2.0**53, dt.float64))
+        return self.choose(exact, dtype, x, marked)
+
     def _whole(self, x: str, source: DType, target: DType) -> str:
         """Convert a float to an integer: truncated, wrapped; NaN and infinities give 0.
 
         Dividing by a power of 2 is exact, and so is the remainder.
         """
-        if source is dt.float16:
-            x, source = self._convert("fpext", x, source, dt.float32), dt.float32
+        x, source = self.cast(x, source, source.compute), source.compute
         wide = dt.uint64 if target.itemsize == 8 else dt.uint32
         modulus = _TWO_64 if wide is dt.uint64 else 2.0**32
         whole = self.intrinsic("llvm.trunc", source, [x])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import narrowing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +27,10 @@ _SUFFIXES: Final = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 def element_type(dtype: DType) -> str:
-    """Return LLVM's type of one number: ``float``, ``i64``; a bool is an ``i1``."""
+    """Return LLVM's type of one number: ``float``, ``i64``; a bool is an ``i1``.
+
+    bfloat16 is an ``i16`` with its bits: LLVM converts its own type by calls of functions.
+    """
     return "i1" if dtype is dt.bool_ else _FLOATS.get(dtype) or f"i{8 * dtype.itemsize}"
 
 
@@ -47,6 +51,8 @@ def literal(value: Scalar, dtype: DType, lanes: int = 1) -> str:
     """Write a number, rounded to ``dtype`` or wrapped, as a constant."""
     if dtype is dt.bool_:
         text = "true" if value else "false"
+    elif dtype in dt.WIDENED:
+        text = str(int(narrowing.convert(np.array(value, np.float64), dtype).view(np.int16)))
     elif dtype in dt.FLOATING:
         with np.errstate(all="ignore"):  # too large a number is infinite
             number = float(dtype.numpy.type(value))

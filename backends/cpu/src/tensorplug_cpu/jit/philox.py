@@ -47,7 +47,7 @@ def drawer(
     """
     if not is_worthwhile(size) or sys.byteorder != "little":
         return None
-    made = np.dtype(np.float32) if dtype == np.float16 else dtype
+    made = dt.of(dtype).compute.numpy
     group = _BLOCKS * 16 // made.itemsize
     whole, rest = divmod(size, group)
     step = group * made.itemsize
@@ -79,7 +79,7 @@ def drawer(
 @cache
 def _function(kind: str, dtype: str) -> Callable[..., None]:
     """Return the function that makes ``count`` groups of elements, from block ``first`` on."""
-    element = "float32" if dtype == "float16" else dtype
+    element = dt.of(dtype).compute.name
     keys = ("one", "two", "three", "four")
     f = Function(f"{kind}_{dtype}", element, ("out",), ("first", "count", *keys))
     build = f.builder
@@ -90,7 +90,7 @@ def _function(kind: str, dtype: str) -> Callable[..., None]:
             f, build.add(f.spread(first, _BLOCKS), f.lane_numbers(_BLOCKS)), np.uint64
         )
         words = _words(f, counters, [f[name] for name in keys])
-        made = _MAKERS[kind](words, np.dtype(dtype))
+        made = _MAKERS[kind](words, dt.of(dtype).numpy)
         f.store(made.value, f["out"], f.multiply(group, size))
     return f.compiled()
 
@@ -133,7 +133,7 @@ def _bits(words: Lanes) -> Lanes:
 def _uniform(words: Lanes, dtype: np.dtype[Any]) -> Lanes:
     if dtype == np.float64:
         return (words >> 11).astype(np.float64) * 2.0**-53
-    kept = 11 if dtype == np.float16 else 24
+    kept = dt.of(dtype).significand
     return (_bits(words) >> (32 - kept)).view(np.int32).astype(np.float32) * 2.0**-kept
 
 

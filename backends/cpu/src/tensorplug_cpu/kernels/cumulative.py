@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug_cpu.arrays import accumulating
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import scans
 from tensorplug_cpu.scans import scanner
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
 kernels = KernelTable()
 
-# Each step rounds; the next wider dtype hides that.
-_WIDER: dict[DType, np.dtype[Any]] = {
-    dt.float16: np.dtype(np.float32),
-    dt.float32: np.dtype(np.float64),
-    dt.complex64: np.dtype(np.complex128),
-}
-
 
 def _register(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
     @kernels.prepare(spec)
@@ -31,7 +24,7 @@ def _register(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
         x: TensorType, *, axis: int, exclusive: bool, reverse: bool, out: TensorType
     ) -> Call:
         narrow = out.dtype.numpy
-        work = _WIDER.get(out.dtype, narrow)
+        work = accumulating(out.dtype)  # each step rounds
         if x.dtype is out.dtype:
             native = scans.scanner(
                 kind, x.shape, axis, narrow, exclusive=exclusive, reverse=reverse

@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, key_halves, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import philox, variates
+from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import philox as native_philox
 from tensorplug_cpu.kernels.searching import upper_bound
@@ -63,7 +64,7 @@ def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
 
 @kernels.prepare(specs.RANDOM_UNIFORM)
 def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
-    kind = out.dtype.numpy.type
+    kind = working(out.dtype).type
     if out.dtype is dt.float64:
         unit, unused = kind(2.0**-53), np.uint64(11)
         return _drawn(

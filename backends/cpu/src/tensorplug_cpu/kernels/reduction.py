@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.arrays import working
+from tensorplug_cpu.arrays import accumulating, working
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit import factors, positions, reductions
 from tensorplug_cpu.summation import groups, summer
@@ -26,12 +26,6 @@ _add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a lite
 _multiply: np.ufunc = np.multiply
 
 Axes = tuple[int, ...]
-# A product loses half an ulp per factor; the next wider dtype hides that.
-_WIDER: dict[DType, np.dtype[Any]] = {
-    dt.float16: np.dtype(np.float32),
-    dt.float32: np.dtype(np.float64),
-    dt.complex64: np.dtype(np.complex128),
-}
 
 
 @kernels.prepare(specs.SUM)
@@ -108,7 +102,7 @@ def _native_or(
 def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
-    work = _WIDER.get(out.dtype, narrow)
+    work = accumulating(out.dtype)
     multiply, shape = factors.multiplier(groups(x.shape, axis), narrow), out.shape
 
     def run(x: Array) -> Any:

@@ -167,7 +167,12 @@ RESIZE_BILINEAR_GRAD = KernelSpec(
     inexact=True,
 )
 RESIZE_NEAREST_NEIGHBOR = KernelSpec(
-    "ResizeNearestNeighbor", ("images",), _infer_resize, attributes=_OPTIONS, accepts=dt.FIXED
+    "ResizeNearestNeighbor",
+    ("images",),
+    _infer_resize,
+    attributes=_OPTIONS,
+    accepts=dt.FIXED,
+    exact=True,
 )
 RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
     "ResizeNearestNeighborGrad",

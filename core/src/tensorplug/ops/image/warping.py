@@ -45,7 +45,9 @@ def _infer_flip_left_right(image: TensorType) -> TensorType:
     return image
 
 
-FLIP_LEFT_RIGHT = KernelSpec("FlipLeftRight", ("image",), _infer_flip_left_right, accepts=dt.FIXED)
+FLIP_LEFT_RIGHT = KernelSpec(
+    "FlipLeftRight", ("image",), _infer_flip_left_right, accepts=dt.FIXED, exact=True
+)
 
 
 def flip_left_right(image: Any) -> Tensor:

@@ -106,15 +106,21 @@ RANDOM_BITS = KernelSpec(
     "RandomBits", ("key",), _infer_random_bits, attributes=_WHERE, accepts=_ACCEPTS
 )
 
-# In [0, 1). float32: the upper 24 bits of word j, over 2**24. float16: the upper 11 bits, over
-# 2**11. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1, the second
-# is the upper half, here and below.
+# In [0, 1). float32: the upper 24 bits of word j, over 2**24; likewise 11 bits for float16, and 8
+# for bfloat16. float64: the upper 53 of 64 bits, over 2**53; of the words 2j and 2j + 1, the
+# second is the upper half, here and below.
 RANDOM_UNIFORM = KernelSpec(
-    "RandomUniform", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomUniform",
+    ("key",),
+    _infer_real,
+    attributes=_REAL,
+    accepts=_ACCEPTS,
+    typed_by="",
+    exact=True,
 )
 
 # See `ops.box_muller`. Element j is made of word j; for float64, of the words 2j and 2j + 1.
-# float16 is rounded float32.
+# Narrow floats are rounded float32.
 RANDOM_EXPONENTIAL = KernelSpec(
     "RandomExponential", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
 )

@@ -1,0 +1,102 @@
+"""Running calls of narrow floats in a wider dtype (docs/adr/0033).
+
+A kernel that only has float32 serves float16 and bfloat16 as well: its inputs are cast to the
+dtype in which to compute, and its results are rounded once. Such a call is a decomposition into
+the kernel Cast and the same kernel, so programs and groups hold its three steps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.entries import DecompositionEntry
+from tensorplug.contract.owner import Owner
+from tensorplug.dispatch.calls import dispatch, dispatch_multiple
+from tensorplug.engine.operands import flatten
+from tensorplug.engine.registry import Owned
+from tensorplug.ops.elementwise import CAST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.entries import KernelEntry
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.device import Device, Placement
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.registry import State
+
+__all__ = ["find_decomposition", "is_asked", "wide_dtypes"]
+
+_OWNER: Final = Owner("tensorplug")
+
+
+class Call(Protocol):
+    """The members of a plan that matter here."""
+
+    spec: KernelSpec
+    attributes: dict[str, Any]
+    device: Device
+    inputs: list[Any]
+    outputs: tuple[Placement, ...]
+    state: State
+
+
+def find_decomposition(plan: Call) -> Owned[DecompositionEntry] | None:
+    """Return how a call runs without a kernel of its own: in a wider dtype, or decomposed."""
+    if wide_dtypes(plan):
+        return Owned(DecompositionEntry(plan.spec, _widen(plan), ()), _OWNER)
+    return plan.state.decomposition(plan.spec.name)
+
+
+def wide_dtypes(plan: Call) -> frozenset[DType]:
+    """Return the dtypes in which a call computes without a kernel; none if it does not widen."""
+    if plan.spec.exact:
+        return frozenset()
+    wide = frozenset(dtype.compute for dtype in _dtypes(plan) if dtype.compute is not dtype)
+    return wide if wide <= plan.device.backend.dtypes else frozenset()
+
+
+def is_asked(entry: KernelEntry | None, plan: Call) -> bool:
+    """Return whether a backend, by its kernel if it has one, may serve the dtypes of a call.
+
+    It may not if it leaves one of them to the core, unless the kernel names its dtypes.
+    """
+    if plan.spec.exact or (entry is not None and entry.dtypes is not None):
+        return True
+    left = plan.device.capabilities.widens
+    return left.isdisjoint(_dtypes(plan)) or not wide_dtypes(plan)
+
+
+def _dtypes(plan: Call) -> list[DType]:
+    types = flatten(plan.inputs) + [placement.type for placement in plan.outputs]
+    return [type_.dtype for type_ in types]
+
+
+def _widen(plan: Call) -> Callable[..., Any]:
+    """Return a function of tensors that runs a call in wider dtypes, and rounds its results."""
+    spec, dtypes = plan.spec, [placement.type.dtype for placement in plan.outputs]
+    attributes = {
+        name: value.compute if isinstance(value, dt.DType) else value
+        for name, value in plan.attributes.items()
+    }
+
+    def widened(*operands: Any) -> Any:
+        wide = [_cast_inputs(operand) for operand in operands]
+        if spec.multiple_outputs:
+            found = dispatch_multiple(spec, *wide, **attributes)
+            return [_cast(x, dtype) for x, dtype in zip(found, dtypes, strict=True)]
+        return _cast(dispatch(spec, *wide, **attributes), dtypes[0])
+
+    return widened
+
+
+def _cast_inputs(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [_cast_inputs(member) for member in operand]
+    return None if operand is None else _cast(operand, operand.dtype.compute)
+
+
+def _cast(x: Tensor, dtype: DType) -> Tensor:
+    return x if x.dtype is dtype else dispatch(CAST, x, dtype=dtype)
