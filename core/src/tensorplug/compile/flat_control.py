@@ -25,6 +25,7 @@ from tensorplug.compile.control_calls import (
 from tensorplug.compile.lifted_control import (
     differs,
     holds_for_any,
+    is_known,
     keep_finished,
     lift_scan,
     lift_switch,
@@ -33,15 +34,13 @@ from tensorplug.compile.lifted_control import (
 )
 from tensorplug.compile.sub_traces import trace_function
 from tensorplug.compile.tracing import Trace
-from tensorplug.compile.values import Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter
+from tensorplug.engine.interpreters import Interpreter
 from tensorplug.errors import GradientError
-from tensorplug.mapping.examples import Batched
 from tensorplug.ops import comparison, creation, elementwise, movement
 from tensorplug.ops.indexing.slicing import unstack
 
@@ -54,17 +53,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Placement
 
 __all__ = ["count", "is_known", "result_types", "scan", "switch", "while_loop"]
-
-
-def is_known(tensor: Tensor) -> bool:
-    """Return whether the data of a tensor can be read now."""
-    buffer = tensor._buffer
-    while isinstance(buffer, Carried):
-        if isinstance(buffer, Batched):
-            return False
-        primal = buffer.tensors[0]
-        buffer = None if primal is None else primal._buffer
-    return not isinstance(buffer, Value)
 
 
 def _in_program() -> bool:

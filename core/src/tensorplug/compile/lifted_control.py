@@ -11,12 +11,13 @@ from tensorplug.autodiff.backpropagation import backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, find_boundary, mark
 from tensorplug.compile.control_calls import slice_types
+from tensorplug.compile.values import Value
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Interpreter
-from tensorplug.mapping.examples import Examples
+from tensorplug.engine.interpreters import Carried, Interpreter
+from tensorplug.mapping.examples import Batched, Examples
 from tensorplug.ops import creation, elementwise, reduction
 from tensorplug.ops.arrangement import moveaxis
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "differs",
     "holds_for_any",
+    "is_known",
     "keep_finished",
     "lift_scan",
     "lift_switch",
@@ -215,9 +217,23 @@ def lift_while(
 
 
 def differs(tensor: Tensor) -> bool:
-    """Return whether a tensor may differ from example to example of the current ``vmap``."""
-    trace = current_context().trace
-    return isinstance(trace, Examples) and trace.holds(tensor)
+    """Return whether a tensor may differ from example to example of a ``vmap``."""
+    return isinstance(_carrier(tensor), Batched)
+
+
+def is_known(tensor: Tensor) -> bool:
+    """Return whether the data of a tensor can be read now."""
+    return not isinstance(_carrier(tensor), Batched | Value)
+
+
+def _carrier(tensor: Tensor) -> Any:
+    """Return what carries the value: the buffer, also that of a primal."""
+    buffer = tensor._buffer
+    while isinstance(buffer, Carried) and not isinstance(buffer, Batched):
+        primal = buffer.tensors[0]
+        assert primal is not None
+        buffer = primal._buffer
+    return buffer
 
 
 def keep_finished(holds: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> list[Tensor]:
@@ -228,8 +244,10 @@ def keep_finished(holds: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -
 def holds_for_any(tensor: Tensor) -> bool:
     """Return the value of a boolean scalar; inside ``vmap``, whether it holds for any example."""
     trace: Any = current_context().trace
-    if not isinstance(trace, Interpreter) or not trace.holds(tensor):
+    if not isinstance(trace, Interpreter):
         return bool(tensor)
     with use_context(_outside()):
-        (found,) = trace.lower([tensor])
-        return holds_for_any(reduction.any(found, axis=0) if found.ndim else found)
+        if trace.holds(tensor):
+            (found,) = trace.lower([tensor])
+            tensor = reduction.any(found, axis=0) if found.ndim else found
+        return holds_for_any(tensor)

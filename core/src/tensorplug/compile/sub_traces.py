@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.sub_programs import SubProgram
-from tensorplug.compile.traced_device import TracedDevice
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import Constant, Value, error
 from tensorplug.dispatch.context import current_context, use_context
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.autodiff.tape import Node
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device, Placement
+    from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
@@ -76,20 +75,6 @@ def trace_function(
     return TracedFunction(program, list(captured), nodes)
 
 
-class _SubDevice(TracedDevice):
-    """Replaces the device of a trace while a function inside is traced."""
-
-    __slots__ = ("outer",)
-
-    def __init__(self, trace: _SubTrace) -> None:
-        super().__init__(trace)
-        self.outer: Device = trace.outer.device
-
-    def can_use(self, placement: Placement) -> bool:
-        """Return whether a tensor is on this device, or usable on the outer one."""
-        return placement.device is self or self.outer.can_use(placement)
-
-
 @dataclass(eq=False)
 class _SubTrace(Trace):
     """The trace of a function inside another trace."""
@@ -101,10 +86,6 @@ class _SubTrace(Trace):
     hoists: bool
     captured: dict[Value, Value] = field(default_factory=dict)  # of the outer trace, and here
     nodes: dict[Node, TensorType] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.device = _SubDevice(self)
 
     # Tensors from outside -----------------------------------------------------------------
 

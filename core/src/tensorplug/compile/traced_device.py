@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
 
 __all__ = ["TracedDevice"]
 
@@ -55,3 +55,10 @@ class TracedDevice(StandInDevice):
 
     def __init__(self, trace: Tracing) -> None:
         super().__init__(trace.real, _TracedBackend(trace), trace)
+
+    def can_use(self, placement: Placement) -> bool:
+        """Return whether a tensor may be an operand, also one of a trace around this one."""
+        device = placement.device
+        if isinstance(device, TracedDevice) and not device.trace.finished:
+            return device.real is self.real
+        return super().can_use(placement)
