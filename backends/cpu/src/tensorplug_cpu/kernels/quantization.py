@@ -2,11 +2,13 @@
 
 A product of two factors has at most 16 bits, and float32 holds integers of 24 bits: sums of as
 many terms as surely fit are exact in any order. NumPy's own products of int32 matrices take a
-hundred times as long. Kernels of one element each are left to groups.
+hundred times as long. The second matrix, which is the larger one in most networks, becomes float32
+in parts that stay in a cache. Kernels of one element each are left to groups.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _EXACT: Final = 1 << dt.float32.significand  # integers up to this are exact in float32
+_PART: Final = 1 << 20  # elements of the second matrix that are converted at a time
 
 
 @kernels.prepare(specs.QUANTIZED_MAT_MUL)
@@ -41,32 +44,32 @@ def quantized_mat_mul(
     if a.dtype in dt.FLOATING or b.dtype in dt.FLOATING:
         raise KernelRefusedError("floats are quantized by a kernel of their own")
     reach = _reach(a.dtype, a_zero_point) * _reach(b.dtype, b_zero_point)
-    centre_a, centre_b = _centring(a, a_zero_point), _centring(b, b_zero_point)
-    types = [(a_scale, a.shape, -1), (b_scale, b.shape, -2)]
-    factors = [None if scale is None else _Factors(scale, *rest) for scale, *rest in types]
+    centre, multiply = _centring(a, a_zero_point), _product(b, b_zero_point, _EXACT // reach)
+    factors = [
+        None if scale is None else _Factors(scale, x.shape, inner)
+        for scale, x, inner in ((a_scale, a, -1), (b_scale, b, -2))
+    ]
     counts = [factor.count for factor in factors if factor is not None]
     size = a.shape[-1] // max(counts, default=1) if 0 not in counts else 0
-    work = np.dtype(np.int32)
-    if counts:
-        scales = [scale.dtype for scale, *_ in types if scale is not None]
-        work = dt.promote([*scales, out.dtype]).compute.numpy
-    narrow, most = out.dtype.numpy, _EXACT // reach
+    scales = [scale.dtype for scale in (a_scale, b_scale) if scale is not None]
+    work = dt.promote([*scales, out.dtype]).compute.numpy
+    narrow = out.dtype.numpy
 
     def run(a: Array, b: Array, *rest: Any) -> Array:
-        left, right = centre_a(a, rest[2]), centre_b(b, rest[3])
-        if not size:  # a sum of nothing
+        if not size or not out.size:  # sums of nothing, or nothing
             return np.zeros(out.shape, narrow)
-        scales = [
+        left = np.empty(a.shape, np.float32)
+        centre(left, a, rest[2])
+        arranged = [
             (factor, factor.arranged(given))
             for factor, given in zip(factors, rest, strict=False)
             if factor is not None
         ]
         total: Any = None
-        for block, start in enumerate(range(0, left.shape[-1], size)):
-            part = slice(start, start + size)
-            sums = _product(left[..., part], right[..., part, :], most).astype(work, copy=False)
-            for factor, arranged in scales:
-                sums *= factor.of(arranged, block)
+        for block, start in enumerate(range(0, a.shape[-1], size)):
+            sums = multiply(left, b, rest[3], start, start + size).astype(work, copy=False)
+            for factor, given in arranged:
+                sums *= factor.of(given, block)
             total = sums if total is None else np.add(total, sums, out=total)
         return np.asarray(total.astype(narrow, copy=False))
 
@@ -78,15 +81,15 @@ def _reach(dtype: DType, zero_point: TensorType | None) -> int:
     return int(max(-dtype.min, dtype.max) if zero_point is None else dtype.max - dtype.min)
 
 
-def _centring(x: TensorType, zero_point: TensorType | None) -> Callable[[Array, Any], Array]:
-    """Return a function that makes float32 of a factor less its zero points."""
+def _centring(x: TensorType, zero_point: TensorType | None) -> Callable[[Array, Array, Any], None]:
+    """Return a function that writes float32 of a factor less its zero points into an array."""
     if zero_point is None:
-        return lambda x, _offset: x.astype(np.float32)
+        return lambda result, x, _offset: np.copyto(result, x)
     spread = _spreading(zero_point.shape, x.shape)
 
-    def centre(x: Array, offset: Array) -> Array:
-        wide = x.astype(np.float32)
-        return np.subtract(wide, spread(offset).astype(np.float32), out=wide)
+    def centre(result: Array, x: Array, offset: Array) -> None:
+        np.copyto(result, x)
+        np.subtract(result, spread(offset), out=result)
 
     return centre
 
@@ -127,14 +130,32 @@ class _Factors:
         return arranged[..., one] if self._inner == -1 else arranged[..., one, :]
 
 
-def _product(left: Array, right: Array, most: int) -> Array:
-    """Return the exact product of integers in float32, as int32 if more than ``most`` terms."""
-    terms = left.shape[-1]
-    if terms <= most:
-        return np.asarray(np.matmul(left, right))
-    total: Any = None
-    for start in range(0, terms, most):
-        part = slice(start, start + most)
-        sums = np.matmul(left[..., part], right[..., part, :]).astype(np.int32)
-        total = sums if total is None else np.add(total, sums, out=total)
-    return np.asarray(total)
+def _product(
+    b: TensorType, zero_point: TensorType | None, most: int
+) -> Callable[[Array, Array, Any, int, int], Array]:
+    """Return a function that multiplies float32 by integers along a part of the inner axis.
+
+    The result is exact: float32 where at most ``most`` terms are added, else int32.
+    """
+    *batch, inner, columns = b.shape
+    step = min(most, max(1, _PART // max(1, prod(batch) * columns)))
+    spread = None if zero_point is None else _spreading(zero_point.shape, b.shape)
+
+    def multiply(left: Array, b: Array, offset: Any, start: int, stop: int) -> Array:
+        few = stop - start <= most
+        offsets = None if spread is None else spread(offset)
+        room = np.empty((*batch, min(step, stop - start), columns), np.float32)
+        total: Any = None
+        for first in range(start, stop, step):
+            part = slice(first, min(first + step, stop))
+            right = room[..., : part.stop - first, :]
+            np.copyto(right, b[..., part, :])
+            if offsets is not None:
+                varies = offsets.shape[-2] == inner
+                np.subtract(right, offsets[..., part, :] if varies else offsets, out=right)
+            sums = np.matmul(left[..., part], right)
+            sums = sums if few else sums.astype(np.int32)
+            total = sums if total is None else np.add(total, sums, out=total)
+        return np.asarray(total)
+
+    return multiply
