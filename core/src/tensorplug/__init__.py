@@ -93,6 +93,7 @@ newaxis = None
 
 # Loaded when they are first asked for, from these modules: few programs need them.
 _LATE = {
+    "associative_scan": "compile.associative",
     "autocast": "engine.autocast",
     "checkpoint": "autodiff.checkpointing",
     "compile": "compile.functions",
