@@ -9,11 +9,13 @@ masks, and constants that differ between the traces, such as the divisor of a me
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tensorplug.compile.decompositions import trace_decomposition
 from tensorplug.compile.nested import NestedPlan
-from tensorplug.compile.padding import RefusedError, judge, same_call
+from tensorplug.compile.padding import Case, RefusedError, judge, same_call
+from tensorplug.compile.padding_rules import RULES
 from tensorplug.compile.passes import eliminate_dead_calls
 from tensorplug.compile.tracing import Call, Trace
 from tensorplug.compile.values import Constant, Value
@@ -25,7 +27,7 @@ from tensorplug.engine.operands import flatten
 from tensorplug.ops import elementwise, movement
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import numpy as np
 
@@ -78,7 +80,7 @@ class Alignment:
     def __init__(self, engine: Engine, known: dict[Plan, TracedDecomposition | None]) -> None:
         self.calls: list[Masked] = []
         self.masks: list[tuple[int, int]] = []
-        self.varying: list[tuple[Value, Constant]] = []
+        self.varying: dict[Value, Constant] = {}
         self.log: list[Hashable] = []
         self._engine = engine
         self._known = known
@@ -144,7 +146,8 @@ class Alignment:
         masks: list[Mask] | None = []
         if not same_call(mine, other):
             try:
-                masks = judge(mine, other)
+                known = [self._known_data(each) for each in operands]
+                masks = judge(Case(mine, other, known), RULES)
             except RefusedError as error:
                 raise RefusedError(f"{mine.describe()}{_at(exact)}: {error}") from None
         if masks is None:
@@ -234,6 +237,11 @@ class Alignment:
                 return mine
         raise RefusedError("the function uses other values at another size")
 
+    def _known_data(self, operand: Operand) -> Callable[[], Any] | None:
+        """Return a function that reads an operand at exact sizes; None if it is computed."""
+        constant = operand if isinstance(operand, Constant) else self.varying.get(operand)
+        return None if constant is None else partial(_data, constant)
+
     def _hold(self, exact: Constant, padded: Constant) -> Operand:
         """Return a constant, if that at padded sizes begins with that at exact sizes."""
         mine, other = exact.placement.type, padded.placement.type
@@ -248,7 +256,7 @@ class Alignment:
         if any(a > b for a, b in zip(mine.shape, other.shape, strict=True)):
             raise RefusedError(f"a constant is {mine} at one size, and {other} at another")
         made = Value(padded.placement)
-        self.varying.append((made, exact))
+        self.varying[made] = exact
         return made
 
 

@@ -276,7 +276,7 @@ class Padded(Specialized):
         self.shared = found is not None
         if found is None:
             made, masks = build(self.engine, self.device, alignment.calls, alignment.masks)
-            made_inputs = [*entered, *masks, *(value for value, _ in alignment.varying)]
+            made_inputs = [*entered, *masks, *alignment.varying]
             found = make_executable(self.engine, self.device, made, made_inputs, operands, [])
             template.programs[log] = found
         self.executable = found
@@ -289,7 +289,7 @@ class Padded(Specialized):
             self.device.backend.from_host(np.arange(padded) < exact)
             for exact, padded in alignment.masks
         ]
-        self._data += [self._pad_constant(*each) for each in alignment.varying]
+        self._data += [self._pad_constant(*each) for each in alignment.varying.items()]
 
     def _pad_constant(self, value: Value, constant: Constant) -> Buffer:
         tensor = Tensor._of(constant.buffer, constant.placement)
