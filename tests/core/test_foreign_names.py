@@ -117,7 +117,7 @@ softshrink sparse_coo_tensor sspmm sym_float symeig triangular_solve triplet_mar
 unfold unique_consecutive unsafe_chunk view_as_complex view_as_real zero_ device_put_sharded
 eval_shape named_call xla_computation custom_jvp closure_convert ensure_compile_time_eval
 linear_transpose live_arrays make_array_from_callback make_jaxpr named_scope debug_nans
-process_index pure_callback associative_scan clz collapse conv_dimension_numbers
+process_index pure_callback clz collapse conv_dimension_numbers
 reduce_window rng_bit_generator select_and_scatter population_count
 enableProdMode backend_util fused moving oneHotAsync print loadLayersModel loadGraphModel
 model input callbacks initializers constraints regularizers metrics data browser RaggedTensor

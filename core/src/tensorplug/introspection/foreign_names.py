@@ -132,6 +132,7 @@ FOREIGN: Final = {
     "loss_scale_optimizer": "train.LossScaled",
     "lstm_cell": "nn.basic_lstm_cell",
     "mae": "losses.absolute_difference",
+    "map_fn": "map",
     "masked_select": "boolean_mask",
     "matmul_integer": "quantized_matmul",
     "matrix_band_part": "linalg.band_part",
@@ -162,6 +163,7 @@ FOREIGN: Final = {
     "pixel_shuffle": "depth_to_space",
     "pixel_unshuffle": "space_to_depth",
     "power": "pow",
+    "prefix_scan": "associative_scan",
     "prng_key": "random.key",
     "promote_types": "result_type",
     "put_along_axis": "scatter_along_axis",
@@ -217,6 +219,7 @@ FOREIGN: Final = {
     "sub": "subtract",
     "swapdims": "swapaxes",
     "swish": "nn.silu",
+    "switch_case": "switch",
     "take_along_dim": "take_along_axis",
     "tensor_scatter_nd_add": "tensor_scatter_reduce",
     "tensor_scatter_nd_update": "tensor_scatter_update",
@@ -259,7 +262,6 @@ _RECORDING: Final = (
     "tensorplug.stop_gradient(x) makes a constant"
 )
 _BACKWARD: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
-_LOOP: Final = "write a Python loop, also in functions for tensorplug.compile, which unrolls it"
 _MAPS: Final = "there is no mapping over an axis: ops broadcast, and take stacks of matrices"
 _READ: Final = "read it with NumPy, and pass the array to tensorplug.asarray"
 
@@ -278,7 +280,6 @@ ADVICE: Final = {
     "c_": "use tensorplug.column_stack",
     "cbrt": "write tensorplug.sign(x) * tensorplug.abs(x) ** (1 / 3)",
     "cdist": "write tensorplug.linalg.vector_norm(a[:, None] - b, axis=-1)",
-    "cond": "use Python's if, or tensorplug.where if both branches may be computed",
     "copyto": "write x[...] = y",
     "cosine_similarity": "write 1 - tensorplug.losses.cosine_distance(a, b, axis)",
     "cuda": _DEVICES,
@@ -298,7 +299,6 @@ ADVICE: Final = {
     "fliplr": "write tensorplug.flip(x, axis=1)",
     "flipud": "write tensorplug.flip(x, axis=0)",
     "fmod": "write x - y * tensorplug.trunc(x / y); tensorplug.remainder has the sign of y",
-    "fori_loop": _LOOP,
     "frombuffer": _READ,
     "fromfile": _READ,
     "functional": "its functions are in tensorplug.nn and tensorplug.losses",
@@ -323,7 +323,6 @@ ADVICE: Final = {
     "lognormal": "write tensorplug.exp(tensorplug.random.normal(key, shape))",
     "lr_scheduler": "schedules such as tensorplug.train.cosine_decay are passed as learning rates",
     "manual_seed": _SEED,
-    "map": _LOOP,
     "masked_fill": "write tensorplug.where(mask, value, x)",
     "matrix_diag": "write x[..., None] * tensorplug.eye(x.shape[-1])",
     "mish": "write x * tensorplug.tanh(tensorplug.nn.softplus(x))",
@@ -341,7 +340,6 @@ ADVICE: Final = {
     "rand_like": "write tensorplug.random.uniform(key, x.shape)",
     "randn_like": "write tensorplug.random.normal(key, x.shape)",
     "rot90": "write tensorplug.flip(tensorplug.swapaxes(x, 0, 1), axis=0)",
-    "scan": _LOOP,
     "seed": _SEED,
     "select": "nest tensorplug.where",
     "sequential": _LAYERS,
@@ -359,6 +357,5 @@ ADVICE: Final = {
     "union1d": "write tensorplug.unique_values(tensorplug.concat([a, b]))",
     "vectorize": _MAPS,
     "vmap": _MAPS,
-    "while_loop": _LOOP,
     "special.gamma": "for x > 0, write tensorplug.exp(tensorplug.special.gammaln(x))",
 }
