@@ -26,8 +26,8 @@ _FLAGGED = frozenset({dt.int32, dt.int64})
 
 def plain(source: DType, target: DType) -> bool:
     """Return whether NumPy's conversion gives the intended result."""
-    if {source, target} & dt.WIDENED:
-        return source.compute is target.compute
+    if {source, target} & dt.EXTENSIONS:
+        return dt.unpacked(source) is dt.unpacked(target)
     narrowing = source in dt.COMPLEX and target not in dt.COMPLEX
     whole = source in dt.FLOATING and target in dt.INTEGER
     return not (target is dt.bool_ or target is dt.string or narrowing or whole)
@@ -40,9 +40,10 @@ def copied(result: Array, x: Array) -> None:
 
 def converter(source: DType, target: DType) -> Callable[[Array], Array]:
     """Return the function that converts arrays of ``source`` to ``target``."""
-    if source in dt.WIDENED and target is not source.compute:
-        wide, onwards = source.compute.numpy, converter(source.compute, target)
-        return lambda x: onwards(x.astype(wide))
+    wide = dt.unpacked(source)
+    if wide is not source and wide is not target:
+        onwards = converter(wide, target)
+        return lambda x: onwards(x.astype(wide.numpy))
     if target is dt.bool_:
         return lambda x: np.not_equal(x, 0)
     if source in dt.COMPLEX and target not in dt.COMPLEX:
@@ -51,6 +52,9 @@ def converter(source: DType, target: DType) -> Callable[[Array], Array]:
             return lambda x: x.real
         onwards = converter(part, target)
         return lambda x: onwards(x.real)
+    if target in dt.WHOLE - dt.INTEGER:
+        whole = converter(source, dt.unpacked(target))
+        return lambda x: whole(x).astype(target.numpy)
     if source in dt.FLOATING and target in dt.INTEGER:
         return _float_to_integer(target)
     return lambda x: narrowing.convert(x, target)

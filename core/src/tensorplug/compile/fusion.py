@@ -23,7 +23,7 @@ from tensorplug.compile.steps import (
     is_plain_reduction,
     reduces,
 )
-from tensorplug.contract.dtypes import string
+from tensorplug.contract.dtypes import STORAGE, string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FusedCall", "Fusion", "fuse"]
 
+_NEVER_FUSED: Final = STORAGE | {string}
 _NAMED: Final = 8  # members in the name of a group
 _MANY: Final = 4  # kernel calls that cost more than one call of a compiled group of few elements
 
@@ -112,7 +113,7 @@ def _find_step(steps: Steps, call: Call) -> Step | None:
             return None
     for operand in (*call.operands(), *call.outputs):
         placement = operand.placement
-        if placement.device is not device or placement.type.dtype is string:
+        if placement.device is not device or placement.type.dtype in _NEVER_FUSED:
             return None
     return step
 

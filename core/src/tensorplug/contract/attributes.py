@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import arguments, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import REQUIRED, Attribute
-from tensorplug.errors import ArgumentError
+from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,9 +114,19 @@ def number(default: Any = REQUIRED) -> Attribute:
     return Attribute(canonical, default, "bool, int, float or complex")
 
 
-def dtype(default: Any = REQUIRED) -> Attribute:
-    """Return a dtype attribute, which accepts dtypes and their names."""
-    return Attribute(lambda value, _types: dt.of(value), default, "DType")
+def dtype(default: Any = REQUIRED, *, stored: bool = False) -> Attribute:
+    """Return a dtype attribute, which accepts dtypes and their names.
+
+    ``stored``: those that are for storage, too.
+    """
+
+    def canonical(value: Any, _types: InputTypes) -> dt.DType:
+        found = dt.of(value)
+        if found in dt.STORAGE and not stored:
+            raise DTypeError(f"{found} is for storage; convert the result with astype")
+        return found
+
+    return Attribute(canonical, default, "DType")
 
 
 def choice(*allowed: str | None, default: Any = REQUIRED) -> Attribute:

@@ -51,6 +51,8 @@ class DType:
         significand: of a float.
         compute: itself if not given.
         extension: whether ml_dtypes has it, and NumPy does not.
+        bits: fewer than ``itemsize`` bytes have; each element still takes whole bytes.
+        limits: ``smallest_normal`` and ``max`` of a float for which IEEE 754 has no formula.
 
     """
 
@@ -79,6 +81,8 @@ class DType:
         significand: int = 0,
         compute: DType | None = None,
         extension: bool = False,
+        bits: int | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> None:
         given: tuple[object, object] = name, itemsize
         if not isinstance(given[0], str) or not isinstance(given[1], int):
@@ -89,10 +93,10 @@ class DType:
         self.name = name
         self.kind = kind
         self.itemsize = itemsize
-        self.bits = 8 * itemsize
+        self.bits = bits or 8 * itemsize
         self.compute = compute or self
         self.significand = significand
-        self._set_limits()
+        self._set_limits(limits)
         if extension:
             return
         try:
@@ -112,10 +116,10 @@ class DType:
         found = np.dtype(getattr(ml_dtypes, self.name))
         self._set_numpy(found)
         _BY_SPELLING[found] = self
-        _NUMBER_TYPES[found.type] = float
+        _NUMBER_TYPES[found.type] = float if self.significand else int
         return found
 
-    def _set_limits(self) -> None:
+    def _set_limits(self, given: tuple[float, float] | None) -> None:
         self.eps = self.smallest_normal = 0.0
         self.min: Any = 0
         self.max: Any = 1
@@ -127,8 +131,8 @@ class DType:
             parts = 2 if self.kind == "complex" else 1
             top = (1 << self.bits // parts - self.significand - 1) - 1
             self.eps = 2.0 ** (1 - self.significand)
-            self.smallest_normal = 2.0 ** (1 - top)
-            self.max = (2 - self.eps) * 2.0**top
+            ieee = 2.0 ** (1 - top), (2 - self.eps) * 2.0**top
+            self.smallest_normal, self.max = given or ieee
             self.min = -self.max
 
     def __eq__(self, other: object) -> bool:
@@ -173,6 +177,34 @@ complex128: Final = DType("complex128", "complex", 16, significand=53)
 string: Final = DType("string", "string", 0)
 
 
+def _narrow_float(
+    name: str, significand: int, limits: tuple[float, float] | None = None, bits: int = 8
+) -> DType:
+    return DType(
+        name,
+        "float",
+        1,
+        significand=significand,
+        extension=True,
+        bits=bits,
+        limits=limits,
+    )
+
+
+# For storage: the Open Compute Project's formats, and integers of less than a byte.
+float8_e4m3fn: Final = _narrow_float("float8_e4m3fn", 4, (2.0**-6, 448.0))
+float8_e4m3fnuz: Final = _narrow_float("float8_e4m3fnuz", 4, (2.0**-7, 240.0))
+float8_e5m2: Final = _narrow_float("float8_e5m2", 3)
+float8_e5m2fnuz: Final = _narrow_float("float8_e5m2fnuz", 3, (2.0**-15, 57344.0))
+float8_e8m0fnu: Final = _narrow_float("float8_e8m0fnu", 1, (2.0**-127, 2.0**127))
+float8_e8m0fnu.min = 2.0**-127  # powers of 2: there are neither signs nor a zero
+float4_e2m1fn: Final = _narrow_float("float4_e2m1fn", 2, (1.0, 6.0), bits=4)
+int4: Final = DType("int4", "signed", 1, extension=True, bits=4)
+int2: Final = DType("int2", "signed", 1, extension=True, bits=2)
+uint4: Final = DType("uint4", "unsigned", 1, extension=True, bits=4)
+uint2: Final = DType("uint2", "unsigned", 1, extension=True, bits=2)
+
+
 def _read_default(variable: str, narrow: DType, wide: DType) -> DType:
     """Return a default dtype, which an environment variable sets for the whole process.
 
@@ -205,8 +237,17 @@ NUMERIC: Final = REAL | COMPLEX
 WIDENED: Final = frozenset({bfloat16})  # computed in a wider dtype where a backend is silent
 FIXED: Final = BOOL | NUMERIC  # every type whose elements have a fixed size
 ANY: Final = FIXED | {string}
+STORAGE: Final = frozenset(
+    {
+        *(float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu),
+        *(float4_e2m1fn, int4, uint4, int2, uint2),
+    }
+)  # kernels move and convert them, and compute nothing with them
+STORED: Final = ANY | STORAGE
+EXTENSIONS: Final = WIDENED | STORAGE  # NumPy has them from ml_dtypes
+WHOLE: Final = INTEGER | {int4, uint4, int2, uint2}
 
-_BY_NAME: Final = {dtype.name: dtype for dtype in ANY}
+_BY_NAME: Final = {dtype.name: dtype for dtype in STORED}
 _BY_NUMPY: Final = {dtype.numpy: dtype for dtype in FIXED - WIDENED}
 _SIGNED_BY_SIZE: Final = {dtype.itemsize: dtype for dtype in SIGNED}
 _REAL_PART: Final = {complex64: float32, complex128: float64}
@@ -380,7 +421,7 @@ def as_number(value: Any) -> Any:
     if python_type is None:
         if not is_numpy_scalar(value):
             return value
-        python_type = float
+        python_type = float if of(value.dtype).significand else int
     number = python_type(value)
     # One object for NaN, which is not equal to itself: caches find it by identity.
     return math.nan if python_type is float and number != number else number  # noqa: PLR0124
@@ -427,12 +468,19 @@ def check_number(value: Scalar, dtype: DType) -> None:
     """
     if dtype.kind == "string" or (isinstance(value, complex) and dtype not in COMPLEX):
         raise DTypeError(f"{quoted(value)} cannot become {dtype}")
-    if dtype not in INTEGER or isinstance(value, complex):
+    if dtype not in WHOLE or isinstance(value, complex):
         return
     if isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     if not dtype.min <= value <= dtype.max:
         raise ArgumentError(f"{quoted(value)} does not fit into {dtype}")
+
+
+def unpacked(dtype: DType) -> DType:
+    """Return the dtype of NumPy's own that holds all numbers of an extension dtype."""
+    if dtype not in EXTENSIONS:
+        return dtype
+    return float32 if dtype.significand else {"signed": int8}.get(dtype.kind, uint8)
 
 
 def real_part(dtype: DType) -> DType:

@@ -203,7 +203,14 @@ def constant(value: Scalar, dtype: DType) -> Expression:
 
 
 def cast(x: Expression, dtype: DType) -> Expression:
-    """Convert as the kernel Cast does: floats to integers by rounding towards 0."""
+    """Convert as the kernel Cast does: floats to integers by rounding towards 0.
+
+    Raises:
+        DTypeError: a dtype is for storage alone.
+
+    """
+    if dtype in dt.STORAGE or x.dtype in dt.STORAGE:
+        raise DTypeError(f"cast: {x.dtype} or {dtype} is for storage")
     return x if x.dtype is dtype else Expression("cast", dtype, (x,))
 
 

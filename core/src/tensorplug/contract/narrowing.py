@@ -22,7 +22,7 @@ _EXACT = 2.0**53  # up to here float64 holds every integer
 
 
 def convert(array: Array, dtype: DType) -> Array:
-    """Return ``array``, of real numbers, in a floating ``dtype``, rounded once.
+    """Return ``array``, of real numbers, in ``dtype``: rounded once if that is floating.
 
     Example:
         >>> from tensorplug.contract import dtypes
@@ -31,7 +31,7 @@ def convert(array: Array, dtype: DType) -> Array:
         1.0078125
 
     """
-    if dtype not in dt.WIDENED or array.dtype == dtype.numpy:
+    if dtype not in dt.EXTENSIONS or dtype in dt.WHOLE or array.dtype == dtype.numpy:
         return array.astype(dtype.numpy, copy=False)
     if array.dtype.kind in "iu" and array.dtype.itemsize > 2:
         array = _float64(array)

@@ -146,7 +146,7 @@ class KernelSpec:
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     outputs: tuple[str, ...] = ("out",)
-    accepts: frozenset[DType] | Mapping[str, frozenset[DType]] = dt.ANY
+    accepts: frozenset[DType] | Mapping[str, frozenset[DType]] = dt.STORED
     promote: tuple[str, ...] = ()
     inexact: bool = False
     typed_by: str | None = None
@@ -284,7 +284,7 @@ class KernelSpec:
         """Return the dtypes that input ``name`` may have."""
         if isinstance(self.accepts, frozenset):
             return self.accepts
-        return self.accepts.get(name, dt.ANY)
+        return self.accepts.get(name, dt.STORED)
 
     def describe(self, types: Sequence[InputType]) -> str:
         """Return a call with these input types as text, for messages."""
@@ -367,9 +367,11 @@ class KernelSpec:
             allowed = self.accepted(declared.name)
             for member in _members(given):
                 if member.dtype not in allowed:
+                    stored = member.dtype in dt.STORAGE
+                    hint = f"; {member.dtype} is for storage: convert it with astype"
                     raise DTypeError(
                         f"input {declared.name!r} is {member}, but its dtype must be one of "
-                        f"{', '.join(sorted(dtype.name for dtype in allowed))}"
+                        f"{', '.join(sorted(dtype.name for dtype in allowed))}{hint * stored}"
                     )
 
     def _canonical(self, types: Sequence[InputType], given: Mapping[str, Any]) -> dict[str, Any]:

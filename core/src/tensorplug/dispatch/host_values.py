@@ -25,7 +25,7 @@ __all__ = ["as_array", "is_scalar", "levels", "room_for", "scalar"]
 
 _NUMBERS = (bool, int, float, complex)
 _FLOATS = (float, np.floating)
-_EXTENSIONS = frozenset(dtype.name for dtype in dt.WIDENED)
+_EXTENSIONS = frozenset(dtype.name for dtype in dt.EXTENSIONS)
 _FEW = 32  # up to this many elements Python's min and max are faster than NumPy's
 
 
@@ -43,15 +43,15 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
             integer one).
 
     """
-    if dtype in dt.INTEGER and isinstance(value, float) and not value.is_integer():
+    if dtype in dt.WHOLE and isinstance(value, float) and not value.is_integer():
         raise DTypeError(f"{value!r} is not an integer, but the dtype is {dtype}")
     if dtype not in dt.COMPLEX and isinstance(value, complex):
         raise DTypeError(f"{value!r} is complex, but the dtype is {dtype}")
     try:
         with np.errstate(over="ignore"):  # a float that is too large becomes infinite
-            if isinstance(value, float) and dtype in dt.INTEGER:
+            if isinstance(value, float) and dtype in dt.WHOLE:
                 return np.array(int(value), dtype=dtype.numpy)  # a float out of range would wrap
-            if dtype in dt.WIDENED:
+            if dtype in dt.EXTENSIONS:
                 return convert(np.asarray(value, np.float64), dtype)
             return np.array(value, dtype=dtype.numpy)
     except OverflowError:
@@ -98,18 +98,11 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         return scalar(value, dtype or _default(np.asarray(value)))
     listed = isinstance(value, list | tuple | range)
     kinds = _kinds(value) if listed else frozenset()
-    try:
-        array = _as_arange(value) if isinstance(value, range) else np.asarray(value)
-    except MemoryError as error:
-        raise BackendMemoryError(f"no room on the host for {_short(value)}: {error}") from error
-    except (ValueError, TypeError, OverflowError) as error:
-        if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
-            raise ShapeError(f"nested lists must be rectangular: {error}") from None
-        raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
-    if array.dtype.name in _EXTENSIONS:  # ml_dtypes'
+    array = _read(value, listed=listed)
+    if array.dtype.name in _EXTENSIONS:  # ml_dtypes', for which NumPy lacks loops
         if dtype is None and not listed:
             return array
-        array = array.astype(dt.of(array.dtype).compute.numpy)
+        array = array.astype(dt.unpacked(dt.of(array.dtype)).numpy)
     if array.dtype.kind not in "biufcUT":
         raise DTypeError(
             f"{type(value).__name__} {_short(value)} has elements of {array.dtype}; they must be "
@@ -122,11 +115,26 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
-    fractional = wanted in dt.INTEGER and any(issubclass(kind, _FLOATS) for kind in kinds)
+    fractional = wanted in dt.WHOLE and any(issubclass(kind, _FLOATS) for kind in kinds)
     if fractional and not (array == np.trunc(array)).all():  # an infinity is out of range
         raise DTypeError(f"{_short(value)} contains fractions or NaN, but the dtype is {wanted}")
     # All values fit into a default dtype.
     return _cast(array, wanted, check=dtype is not None)
+
+
+def _read(value: Any, *, listed: bool) -> np.ndarray[Any, Any]:
+    """Return what NumPy makes of ``value``.
+
+    Raises: as ``as_array``.
+    """
+    try:
+        return _as_arange(value) if isinstance(value, range) else np.asarray(value)
+    except MemoryError as error:
+        raise BackendMemoryError(f"no room on the host for {_short(value)}: {error}") from error
+    except (ValueError, TypeError, OverflowError) as error:
+        if listed and ("inhomogeneous" in str(error) or "broadcast" in str(error)):
+            raise ShapeError(f"nested lists must be rectangular: {error}") from None
+        raise DTypeError(f"{type(value).__name__} cannot become a tensor: {error}") from None
 
 
 def _default(array: np.ndarray[Any, Any]) -> DType:
@@ -161,13 +169,13 @@ def _cast(array: np.ndarray[Any, Any], dtype: DType, *, check: bool) -> np.ndarr
         return array
     if array.dtype.kind == "c" and dtype not in dt.COMPLEX:
         raise DTypeError(f"the values are complex, but the dtype is {dtype}")
-    if check and dtype in dt.INTEGER and array.size:
+    if check and dtype in dt.WHOLE and array.size:
         low, high = array.min().item(), array.max().item()
         least, most = dtype.min, dtype.max
         # Written so that NaN, whose comparisons are all false, does not fit.
         if not (least - 1 < low and high < most + 1):
             raise ArgumentError(f"the values from {low} to {high} do not all fit into {dtype}")
-    if array.dtype.kind in "biu" and dtype not in dt.INEXACT:  # NumPy never warns here
+    if array.dtype.kind in "biu" and dtype.kind != "float":  # NumPy never warns here
         return array.astype(dtype.numpy, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         return convert(array, dtype)

@@ -35,7 +35,7 @@ class HostStorage:
     @property
     def dtypes(self) -> frozenset[DType]:
         """All dtypes."""
-        return dt.ANY
+        return dt.STORED
 
     def from_host(self, array: Array) -> Array:
         """Return a copy."""

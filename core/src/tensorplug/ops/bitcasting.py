@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["bitcast"]
 
 
+_WHOLE_BYTES = dt.NUMERIC | {dtype for dtype in dt.STORAGE if dtype.bits % 8 == 0}
+
+
 def _infer_bitcast(input: TensorType, *, dtype: DType) -> TensorType:
-    if dtype not in dt.NUMERIC:
-        raise DTypeError(f"dtype must be numeric, got {dtype}")
+    if dtype not in _WHOLE_BYTES:
+        raise DTypeError(f"dtype must be numeric, of whole bytes, got {dtype}")
     old, new = input.dtype.itemsize, dtype.itemsize
     if new == old:
         return TensorType(dtype, input.shape)
@@ -36,8 +39,8 @@ BITCAST = KernelSpec(
     "Bitcast",
     ("input",),
     _infer_bitcast,
-    attributes={"dtype": attributes.dtype()},
-    accepts=dt.NUMERIC,
+    attributes={"dtype": attributes.dtype(stored=True)},
+    accepts=_WHOLE_BYTES,
     expression=lambda x, *, dtype: expressions.bitcast(x, dtype),
     exact=True,
 )

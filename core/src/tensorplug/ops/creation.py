@@ -72,7 +72,7 @@ FILL = KernelSpec(
     attributes={
         "shape": attributes.shape(),
         "value": Attribute(_read_constant, form="bool, int, float, complex or str"),
-        "dtype": attributes.optional(attributes.dtype(), _choose_dtype),
+        "dtype": attributes.optional(attributes.dtype(stored=True), _choose_dtype),
     },
     expression=lambda *, value, dtype: constant(value, dtype),
     exact=True,
@@ -172,8 +172,9 @@ EYE = KernelSpec(
     },
 )
 
-ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=dt.FIXED, exact=True)
-ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=dt.FIXED, exact=True)
+_FIXED = dt.FIXED | dt.STORAGE
+ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=_FIXED, exact=True)
+ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=_FIXED, exact=True)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:

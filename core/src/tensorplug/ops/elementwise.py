@@ -173,8 +173,8 @@ CAST = KernelSpec(
     "Cast",
     ("x",),
     _infer_cast,
-    attributes={"dtype": attributes.dtype()},
-    accepts=dt.FIXED,
+    attributes={"dtype": attributes.dtype(stored=True)},
+    accepts=dt.FIXED | dt.STORAGE,
     expression=lambda x, *, dtype: cast(x, dtype),
     exact=True,
 )

@@ -92,6 +92,7 @@ UNIQUE = KernelSpec(
     _infer_unique,
     attributes={"axis": Attribute(_read_axis, 0, "int in [0, rank of x); None becomes 0")},
     outputs=("values", "indices"),
+    accepts=dt.ANY,
     exact=False,
 )
 

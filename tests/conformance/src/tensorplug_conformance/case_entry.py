@@ -90,7 +90,8 @@ def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
         allowed = spec.accepted(leading)
     if spec.inexact:
         allowed &= dt.INEXACT
-    return tuple(sorted(allowed, key=lambda dtype: dtype.name))
+    # Those that only store have a check of their own.
+    return tuple(sorted(allowed - dt.STORAGE, key=lambda dtype: dtype.name))
 
 
 def _leading(spec: KernelSpec) -> str:
