@@ -11,9 +11,12 @@ import tensorplug as tp
 from tensorplug import KernelSpec
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.entries import decomposition_entry
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import TensorType
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import KernelNotFoundError, NotConnectedError
+from tensorplug.ops.elementwise import TANH
 from tensorplug.plugins import catalogue
 from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.denominator import entries
@@ -234,11 +237,17 @@ def test_removing_and_restoring_the_native_kernel_changes_the_way_and_not_the_va
 
 @pytest.fixture
 def without_tanh() -> Iterator[None]:
-    """Run without the native Tanh, and without fallback."""
+    """Run without the native Tanh, with a decomposition for floats, and without fallback."""
     with isolated_engine("cpu") as engine:
         engine.fallback = "error"
         tp.unregister_kernel("Tanh", "cpu")
+        entry = decomposition_entry(TANH, _tanh, dtypes=dt.FLOATING)
+        engine.registry.add(Owner("the-test"), decompositions=[entry], override=True)
         yield
+
+
+def _tanh(x: tp.Tensor) -> tp.Tensor:
+    return 1.0 - 2.0 / (tp.exp(2.0 * x) + 1.0)
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
