@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tensorplug_conformance.checks.programs import (
     compiling,
+    directions,
     flatness,
     lifetimes,
+    mapping,
     repeating,
     restoring,
     threads,
@@ -17,6 +19,8 @@ __all__ = ["CHECKS"]
 CHECKS = (
     *training.CHECKS,
     *compiling.CHECKS,
+    *directions.CHECKS,
+    *mapping.CHECKS,
     *repeating.CHECKS,
     *flatness.CHECKS,
     *lifetimes.CHECKS,

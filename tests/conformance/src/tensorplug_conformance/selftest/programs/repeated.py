@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "computes_on_the_host",
     "differs_by_process",
+    "knows_one_matrix",
     "leaks_now_and_then",
     "multiplies_in_one_place",
     "takes_operands_for_different",
@@ -106,6 +107,19 @@ def tires() -> Engine:
         return found
 
     return with_kernel(specs.SUM, total)
+
+
+def knows_one_matrix() -> Engine:
+    """Return an engine whose products of several matrices are all the first one."""
+
+    def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+        left = a.swapaxes(-1, -2) if transpose_a else a
+        found = left @ (b.swapaxes(-1, -2) if transpose_b else b)
+        if found.ndim > 2 and found.size:
+            found[...] = found.reshape((-1, *found.shape[-2:]))[0]
+        return np.asarray(found)
+
+    return with_kernel(specs.BATCH_MAT_MUL, product)
 
 
 def takes_operands_for_different() -> Engine:

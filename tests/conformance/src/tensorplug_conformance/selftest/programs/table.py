@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
-from tensorplug_conformance.selftest.programs import compiled, memory, repeated
+from tensorplug_conformance.selftest.programs import compiled, memory, repeated, rules
 from tensorplug_conformance.selftest.programs.engines import REFERENCE
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -50,6 +50,10 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(repeated.tunes_itself, "same seed, same bits"),
     WrongProgram(repeated.leaks_now_and_then, "flat memory: training by hand"),
     WrongProgram(repeated.leaks_now_and_then, "flat memory: interrupted"),
+    WrongProgram(repeated.knows_one_matrix, "vmap = stack: examples in axis 0"),
+    WrongProgram(repeated.knows_one_matrix, "vmap = stack: examples in axis 1"),
+    WrongProgram(repeated.knows_one_matrix, "vmap = stack: examples in axis 2"),
+    WrongProgram(rules.takes_quotients_for_linear, "jvp = slope along a direction"),
     WrongProgram(repeated.tires, "training float32: logistic regression, by hand"),
     WrongProgram(repeated.tires, "training float32: perceptron, SGD"),
     WrongProgram(repeated.takes_operands_for_different, "gradients of one's own"),
