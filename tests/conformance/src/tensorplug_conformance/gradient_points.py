@@ -158,12 +158,15 @@ class Point:
         """Return ``real(sum(weights * oracle))`` at wide inputs."""
         return sum(term.sum().real for term in self.terms(inputs, weights))
 
+    def values(self, inputs: Sequence[Any]) -> list[Array]:
+        """Return the oracle's values of ``outputs`` at wide inputs."""
+        return _values(self.entry, inputs, self.case, self.outputs)
+
     def terms(self, inputs: Sequence[Any], weights: Sequence[Array]) -> list[Array]:
         """Return the terms of that sum, by output."""
-        values = _values(self.entry, inputs, self.case, self.outputs)
         return [
             np.asarray(value * widened(weight))
-            for value, weight in zip(values, weights, strict=True)
+            for value, weight in zip(self.values(inputs), weights, strict=True)
         ]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.second_gradients import Curvature
     from tensorplug_conformance.session import Session
 
-__all__ = ["Right", "WrongGradientError", "judge_gradient"]
+__all__ = ["Right", "WrongGradientError", "compare_slopes", "judge_gradient"]
 
 _DIFFERENCES = 1e-10  # error of the stencil itself, relative to the largest slope
 
@@ -64,29 +64,44 @@ def judge_gradient(
             point.dtypes(name), gradients, references, strict=True
         ):
             by_value = right.second is None
-            worst = max(worst, _compare(name, gradient, reference, own, by_value=by_value))
+            what = f"gradient of {name!r}"
+            error = compare_slopes(what, gradient, reference, own, by_value=by_value)
+            worst = max(worst, error)
     if right.second is not None:
         judge_second(session, point, right.second)
     return worst
 
 
-def _compare(
-    name: str, gradient: Array, reference: Array, dtype: DType, *, by_value: bool
+def compare_slopes(
+    what: str,
+    gradient: Array,
+    reference: Array,
+    dtype: DType,
+    *,
+    by_value: bool = False,
+    least: float = 0.0,
 ) -> float:
-    """Return the error in eps of the largest gradient; with ``by_value``, however small it is."""
+    """Return the error in eps of the largest gradient; with ``by_value``, however small it is.
+
+    ``least``: of the numbers to which errors are relative.
+
+    Raises:
+        WrongGradientError: it is too large, or the shapes or dtypes differ.
+
+    """
     if gradient.shape != reference.shape:
         raise WrongGradientError(
-            f"gradient of {name!r} has shape {list(gradient.shape)}, "
+            f"{what} has shape {list(gradient.shape)}, "
             f"must be {list(reference.shape)}"
         )
     if dt.of(gradient.dtype) is not dtype:
-        raise WrongGradientError(f"gradient of {name!r} is {gradient.dtype}, must be {dtype}")
+        raise WrongGradientError(f"{what} is {gradient.dtype}, must be {dtype}")
     if not gradient.size:
         return 0.0
     meant = widened(reference)
     about = finfo(gradient.dtype)
-    least = float(about.tiny) if by_value and meant.any() else 2.0**-10
-    scale = max(float(np.max(np.abs(meant))), least)
+    smallest = float(about.tiny) if by_value and meant.any() else 2.0**-10
+    scale = max(float(np.max(np.abs(meant))), smallest, least)
     error = np.abs(widened(gradient) - meant) / scale
     eps = float(about.eps)
     allowed = tolerances().of_gradients(dtype) * eps + _DIFFERENCES
@@ -95,7 +110,7 @@ def _compare(
         at = tuple(int(number) for number in np.argwhere(wrong)[0])
         got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
         raise WrongGradientError(
-            f"gradient of {name!r}: {int(wrong.sum())} of {gradient.size} wrong; first at "
+            f"{what}: {int(wrong.sum())} of {gradient.size} wrong; first at "
             f"{list(at)}: got {got!s}, must be {wanted!s}"
         )
     return float(np.max(error)) / eps

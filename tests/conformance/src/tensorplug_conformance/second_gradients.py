@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Operand
     from tensorplug_conformance.session import Session
 
-__all__ = ["Curvature", "curvature", "judge_second"]
+__all__ = ["ALONG", "Curvature", "curvature", "directions_of", "judge_second", "moved"]
 
 # The error of second differences: rounding of the oracle, times 1 / STEP**2.
 _DIFFERENCES = 1e-8
@@ -53,14 +53,14 @@ class Curvature:
 
 def curvature(point: Point) -> Curvature:
     """Return the second differences of the oracle at ``point``."""
-    directions = _directions(point, _ALONG)
-    bent = _second_difference(point, directions, _directions(point, _ACROSS))
+    directions = directions_of(point, ALONG)
+    bent = _second_difference(point, directions, directions_of(point, _ACROSS))
     incoming = [_uneven(weight, _ACROSS) for weight in point.weights]
     rising = sum(
         weight
         * (
-            point.weighted(_moved(point, (directions, k * STEP)), incoming)
-            - point.weighted(_moved(point, (directions, -k * STEP)), incoming)
+            point.weighted(moved(point, (directions, k * STEP)), incoming)
+            - point.weighted(moved(point, (directions, -k * STEP)), incoming)
         )
         for k, weight in STENCIL
     )
@@ -73,7 +73,7 @@ def _second_difference(point: Point, v: Sequence[Any], u: Sequence[Any]) -> floa
         for j, other in STENCIL:
             for sign, along in ((1, 1), (-1, -1)):
                 for turned in (1, -1):
-                    inputs = _moved(point, (v, along * k * STEP), (u, turned * j * STEP))
+                    inputs = moved(point, (v, along * k * STEP), (u, turned * j * STEP))
                     total += sign * turned * one * other * point.weighted(inputs, point.weights)
     return float(total / np.longdouble(STEP) ** 2)
 
@@ -87,7 +87,7 @@ def _scale(point: Point) -> float:
 
 # Directions: per position of an input an array, a list of them, or None where nothing moves.
 
-_ALONG, _ACROSS = 5, 7
+ALONG, _ACROSS = 5, 7
 
 
 def _uneven(array: Array, period: int) -> Array:
@@ -99,7 +99,8 @@ def _uneven(array: Array, period: int) -> Array:
     return np.asarray(values.reshape(array.shape), dtype=array.dtype)
 
 
-def _directions(point: Point, period: int) -> list[Operand]:
+def directions_of(point: Point, period: int) -> list[Operand]:
+    """Return a direction for each input that is differentiated, None for others."""
     found: list[Operand] = []
     for name, operand in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
         if name not in point.wrt or operand is None:
@@ -111,7 +112,7 @@ def _directions(point: Point, period: int) -> list[Operand]:
     return found
 
 
-def _moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
+def moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
     """Return the wide inputs, moved along directions."""
     inputs = [widened(operand) for operand in point.case.inputs]
     for direction, by in steps:
@@ -133,7 +134,7 @@ def judge_second(session: Session, point: Point, right: Curvature) -> None:
 
     """
     along_inputs, along_incoming = _second_gradients(session, point)
-    across = dict(zip(point.entry.spec.input_names, _directions(point, _ACROSS), strict=True))
+    across = dict(zip(point.entry.spec.input_names, directions_of(point, _ACROSS), strict=True))
     named = ", ".join(map(repr, point.wrt))
     listed = [direction for name in point.wrt for direction in _listed(across[name])]
     _compare(f"second gradient by {named}", along_inputs, listed, right.inputs, right)
@@ -146,7 +147,7 @@ def _second_gradients(session: Session, point: Point) -> tuple[list[Array], list
     """Return H v, input by input, and J v, output by output."""
     call, primals = point.on(session)
     weights = [session.upload(weight) for weight in point.weights]
-    wanted = _directions(point, _ALONG)
+    wanted = directions_of(point, ALONG)
     positions = [point.entry.spec.input_names.index(name) for name in point.wrt]
     v: list[Any] = [wanted[at] for at in positions]
 

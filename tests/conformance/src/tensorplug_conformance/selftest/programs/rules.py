@@ -1,0 +1,24 @@
+"""Engines with a rule of forward mode that is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.contract.owner import Owner
+from tensorplug.plugin import TangentTable, specs
+from tensorplug.plugins.assembly import build_engine
+
+if TYPE_CHECKING:
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["takes_quotients_for_linear"]
+
+
+def takes_quotients_for_linear() -> Engine:
+    """Return an engine whose plugin says that a quotient is linear in both operands."""
+    tangents = TangentTable()
+    tangents.linear(specs.REAL_DIV, "a")
+    tangents.linear(specs.REAL_DIV, "b")
+    engine = build_engine()
+    engine.registry.add(Owner("saboteur"), tangents=tangents, override=True)
+    return engine
