@@ -246,6 +246,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from models import workloads as of_models
 
     yield from of_models()
+    from loops import workloads as of_loops
+
+    yield from of_loops()
     from large import workloads as of_large
 
     yield from of_large()
