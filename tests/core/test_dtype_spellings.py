@@ -107,7 +107,7 @@ BEFORE = {  # what comes before `dtype`, where that is not X
     "cosine_window": (5, 0.5, 0.5),
     "bitcast": (np.int64([1]),),
     "dequantize": (np.int8([1]), 0.5),
-    "quantized_matmul": (X, X, 0.5),
+    "quantized_matmul": (np.int8([[1]]), np.int8([[1]]), 0.5),
 }
 TRIED = {float: "float32", "float": "float32", np.float64: "float64", "<f8": "float64"}
 

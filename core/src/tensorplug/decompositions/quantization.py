@@ -28,7 +28,9 @@ decompositions = DecompositionTable()
 @decompositions.of(ops.QUANTIZE)
 def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
     wide = widen_half(x)
-    quotient = round_(wide / spread(astype(scale, wide.dtype), x.shape))
+    quotient = wide / spread(astype(scale, wide.dtype), x.shape)
+    if dtype in dt.WHOLE:
+        quotient = round_(quotient)
     if zero_point is not None:
         quotient = quotient + astype(spread(zero_point, x.shape), wide.dtype)
     return astype(clip_by_value(quotient, dtype.min, dtype.max), dtype)
@@ -37,7 +39,7 @@ def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DTyp
 @decompositions.of(ops.DEQUANTIZE)
 def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
     work = dt.promote((scale.dtype, dtype)).compute
-    numbers = astype(_centred(x, zero_point), work)
+    numbers = astype(_centred(x, zero_point, _exactly(x)), work)
     return astype(numbers * spread(astype(scale, work), x.shape), dtype)
 
 
@@ -63,10 +65,11 @@ def quantized_mat_mul(
     ):  # a backend may have a kernel for integers alone
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
-    left, right = _centred(a, a_zero_point), _centred(b, b_zero_point)
+    exact = _exactly(a, b)
+    left, right = _centred(a, a_zero_point, exact), _centred(b, b_zero_point, exact)
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
     if not scales:
-        return matmul(left, right)
+        return astype(matmul(left, right), dtype)
     count = ops.inner_blocks(*(None if s is None else s.shape for s in (a_scale, b_scale)))
     if count > 1:  # [..., m, k] becomes [..., blocks, m, k / blocks], and b likewise
         left = moveaxis(reshape(left, (*left.shape[:-1], count, -1)), -2, -3)
@@ -87,10 +90,15 @@ def _quantized(x: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> Te
     return x if x.dtype in ops.FACTORS else ops.quantize(x, scale, zero_point)
 
 
-def _centred(x: Tensor, zero_point: Tensor | None) -> Tensor:
-    """Return integers less their zero points in int32, exactly."""
-    wide = astype(x, dt.int32)
-    return wide if zero_point is None else wide - astype(spread(zero_point, x.shape), dt.int32)
+def _exactly(*factors: Tensor) -> DType:
+    """Return the dtype in which quantized numbers are added."""
+    return dt.int32 if {x.dtype for x in factors} <= dt.WHOLE else dt.float32
+
+
+def _centred(x: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return quantized numbers less their zero points, exactly."""
+    wide = astype(x, dtype)
+    return wide if zero_point is None else wide - astype(spread(zero_point, x.shape), dtype)
 
 
 def _rows(scale: Tensor, shape: tuple[int, ...]) -> Tensor:

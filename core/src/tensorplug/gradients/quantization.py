@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import quantization as ops
-from tensorplug.ops.comparison import equal
+from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.rounding import clip_by_value
 from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import spread, total
 
@@ -55,12 +54,12 @@ def _straight_through(
     """Return the gradients of x and scale, both floats, in their dtypes."""
     wide = dt.promote((x.dtype, scale.dtype)).compute
     exact = astype(x, wide) / spread(astype(scale, wide), x.shape)
-    rounded = round_(exact)
-    offset = None if zero_point is None else astype(spread(zero_point, x.shape), wide)
-    shifted = rounded if offset is None else rounded + offset
-    limited = clip_by_value(shifted, dtype.min, dtype.max)
-    kept = equal(shifted, limited)
-    slope = (limited if offset is None else limited - offset) - where(kept, exact, 0.0)
+    numbers = ops.quantize(x, scale, zero_point, dtype=dtype)
+    shifted = round_(exact) if dtype in dt.WHOLE else exact
+    if zero_point is not None:
+        shifted = shifted + astype(spread(zero_point, x.shape), wide)
+    kept = logical_and(shifted >= dtype.min, shifted <= dtype.max)
+    slope = _less(astype(numbers, wide), zero_point) - where(kept, exact, 0.0)
     to_scale = total(astype(dy, wide) * slope, scale.shape)
     return astype(where(kept, dy, 0.0), x.dtype), astype(to_scale, scale.dtype)
 

@@ -1,4 +1,4 @@
-"""Quantization: real numbers as integers of few bits, with scales and zero points.
+"""Quantization: real numbers in few bits, mostly as integers, with scales and zero points.
 
 A quantized number q stands for ``(q - zero_point) * scale``. The shape of a scale says how far it
 reaches. Counted from the last axis, each of its sizes divides that of x, and each of its numbers
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["dequantize", "fake_quantize", "quantize", "quantized_matmul"]
 
-QUANTIZED: Final = frozenset({dt.int8, dt.uint8, dt.int16, dt.uint16})
-FACTORS: Final = frozenset({dt.int8, dt.uint8})  # of products
+_NARROW: Final = dt.STORAGE - {dt.float8_e8m0fnu}  # which has neither signs nor a zero
+QUANTIZED: Final = frozenset({dt.int8, dt.uint8, dt.int16, dt.uint16}) | _NARROW
+FACTORS: Final = frozenset({dt.int8, dt.uint8}) | _NARROW  # of products
 
 
 def _check_blocks(name: str, given: TensorType | None, of: str, shape: Shape) -> None:
@@ -88,7 +89,7 @@ def _scale_dtype(known: InputTypes) -> DType:
 
 
 _TO_INTEGERS: Final[dict[str, Any]] = {
-    "attributes": {"dtype": attributes.optional(attributes.dtype(), _quantized_dtype)},
+    "attributes": {"dtype": attributes.optional(attributes.dtype(stored=True), _quantized_dtype)},
     "accepts": {"x": dt.REAL, "scale": dt.REAL, "zero_point": QUANTIZED},
     "promote": ("x", "scale"),
     "inexact": True,
@@ -151,7 +152,7 @@ def _infer_product(
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(f"the inner sizes {a.shape[-1]} and {b.shape[-2]} differ")
     inner_blocks(*(None if scale is None else scale.shape for scale in (a_scale, b_scale)))
-    exact = a_scale is None and b_scale is None
+    exact = a_scale is None and b_scale is None and {a.dtype, b.dtype} <= dt.WHOLE
     if dtype not in ({dt.int32} if exact else dt.FLOATING):
         allowed = "int32, since there are no scales" if exact else "floating"
         raise DTypeError(f"dtype must be {allowed}, got {dtype}")
@@ -161,7 +162,9 @@ def _infer_product(
 
 def _product_dtype(known: InputTypes) -> DType:
     scales = [known[name] for name in ("a_scale", "b_scale") if known[name] is not None]
-    return dt.promote(scale.dtype for scale in scales) if scales else dt.int32
+    if scales:
+        return dt.promote(scale.dtype for scale in scales)
+    return dt.int32 if {known["a"].dtype, known["b"].dtype} <= dt.WHOLE else dt.float32
 
 
 QUANTIZED_MAT_MUL = KernelSpec(
@@ -213,9 +216,10 @@ def as_zero_point(value: Any, dtype: DType, what: str) -> Tensor | None:
 def quantize(
     x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
 ) -> Tensor:
-    """Return ``round(x / scale) + zero_point`` as integers, limited to the range of ``dtype``.
+    """Return ``round(x / scale) + zero_point`` in few bits, limited to the range of ``dtype``.
 
-    Halves are rounded to the even neighbour. Infinities become the limits, and NaN becomes 0.
+    Halves are rounded to the even neighbour. Infinities become the limits. NaN becomes 0 in
+    integers. Floats of 8 and 4 bits are not rounded to integers, but to their own digits.
 
     Args:
         x: real numbers.
@@ -225,7 +229,8 @@ def quantize(
         zero_point: the integers that stand for 0, of the result's dtype, in a shape that follows
             the same rule; None for 0.
         axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
-        dtype: int8, uint8, int16 or uint16; by default that of ``zero_point``, else int8.
+        dtype: int8, uint8, int16, uint16, int4, uint4, int2, uint2, float4_e2m1fn, or a float8
+            other than float8_e8m0fnu; by default that of ``zero_point``, else int8.
 
     The result is not differentiable; ``fake_quantize`` is.
 
@@ -253,9 +258,9 @@ def dequantize(
     """Return ``(x - zero_point) * scale``: the numbers that quantized ones stand for.
 
     Args:
-        x: int8, uint8, int16, uint16, or int32 without zero points.
+        x: of a dtype that ``quantize`` gives, or int32 without zero points.
         scale: floats: one, or one for each block of x, as for ``quantize``.
-        zero_point: integers of the dtype of x, likewise; None for 0.
+        zero_point: numbers of the dtype of x, likewise; None for 0.
         axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
         dtype: of the result; by default that of ``scale``. The product is rounded once.
 
@@ -328,23 +333,25 @@ def quantized_matmul(
 ) -> Tensor:
     """Return the product of quantized matrices, ``(a - a_zero_point) @ (b - b_zero_point)``.
 
-    The products of integers are summed exactly, in int32. The sums are then multiplied by the
-    scales, and those of several blocks added up in float32 (float64 for scales of it).
+    The products of integers are summed exactly, in int32, those of float8 and float4 in float32.
+    The sums are then multiplied by the scales, and those of several blocks added up in float32
+    (float64 for scales of it).
 
     Args:
-        a: [..., m, k] of int8 or uint8. Floats are quantized first, with ``a_scale`` and
-            ``a_zero_point``.
+        a: [..., m, k] of int8, uint8, or a dtype of fewer bits. Floats of 16 or more bits are
+            quantized first, with ``a_scale`` and ``a_zero_point``.
         b: [..., k, n], likewise. The leading axes broadcast.
         a_scale: one number; one for each row, [m, 1]; or for each block of a, as for
             ``quantize``. None for 1.
         b_scale: likewise: [1, n] or [n] for one for each column, [k / 32, n] for blocks of 32.
-        a_zero_point: integers of the dtype of a (int8 or uint8 for floats); None for 0.
+        a_zero_point: numbers of the dtype of a (for floats, of that to quantize to, by default
+            int8); None for 0.
         b_zero_point: likewise.
         dtype: of the result; by default that of the scales.
 
     Returns:
-        int32 of shape [..., m, n] without scales, where sums that do not fit wrap; floats with
-        them.
+        [..., m, n]: int32 without scales, where sums that do not fit wrap; floats with them, and
+        of float8 and float4.
 
     The scales are differentiable, and so are floats in a and b: straight through their rounding,
     and with gradient 0 where they were clipped.

@@ -41,8 +41,8 @@ def quantized_mat_mul(
     out: TensorType,
 ) -> Call:
     """Multiply float32 copies of the integers, part by part of the inner axis."""
-    if a.dtype in dt.FLOATING or b.dtype in dt.FLOATING:
-        raise KernelRefusedError("floats are quantized by a kernel of their own")
+    if not {a.dtype, b.dtype} <= dt.WHOLE:
+        raise KernelRefusedError("only products of integers are exact")
     reach = _reach(a.dtype, a_zero_point) * _reach(b.dtype, b_zero_point)
     centre, multiply = _centring(a, a_zero_point), _product(b, b_zero_point, _EXACT // reach)
     factors = [
@@ -84,12 +84,12 @@ def _reach(dtype: DType, zero_point: TensorType | None) -> int:
 def _centring(x: TensorType, zero_point: TensorType | None) -> Callable[[Array, Array, Any], None]:
     """Return a function that writes float32 of a factor less its zero points into an array."""
     if zero_point is None:
-        return lambda result, x, _offset: np.copyto(result, x)
+        return lambda result, x, _offset: np.copyto(result, x, casting="unsafe")
     spread = _spreading(zero_point.shape, x.shape)
 
     def centre(result: Array, x: Array, offset: Array) -> None:
-        np.copyto(result, x)
-        np.subtract(result, spread(offset), out=result)
+        np.copyto(result, x, casting="unsafe")
+        np.subtract(result, spread(offset).astype(np.float32), out=result)
 
     return centre
 
@@ -143,13 +143,13 @@ def _product(
 
     def multiply(left: Array, b: Array, offset: Any, start: int, stop: int) -> Array:
         few = stop - start <= most
-        offsets = None if spread is None else spread(offset)
+        offsets = None if spread is None else spread(offset).astype(np.float32)
         room = np.empty((*batch, min(step, stop - start), columns), np.float32)
         total: Any = None
         for first in range(start, stop, step):
             part = slice(first, min(first + step, stop))
             right = room[..., : part.stop - first, :]
-            np.copyto(right, b[..., part, :])
+            np.copyto(right, b[..., part, :], casting="unsafe")
             if offsets is not None:
                 varies = offsets.shape[-2] == inner
                 np.subtract(right, offsets[..., part, :] if varies else offsets, out=right)
