@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes as dt
 from tensorplug.engine.autocast import IN_FLOAT32, IN_LOW_PRECISION
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugins import catalogue
@@ -25,7 +26,8 @@ IMAGE = RNG.normal(size=(1, 5, 5, 2)).astype(np.float32)
 FILTER = RNG.normal(size=(2, 2, 2, 3)).astype(np.float32)
 HEADS = RNG.normal(size=(1, 2, 3, 4)).astype(np.float32)
 
-NARROW = [name for name in ("float16", "bfloat16") if hasattr(tp, name)]
+FLOATS = {dtype.name for dtype in dt.FLOATING}
+NARROW = [name for name in ("float16", "bfloat16") if name in FLOATS]
 Call = tuple[str, "Callable[[], Any]", str]
 # What; a call of float32 arrays; the dtype of its result inside autocast("float16").
 CALLS: list[Call] = [
@@ -251,6 +253,40 @@ def test_transformations_compose() -> None:
     np.testing.assert_allclose(tangent.numpy(), wide, rtol=1e-2, atol=1e-2)
     assert (each.dtype, each.shape) == ("float32", (3, 4))
     np.testing.assert_allclose(each.numpy(), np.exp(X @ W) @ W.T, rtol=0.05, atol=0.05)
+
+
+@tp.custom_grad
+def doubled(x: tp.Tensor) -> Any:
+    return x @ tp.asarray(W), lambda dy: 2.0 * (tp.astype(dy, "float32") @ tp.asarray(W.T))
+
+
+def row_loss(row: tp.Tensor) -> tp.Tensor:
+    return tp.sum(tp.tanh(row @ tp.asarray(W)) ** 2)
+
+
+# Functions of a row that give a vector, a matrix or a scalar; how they are transformed.
+NESTED: dict[str, Callable[[], Any]] = {
+    "vmap of a checkpoint": lambda: tp.vmap(tp.grad(tp.checkpoint(row_loss))),
+    "vmap of a compiled function": lambda: tp.vmap(tp.grad(tp.compile(row_loss))),
+    "compiled vmap": lambda: tp.compile(tp.vmap(tp.grad(row_loss))),
+    "vmap of custom_grad": lambda: tp.vmap(tp.grad(lambda row: tp.sum(doubled(row) ** 2))),
+    "jacobian": lambda: tp.vmap(tp.jacobian(lambda row: row @ tp.asarray(W))),
+    "hessian": lambda: tp.vmap(tp.hessian(row_loss)),
+    "forward over reverse": lambda: tp.vmap(
+        lambda row: tp.jvp(tp.grad(row_loss), (row,), (tp.ones(4),))[1]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NESTED)
+def test_transformations_nest(what: str) -> None:
+    f, x = NESTED[what](), tp.asarray(X)
+    exact = f(x)
+    with tp.autocast("float16"):
+        found = f(x)
+    assert found.shape == exact.shape
+    assert (found.numpy().astype(np.float32) != exact.numpy()).any()
+    np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=0.03, atol=0.02)
 
 
 def test_a_loop_of_a_compiled_function() -> None:
