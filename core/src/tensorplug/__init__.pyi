@@ -27,12 +27,15 @@ from tensorplug.autodiff.checkpointing import checkpoint as checkpoint
 from tensorplug.autodiff.custom_gradients import custom_grad as custom_grad
 from tensorplug.autodiff.derivatives import hessian as hessian
 from tensorplug.autodiff.derivatives import jacobian as jacobian
-from tensorplug.autodiff.derivatives import jvp as jvp
+from tensorplug.autodiff.derivatives import jacobian as jacrev
+from tensorplug.autodiff.directional import jacfwd as jacfwd
+from tensorplug.autodiff.directional import jvp as jvp
 from tensorplug.autodiff.grad import grad as grad
 from tensorplug.autodiff.grad import stop_gradient as stop_gradient
 from tensorplug.autodiff.grad import value_and_grad as value_and_grad
 from tensorplug.autodiff.grad import vjp as vjp
 from tensorplug.autodiff.variable_gradients import variable_grads as variable_grads
+from tensorplug.compile.associative import associative_scan as associative_scan
 from tensorplug.compile.control_flow import cond as cond
 from tensorplug.compile.control_flow import fori_loop as fori_loop
 from tensorplug.compile.control_flow import map as map
@@ -40,7 +43,9 @@ from tensorplug.compile.control_flow import scan as scan
 from tensorplug.compile.control_flow import switch as switch
 from tensorplug.compile.control_flow import while_loop as while_loop
 from tensorplug.compile.functions import compile as compile
+from tensorplug.compile.linearization import linearize as linearize
 from tensorplug.contract.dtypes import DType as DType
+from tensorplug.contract.dtypes import bfloat16 as bfloat16
 from tensorplug.contract.dtypes import bool_ as bool
 from tensorplug.contract.dtypes import complex128 as complex128
 from tensorplug.contract.dtypes import complex64 as complex64
@@ -358,6 +363,7 @@ __all__ = [
     "asarray",
     "asin",
     "asinh",
+    "associative_scan",
     "astype",
     "atan",
     "atan2",
@@ -368,6 +374,7 @@ __all__ = [
     "autocast",
     "backends",
     "batch_to_space_nd",
+    "bfloat16",
     "bincount",
     "bitcast",
     "bitwise_and",
@@ -482,7 +489,9 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacfwd",
     "jacobian",
+    "jacrev",
     "jvp",
     "keep",
     "kernels_for",
@@ -490,6 +499,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "load",
     "log",
