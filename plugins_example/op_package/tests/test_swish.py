@@ -65,7 +65,8 @@ def test_values(place, engine, dtype, beta, shape):
     if getattr(tp, dtype) not in engine.open(tp.get_backend()).backend.dtypes:
         pytest.skip(f"{tp.get_backend()} has no {dtype}")
     x = (POINTS.reshape(shape) if shape else POINTS[30]).astype(dtype)
-    assert tp.explain(SWISH, [x], {"beta": beta}).how == place
+    how = "widened" if (place, dtype) == ("decomposed", "float16") else place
+    assert tp.explain(SWISH, [x], {"beta": beta}).how == how
     rounded = float(np.array(beta, dtype))
     about = np.finfo(dtype)
     # A rounding error of beta * x becomes |beta x| times as large; the rest costs a few eps.

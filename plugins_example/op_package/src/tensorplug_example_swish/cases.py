@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from tensorplug.plugin import ArgumentError
-from tensorplug_conformance import Bounded, Case, CaseTable
+from tensorplug_conformance import Bounded, Case, CaseTable, computing, finfo
 from tensorplug_conformance.corpus import LARGE, wide
 
 from tensorplug_example_swish.op import SWISH
@@ -28,16 +28,17 @@ def oracle(x: Array, *, beta: float = 1.0) -> Bounded:
     """Return ``x / (1 + e**-(beta x))`` in wide arithmetic.
 
     The exponential makes a relative error of beta x |beta x| times as large; the other steps cost
-    a few eps. A sigmoid below the smallest normal number has an error of up to the smallest
-    subnormal number, which is then multiplied by x.
+    a few eps. All are eps of the dtype that kernels compute in: bfloat16 is rounded to at the end
+    alone. A sigmoid below the smallest normal number has an error of up to the smallest subnormal
+    number, which is then multiplied by x.
     """
-    limits = np.finfo(x.dtype)
+    limits = finfo(computing(x.dtype))
     z = wide(x)
     scaled = z * wide(np.asarray(beta, x.dtype))
     with np.errstate(all="ignore"):
         value = np.where(np.isneginf(z), 0, z) / (1 + np.exp(-scaled))
-        relative = (np.abs(scaled) + 8) * wide(limits.eps)
-        bound = np.abs(value) * relative + np.abs(z) * wide(limits.smallest_subnormal)
+        relative = (np.abs(scaled) + 8) * limits.eps
+        bound = np.abs(value) * relative + np.abs(z) * limits.smallest_subnormal
     return Bounded(np.asarray(value), np.asarray(bound))
 
 

@@ -19,7 +19,7 @@ _EPSILON: Final = 1e-6  # PyTorch's
 def global_norm(gradients: Any) -> Tensor:
     """Return the length of all leaves of a tree of tensors taken as one vector, of rank 0.
 
-    In float32 for float16. A tree without leaves has norm 0.
+    In float32 for narrower floats. A tree without leaves has norm 0.
     """
     squares = [_sum_of_squares(gradient) for gradient in tree.flatten(gradients)[0]]
     return tp.sqrt(sum(squares[1:], squares[0])) if squares else tp.asarray(0.0)
@@ -51,5 +51,4 @@ def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
 
 def _sum_of_squares(x: Tensor) -> Tensor:
     size = tp.abs(x)
-    wide = size.astype(dt.float32, copy=False) if size.dtype is dt.float16 else size
-    return tp.sum(tp.square(wide))
+    return tp.sum(tp.square(size.astype(size.dtype.compute, copy=False)))

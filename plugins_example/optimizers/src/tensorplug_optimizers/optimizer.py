@@ -292,8 +292,7 @@ def _shown(value: Any) -> str:
 
 def _stepping(dtype: DType) -> DType:
     """Return the dtype in which parameters of ``dtype`` step."""
-    real = dt.real_part(dtype)
-    return dt.float32 if real is dt.float16 else real
+    return dt.real_part(dtype).compute
 
 
 def _stepped(x: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
 from tensorplug_attention.kernels import opencl_source as source
 from tensorplug_opencl.extensions import c_type, on_cpu, program
 
@@ -156,7 +155,7 @@ class _Call(NamedTuple):
         if on_cpu(self.backend):
             large = math.prod(q.shape[:-2]) * (rows // (_ON_CPU.items * _ON_CPU.rows))
             group = _ON_CPU if large >= (os.cpu_count() or 1) else _FEW_ON_CPU
-        dtype = dt.float32 if q.dtype is dt.float16 else q.dtype
+        dtype = q.dtype.compute
         computed = c_type(dtype)
         text = source.text(
             body,

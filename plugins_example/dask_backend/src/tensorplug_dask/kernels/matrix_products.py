@@ -43,7 +43,7 @@ def _product(
     batch = pattern(out.rank + 2)[: out.rank - 2]
     row, inner, column = 2, 1, 0
     of_left, of_right = batch[out.rank - left.ndim :], batch[out.rank - right.ndim :]
-    work = np.dtype(np.float32) if dtype == np.float16 else dtype
+    work = out.dtype.compute.numpy
     parts = blockwise(
         WithoutWarnings(_part, "matmul"),
         (*batch, row, inner, column),

@@ -30,7 +30,6 @@ class Fold(Protocol):
 
 # Where sums and products are kept until the end: there, rounding of the steps does not show.
 WIDER: Final[dict[DType, np.dtype[Any]]] = {
-    dt.float16: np.dtype(np.float32),
     dt.float32: np.dtype(np.float64),
     dt.complex64: np.dtype(np.complex128),
 }
@@ -38,7 +37,7 @@ WIDER: Final[dict[DType, np.dtype[Any]]] = {
 
 def wider(dtype: DType) -> np.dtype[Any]:
     """Return the dtype in which sums for a result of ``dtype`` are kept."""
-    return WIDER.get(dtype, dtype.numpy)
+    return WIDER.get(dtype, dtype.compute.numpy)
 
 
 def folded(function: Fold, x: Array, axis: Axes, dtype: Any) -> Array:
