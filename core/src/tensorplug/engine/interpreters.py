@@ -239,7 +239,7 @@ class Interpreter(ABC):
     def constants(self) -> Device:
         """The device whose cache keeps the function's Python numbers as tensors."""
         outer = self.real.trace
-        return self.real if outer is None else outer.constants  # type: ignore[no-any-return]  # Any
+        return self.real if outer is None else outer.constants
 
     def number(
         self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
@@ -251,7 +251,7 @@ class Interpreter(ABC):
     def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the attributes of a call without floats of a program that is being traced."""
         outer = self.real.trace
-        return attributes if outer is None else outer.fixed(attributes)  # type: ignore[no-any-return]  # Any
+        return attributes if outer is None else outer.fixed(attributes)
 
     def read(self, variable: Any, held: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return the contents of a variable in the context outside."""

@@ -235,6 +235,8 @@ FOREIGN: Final = {
     "upsample": "image.resize",
     "value_and_grads": "value_and_grad",
     "vdot": "vecdot",
+    "vectorize": "vmap",
+    "vectorized_map": "vmap",
     "view": "reshape",
     "vsplit": "split",
     "where_async": "argwhere",
@@ -262,7 +264,6 @@ _RECORDING: Final = (
     "tensorplug.stop_gradient(x) makes a constant"
 )
 _BACKWARD: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
-_MAPS: Final = "there is no mapping over an axis: ops broadcast, and take stacks of matrices"
 _READ: Final = "read it with NumPy, and pass the array to tensorplug.asarray"
 
 # How to do it here, where no single function of ours does.
@@ -332,7 +333,7 @@ ADVICE: Final = {
     "no_grad": _RECORDING,
     "normalize": "write x / tensorplug.linalg.vector_norm(x, axis=-1, keepdims=True)",
     "numel": "write x.size",
-    "pmap": _MAPS,
+    "pmap": "nothing maps over devices: tensorplug.vmap maps over an axis, on one device",
     "ptp": "write tensorplug.max(x) - tensorplug.min(x)",
     "r_": "use tensorplug.concat",
     "rad2deg": "write x * (180 / tensorplug.pi)",
@@ -355,7 +356,5 @@ ADVICE: Final = {
     "tril_indices": "write tensorplug.nonzero(tensorplug.tril(tensorplug.ones((n, n))))",
     "triu_indices": "write tensorplug.nonzero(tensorplug.triu(tensorplug.ones((n, n))))",
     "union1d": "write tensorplug.unique_values(tensorplug.concat([a, b]))",
-    "vectorize": _MAPS,
-    "vmap": _MAPS,
     "special.gamma": "for x > 0, write tensorplug.exp(tensorplug.special.gammaln(x))",
 }
