@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.testing import isolated_engine
+from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
@@ -105,3 +105,13 @@ def test_each_part_is_accurate(kernel: str, dtype: str) -> None:
         with np.errstate(invalid="ignore"):  # of infinities, which are compared above
             wrong = finite & ~(np.abs(one - other) <= allowed)
         assert not wrong.any(), (part, z[wrong][:4], actual[wrong][:4], exact[wrong][:4])
+
+
+@pytest.mark.parametrize("kernel", FUNCTIONS)
+def test_gradients_go_through_it(kernel: str) -> None:
+    z = np.array([0.75 + 0.5j, -0.5 + 1.25j, 1.5 - 0.75j])
+
+    def f(z: Any) -> Any:
+        return tp.run_kernel(kernel, [z]) * (1 - 2j)
+
+    check_grads(f, [z], order=2)
