@@ -260,4 +260,4 @@ def test_complex_limits_are_those_of_the_parts():
 
 def test_narrow_floats_compute_in_a_wider_one():
     wide = {dtype.name: dtype.compute.name for dtype in dt.ANY if dtype.compute is not dtype}
-    assert wide == {"float16": "float32"}
+    assert wide == {"float16": "float32", "bfloat16": "float32"}

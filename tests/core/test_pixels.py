@@ -150,7 +150,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "wide integers": (
         lambda: tp.image.from_pixels(np.ones((2, 2), np.int64)),
         DTypeError,
-        "input 'pixels' is int64[2,2], but its dtype must be one of bool, float16",
+        "input 'pixels' is int64[2,2], but its dtype must be one of bfloat16, bool, float16",
     ),
     "num_channels": (
         lambda: tp.image.from_pixels(RGB, 5),

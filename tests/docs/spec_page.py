@@ -80,7 +80,7 @@ GROUPS = {
 _ORDER = [
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    *("float16", "float32", "float64", "complex64", "complex128", "string"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string"),
 ]
 
 

@@ -206,6 +206,7 @@ def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
                 "pluggy",
                 "importlib-metadata",
                 "packaging",
+                "ml-dtypes",
             }
             assert not [entry for entry in entries if entry.group.startswith("tensorplug.")]
         else:

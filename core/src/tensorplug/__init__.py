@@ -36,6 +36,7 @@ from tensorplug.array_api.info import __array_namespace_info__
 from tensorplug.autodiff.grad import grad, stop_gradient, value_and_grad, vjp
 from tensorplug.contract.dtypes import (
     DType,
+    bfloat16,
     complex64,
     complex128,
     float16,

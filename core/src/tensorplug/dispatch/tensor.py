@@ -162,7 +162,10 @@ class Tensor:
         if shown is not None:
             return shown
         try:
-            body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+            numbers, digits = self.numpy(), None
+            if self.dtype in dt.WIDENED:  # NumPy writes these without its own formats
+                numbers, digits = numbers.astype(self.dtype.compute.numpy), 4
+            body = np.array2string(numbers, precision=digits, separator=", ", prefix="Tensor(")
         except Exception as error:  # noqa: BLE001  # a debugger must be able to show it
             return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
         return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"

@@ -38,13 +38,13 @@ CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
     "U32": dt.uint32,
     "U64": dt.uint64,
     "F16": dt.float16,
+    "BF16": dt.bfloat16,
     "F32": dt.float32,
     "F64": dt.float64,
     "C64": dt.complex64,
 }
 # Bits per element of those that tensors do not have.
 _OTHERS: Final = {
-    "BF16": 16,
     "F8_E4M3": 8,
     "F8_E5M2": 8,
     "F8_E8M0": 8,
@@ -197,7 +197,7 @@ def _entry(name: str, fields: Any, data: int) -> Entry:
         raise UnreadableError(f"{name!r} has the unknown dtype {code!r}")
     if not all(type(number) is int and number >= 0 for number in (*shape, start, end)):
         raise UnreadableError(f"{name!r}: sizes and offsets must be integers, not negative")
-    bits = _OTHERS[code] if code in _OTHERS else 8 * CODES[code].numpy.itemsize
+    bits = _OTHERS[code] if code in _OTHERS else CODES[code].bits
     if 8 * (end - start) != bits * _elements(shape):
         raise UnreadableError(f"{name!r}: shape {shape} of {code} is not {end - start} bytes")
     return Entry(name, code, tuple(shape), data + start, data + end)

@@ -186,7 +186,7 @@ def load(
 
     Raises:
         FileFormatError: the file is truncated, corrupt, or of another format.
-        DTypeError: tensorplug or the device does not support the dtype of a tensor (bfloat16, the
+        DTypeError: tensorplug or the device does not support the dtype of a tensor (the
             float8 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
             also a prefix of another one; with ``like``, the names are not those of its leaves;

@@ -31,6 +31,7 @@ MEMBERS: Final = {
     "arraySync": "write x.numpy()",
     "at": "write x[i] = y, which changes x, but no other tensor that shares its data",
     "backward": _GRADIENTS,
+    "bfloat16": "write x.astype('bfloat16')",
     "block_until_ready": "write tensorplug.synchronize()",
     "bmm": "write x @ y",
     "bool": "write x.astype('bool')",

@@ -2,7 +2,8 @@
 
 Data pass through host memory, unless a backend exchanges its device's memory.
 
-docs/adr/0010 defines which memory is shared. NumPy creates and reads all capsules.
+docs/adr/0010 defines which memory is shared. NumPy creates and reads all capsules (see
+``dlpack_codes``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tensorplug.errors import (
     InterchangeError,
 )
 from tensorplug.ops import creation
-from tensorplug.tensors import array_namespace
+from tensorplug.tensors import array_namespace, dlpack_codes
 
 if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
@@ -283,14 +284,15 @@ def _to_host_dlpack(
         if not copy:
             array = shares.share_to_host(buffer)
             if max_version is not None and max_version[0] >= 1:
-                return _read_only(array).__dlpack__(max_version=max_version)
+                return dlpack_codes.export(_read_only(array), type_.dtype, max_version=max_version)
             # JAX, which requests an older version, refuses elements with gaps between them.
             if array.flags.writeable and (copy is False or _is_compact(array)):
-                return array.__dlpack__()
+                return dlpack_codes.export(array, type_.dtype)
         why = "its memory is read-only, for which DLPack has a flag only from version 1.0 on"
     if copy is False:
         raise CopyNeededError(f"{type_} can only be exported as a copy: {why}")
-    return device.backend.to_host(buffer).__dlpack__(max_version=max_version, copy=True)
+    array = device.backend.to_host(buffer)
+    return dlpack_codes.export(array, type_.dtype, max_version=max_version, copy=True)
 
 
 def _is_compact(array: np.ndarray[Any, Any]) -> bool:
@@ -351,7 +353,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         InterchangeError: its data is neither in host memory nor on the device, or NumPy cannot
             read it.
         CopyNeededError: ``copy`` is False, but the memory cannot be shared.
-        DTypeError: tensorplug or the device does not support the dtype, such as bfloat16.
+        DTypeError: tensorplug or the device does not support the dtype, such as float8_e4m3.
         BackendMemoryError: the device has no room for a copy.
         BufferError: PyTorch raises it if ``x`` requires a gradient. Other libraries may raise
             other errors if they cannot export, and ``device`` those of ``use_backend``.
@@ -416,7 +418,7 @@ def _import_array(
             "host memory; copy it there first (in PyTorch with x.cpu())"
         )
     try:
-        return np.from_dlpack(_Exported(capsule))
+        return dlpack_codes.read(capsule)
     except (BufferError, RuntimeError) as error:  # NumPy raises either
         dtype = str(getattr(x, "dtype", "an unknown dtype")).rpartition(".")[2]
         message = f"from_dlpack: {producer} of {dtype} cannot be read: {error}"
@@ -436,16 +438,3 @@ def _request_capsule(x: Any, *, copy: bool | None) -> Any:
     except TypeError:  # a producer from before DLPack 1.0, which never copies
         pass
     return x.__dlpack__()
-
-
-class _Exported:
-    """Passes an exported capsule to ``numpy.from_dlpack``, which expects a producer."""
-
-    def __init__(self, capsule: Any) -> None:
-        self._capsule = capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return HOST
-
-    def __dlpack__(self, **_request: Any) -> Any:
-        return self._capsule

@@ -133,8 +133,8 @@ def _infer_draw(image: TensorType) -> TensorType:
 
 def _read_options(value: Any, _known: InputTypes) -> float:
     """Return the alpha in tfjs's DrawOptions."""
-    if value is None:
-        return 1.0
+    if value is None or isinstance(value, float):  # the default; what this returns
+        value = {"image_options": {"alpha": 1.0 if value is None else value}}
     options = value.get("image_options", {}) if isinstance(value, Mapping) else None
     if (
         not isinstance(options, Mapping)

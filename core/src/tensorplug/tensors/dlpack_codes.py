@@ -1,0 +1,93 @@
+"""DLPack capsules of dtypes that NumPy's own functions refuse.
+
+NumPy makes and reads the capsule of integers of the same size, in which the code of the dtype is
+replaced. Source: the structures of dlpack.h, versions 0.8 and 1.1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.contract import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tensorplug.contract.dtypes import DType
+
+__all__ = ["export", "read"]
+
+CODES: Final[Mapping[DType, int]] = {dt.bfloat16: 4}  # kDLBfloat
+
+_BY_CODE: Final = {(code, dtype.bits): dtype for dtype, code in CODES.items()}
+_UNSIGNED: Final = 1  # kDLUInt
+# The offset of DLTensor.dtype: after the address of the data, the device (two int32) and the rank
+# (int32). In a versioned capsule, the version, two addresses and the flags come first.
+_OFFSETS: Final = {b"dltensor": 20, b"dltensor_versioned": 52}
+
+_name_of = ctypes.pythonapi.PyCapsule_GetName
+_name_of.restype, _name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_address_of = ctypes.pythonapi.PyCapsule_GetPointer
+_address_of.restype, _address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class _Type(ctypes.Structure):
+    _fields_ = (
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    )
+
+
+def export(array: np.ndarray[Any, Any], dtype: DType, **options: Any) -> Any:
+    """Return a capsule of an array of ``dtype``; ``options`` are those of ``__dlpack__``."""
+    code = CODES.get(dtype)
+    if code is None:
+        return array.__dlpack__(**options)
+    capsule = array.view(f"u{dtype.itemsize}").__dlpack__(**options)
+    type_ = _type_of(capsule)
+    assert type_ is not None  # NumPy has made it
+    type_.code = code
+    return capsule
+
+
+def read(capsule: Any) -> np.ndarray[Any, Any]:
+    """Return a view of the memory of a capsule in host memory, which is used up.
+
+    Raises:
+        BufferError, RuntimeError: NumPy cannot read it.
+
+    """
+    type_ = _type_of(capsule)
+    dtype = None if type_ is None else _BY_CODE.get((type_.code, type_.bits))
+    if type_ is None or dtype is None or type_.lanes != 1:
+        return np.from_dlpack(_Exported(capsule))
+    type_.code = _UNSIGNED
+    return np.from_dlpack(_Exported(capsule)).view(dtype.numpy)
+
+
+def _type_of(capsule: Any) -> _Type | None:
+    """Return the dtype in a capsule's memory, None for an object that is no capsule of DLPack."""
+    if type(capsule).__name__ != "PyCapsule":
+        return None
+    name = _name_of(capsule)
+    offset = _OFFSETS.get(name)
+    if offset is None:
+        return None
+    return _Type.from_address(_address_of(capsule, name) + offset)
+
+
+class _Exported:
+    """Passes an exported capsule to ``numpy.from_dlpack``, which expects a producer."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
+
+    def __dlpack__(self, **_request: Any) -> Any:
+        return self._capsule
