@@ -249,6 +249,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from loops import workloads as of_loops
 
     yield from of_loops()
+    from derivatives import workloads as of_derivatives
+
+    yield from of_derivatives()
     from large import workloads as of_large
 
     yield from of_large()

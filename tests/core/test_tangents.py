@@ -155,7 +155,8 @@ def test_tangents_at_kinks_are_those_of_the_gradients(kernel: str) -> None:
 TRANSPOSED = {
     *("Bincount", "Bitcast", "CropAndResize", "Cumprod", "DenseBincount", "Dequantize"),
     *("Dilation2D", "Eig", "GRU", "GRUGrad", "LRN", "LRNGrad", "LSTM", "LSTMGrad"),
-    *("NonMaxSuppressionV5", "PseudoInverse", "Qr", "RaggedGather", "RaggedRange"),
+    *("NonMaxSuppressionV5", "PseudoInverse", "Qr", "QuantizedMatMul", "RaggedGather"),
+    *("RaggedRange",),
     *("RaggedTensorToTensor", "ScaledDotProductAttentionGrad", "SelfAdjointEigV2"),
     *("SparseFillEmptyRows", "Svd", "TensorScatterReduce", "Transform", "Unique"),
 }

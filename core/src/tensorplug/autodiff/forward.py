@@ -11,6 +11,7 @@ from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.pushforward import Pushforward, has_tangent
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, run_call
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import creation
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
-    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
 __all__ = ["Dual", "ForwardMode", "push"]
@@ -58,8 +58,14 @@ class ForwardMode(Interpreter):
 
     def interpret(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor]:
         """Run a call on the primals, and its derivative on the tangents."""
-        primals = [self._primal(operand) for operand in inputs]
-        tangents = [self._tangent(operand) for operand in inputs]
+        device, primals, tangents = self.device, [], []
+        for operand in inputs:
+            if operand.__class__ is Tensor and operand._placement.device is device:
+                primals.append(operand._buffer.primal)
+                tangents.append(operand._buffer.tangent)
+            else:
+                primals.append(self._primal(operand))
+                tangents.append(self._tangent(operand))
         wanted = tuple([has_tangent(tangent) for tangent in tangents])
         pushed: list[Tensor | None] | None = None
         if True in wanted:
@@ -79,6 +85,11 @@ class ForwardMode(Interpreter):
         else:
             outputs = run_call(plan, primals)
         dots = [None] * len(outputs) if pushed is None else pushed
+        if plan.static_shapes:  # the usual case: the plan has the placements
+            return [
+                Tensor._of(Dual(output, dot), placement)
+                for output, dot, placement in zip(outputs, dots, plan.outputs, strict=True)
+            ]
         return [
             self.logical(Dual(output, dot), output.type)
             for output, dot in zip(outputs, dots, strict=True)

@@ -96,18 +96,20 @@ class Pushforward:
 
     def _checked(self, part: Any, output: Tensor) -> Tensor:
         """Return the tangent of an output: of a real one the real part."""
+        found: Tensor = part
+        if part.__class__ is Tensor and part._placement.type is output._placement.type:
+            return found  # the most frequent case
         what = f"the tangent of {self._plan.spec.name!r}"
         if not isinstance(part, Tensor):
             raise GradientError(f"{what} is {type(part).__name__}, not a tensor")
         if part.dtype in dt.COMPLEX and dt.real_part(part.dtype) is output.dtype:
-            part = complexes.real(part)
+            found = part = complexes.real(part)
         lead = len(output.shape) - len(part.shape)
         fits = lead >= 0 and all(
             size in (1, whole) for size, whole in zip(part.shape, output.shape[lead:], strict=True)
         )
         if part.dtype is not output.dtype or not fits:
             raise GradientError(f"{what} is {part.type}, but must be {output.type}")
-        found: Tensor = part
         return found
 
     # Steps: functions of inputs, outputs and tangents --------------------------------------

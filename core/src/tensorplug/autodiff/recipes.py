@@ -31,7 +31,6 @@ class Recorded(Protocol):
     """The members of a plan that the tape uses."""
 
     spec: KernelSpec
-    how: str
     attributes: dict[str, Any]
     state: State
     inputs: list[Any]
@@ -40,6 +39,9 @@ class Recorded(Protocol):
     taped: bool
     variant: bool
     recipes: dict[tuple[bool, ...], Recipe | None]
+
+    @property
+    def how(self) -> str: ...
 
 
 class Step:
