@@ -59,6 +59,11 @@ class OpenCLBackend:
         return cls(found.device, found.verdict.limits)
 
     @property
+    def widens(self) -> frozenset[DType]:
+        """No dtype: kernels are asked for all, and decline those that they do not compute with."""
+        return frozenset()
+
+    @property
     def device(self) -> str:
         """The hardware's name and its platform's."""
         return self.runtime.name

@@ -128,6 +128,11 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
 
 
 def _widen(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
+    if x.dtype not in ctypes.STORED:
+        part = TensorType(dt.real_part(out.dtype), x.shape)
+        first = cast_real(x, dtype=part.dtype, backend=backend, out=part)
+        rest = _widen(part, backend, out)
+        return lambda buffer: rest(first(buffer))
     ctype, real = complex_functions.pair_type(out.dtype), ctypes.stored(dt.real_part(out.dtype))
     inputs = [Input("x", x, ctypes.stored(x.dtype), ctypes.computed(x.dtype))]
     title = f"Cast {x.dtype} to {out.dtype}"

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-__all__ = ["LIMITS", "MOVED", "STORED", "computed", "host", "moved", "ring", "stored"]
+__all__ = [
+    "BFLOAT16",
+    "LIMITS",
+    "MOVED",
+    "STORED",
+    "computed",
+    "host",
+    "kept",
+    "moved",
+    "narrow",
+    "ring",
+    "stored",
+    "widen",
+]
 
 STORED: Final = {
     dt.bool_: "uchar",
@@ -39,6 +52,13 @@ LIMITS: Final = {
     dt.uint64: "ULONG",
 }
 _HOST: Final = {ctype: dtype.numpy for dtype, ctype in STORED.items() if dtype is not dt.bool_}
+# A bfloat16 is the upper half of a float, here in vectors of N (nothing: one number). A float is
+# rounded to the nearest, ties to even; a NaN gets a bit that does not depend on the lower half.
+BFLOAT16: Final = """
+#define OF_BFLOAT16(x, N) as_float##N(convert_uint##N(x) << 16u)
+#define TO_BFLOAT16(x, N) convert_ushort##N(((x) != (x)) ? (as_uint##N(x) >> 16u | 0x40u) \\
+  : ((as_uint##N(x) + 0x7fffu + (as_uint##N(x) >> 16u & 1u)) >> 16u))
+"""
 MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
@@ -46,13 +66,40 @@ def stored(dtype: DType) -> str:
     """Return the type of an element in memory; a boolean is a byte that is 0 or 1.
 
     Raises:
-        KernelRefusedError: for complex numbers, for which C's operators have another meaning.
-            Separate kernels serve them.
+        KernelRefusedError: C has no operators for the dtype, or they have another meaning: for
+            complex numbers, which separate kernels serve, and bfloat16, which ``kept`` allows.
 
     """
     if dtype in dt.COMPLEX:
         raise KernelRefusedError(f"it computes with real numbers, not with {dtype}")
+    if dtype not in STORED:
+        raise KernelRefusedError(f"it computes with C's types, not with {dtype}")
     return STORED[dtype]
+
+
+def kept(dtype: DType) -> str:
+    """Return the type of an element in memory for kernels that ``widen`` and ``narrow`` it."""
+    return "ushort" if dtype is dt.bfloat16 else stored(dtype)
+
+
+def widen(dtype: DType, element: str, width: int = 1) -> str:
+    """Return an element, or a vector of them, in the type that computes with it."""
+    if dtype.compute is dtype:
+        return element
+    lanes = "" if width == 1 else width
+    if dtype is dt.bfloat16:
+        return f"OF_BFLOAT16({element}, {lanes})"
+    return f"convert_{computed(dtype)}{lanes}({element})"
+
+
+def narrow(dtype: DType, number: str, width: int = 1) -> str:
+    """Return a number of any type, or a vector of them, rounded to an element in memory."""
+    if dtype.compute is dtype:
+        return number
+    lanes = "" if width == 1 else width
+    if dtype is dt.bfloat16:
+        return f"TO_BFLOAT16(convert_{computed(dtype)}{lanes}({number}), {lanes})"
+    return f"convert_{stored(dtype)}{lanes}({number})"
 
 
 def computed(dtype: DType) -> str:

@@ -58,9 +58,9 @@ def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         if access in ("row", "column"):
             placed.append(own[:-1])
         dtype = operand.type.dtype
-        inputs.append(_Array(f"x{at}", dtype, ctypes.stored(dtype), access))
+        inputs.append(_Array(f"x{at}", dtype, ctypes.kept(dtype), access))
     outputs = [
-        _Array(f"y{at}", output.type.dtype, ctypes.stored(output.type.dtype), "whole")
+        _Array(f"y{at}", output.type.dtype, ctypes.kept(output.type.dtype), "whole")
         for at, output in enumerate(group.outputs)
     ]
     index = layouts.index_dtype(size, *(operand.type.size for operand in group.inputs))
@@ -236,7 +236,8 @@ class _Program(NamedTuple):
         writer = Writer(self.width)
         lines, parameters = [], {}
         for at, (each, text) in enumerate(zip(self.inputs, reads, strict=True)):
-            parameters[at], declared = writer.read(each.name, each.dtype, text)
+            number = each.access == "argument"
+            parameters[at], declared = writer.read(each.name, each.dtype, text, number=number)
             lines.append(declared)
         statements, values = writer.write(self.roots, parameters)
         return [*lines, *statements], [writer.stored(value) for value in values]

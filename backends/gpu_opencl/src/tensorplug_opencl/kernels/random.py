@@ -56,8 +56,8 @@ def _draw_with(
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     index = layouts.index_dtype(out.size)
-    ctype, count = ctypes.stored(out.dtype), len(recipe.values)
-    values = [f"({ctype})({value})" for value in recipe.values]
+    ctype, count = ctypes.kept(out.dtype), len(recipe.values)
+    values = [f"({ctype})({ctypes.narrow(out.dtype, value)})" for value in recipe.values]
     rest = "\n".join(f"  if (at + {k} < n) y[at + {k}] = v{k};" for k in range(count))
     stored = f"vstore{count}(({ctype}{count})({', '.join(f'v{k}' for k in range(count))}), i, y)"
     whole = f"  if (at + {count} <= n) {{ {stored}; return; }}\n" if count > 1 else ""

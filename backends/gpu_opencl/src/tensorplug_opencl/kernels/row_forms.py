@@ -44,4 +44,4 @@ class Operand(NamedTuple):
     @property
     def stored(self) -> str:
         """The C type of its elements."""
-        return ctypes.computed(self.dtype) if self.argument else ctypes.stored(self.dtype)
+        return ctypes.computed(self.dtype) if self.argument else ctypes.kept(self.dtype)

@@ -199,7 +199,9 @@ class _Body:
             text = f"{operand.name}_argument" if operand.argument else f"{operand.name}_in[0]"
             if self._lanes > 1 and self._columns:
                 text = f"({self._row_writer.wide(operand.stored)})({text})"
-        value, read = self._row_writer.read(f"{operand.name}_read", operand.dtype, text)
+        value, read = self._row_writer.read(
+            f"{operand.name}_read", operand.dtype, text, number=operand.argument
+        )
         own = value._replace(name=operand.name)
         self._numbers[at] = own
         yield self._declare(own)
@@ -241,7 +243,7 @@ class _Body:
     def _store_end(self, name: str, value: Value) -> str:
         stored = self._row_writer.stored(value)
         if self._columns and self._lanes > 1:
-            ctype = ctypes.stored(value.dtype)
+            ctype = ctypes.kept(value.dtype)
             return f"write_{ctype}({name} + t * {self._lanes}, {stored}, rest);"
         guard = "if (lane == 0) " if self._form.kind == "group" else ""
         return f"{guard}{name}[0] = {stored};"

@@ -90,8 +90,13 @@ class Writer:
 
     # Memory ----------------------------------------------------------------------------------
 
-    def read(self, name: str, dtype: DType, stored: str) -> tuple[Value, str]:
-        """Return the variable for a stored element ``stored``, and its declaration."""
+    def read(
+        self, name: str, dtype: DType, stored: str, *, number: bool = False
+    ) -> tuple[Value, str]:
+        """Return the variable for a stored element ``stored``, and its declaration.
+
+        ``number``: it is an argument, of the type that computes with it.
+        """
         value = Value(name, dtype, 1 if dtype is dt.bool_ else 0)
         text = stored
         if dtype is dt.bool_:
@@ -100,8 +105,8 @@ class Writer:
                 if self.width == 1
                 else f"({stored}) != {self._splat('uchar', '0')}"
             )
-        elif dtype.compute is not dtype:
-            text = self._widen(stored)
+        elif not number:
+            text = ctypes.widen(dtype, stored, self.width)
         return value, f"const {self.type_of(value)} {name} = {text};"
 
     def stored(self, value: Value) -> str:
@@ -109,17 +114,7 @@ class Writer:
         if value.dtype is dt.bool_:
             sign = "" if self.width == 1 else "-"
             return f"convert_{self.wide('uchar')}({sign}{value.name})"
-        return self._narrow(value.dtype, value.name)
-
-    def _widen(self, stored: str) -> str:
-        """Return an element of a narrow float as it is computed with."""
-        return f"convert_{self.wide('float')}({stored})"
-
-    def _narrow(self, dtype: DType, name: str) -> str:
-        """Return a number, rounded, as the bits or the C type of an element of ``dtype``."""
-        if dtype.compute is dtype:
-            return name
-        return f"convert_{self.wide('half')}({name})"
+        return ctypes.narrow(value.dtype, value.name, self.width)
 
     # Statements ------------------------------------------------------------------------------
 
@@ -347,7 +342,7 @@ class Writer:
         if target.kind == "float":
             if target.compute is target:
                 return f"convert_{self.wide(ctype)}({name})"
-            return self._widen(self._narrow(target, name))
+            return ctypes.widen(target, ctypes.narrow(target, name, self.width), self.width)
         return self._change_size(name, source, target)
 
     def _change_size(self, name: str, source: DType, target: DType) -> str:
@@ -394,9 +389,9 @@ class Writer:
         return self._change_size(turned, unsigned, target)
 
     def _bitcast(self, operand: Value, target: DType) -> str:
-        name = self._narrow(operand.dtype, operand.name)
-        result = f"as_{self.wide(ctypes.stored(target))}({name})"
-        return result if target.compute is target else self._widen(result)
+        name = ctypes.narrow(operand.dtype, operand.name, self.width)
+        result = f"as_{self.wide(ctypes.kept(target))}({name})"
+        return ctypes.widen(target, result, self.width)
 
 
 _UNSIGNED: Final = {dtype.itemsize: dtype for dtype in dt.INTEGER if dtype.kind == "unsigned"}

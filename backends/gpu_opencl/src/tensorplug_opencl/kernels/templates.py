@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
+from tensorplug_opencl.kernels import ctypes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -89,7 +91,8 @@ def write_program(
     starts = "\n".join(f"  {array.name} += {array.name}_at;" for array in arrays)
     half = [_HALF] if "half" in declarations or any(a.ctype == "half" for a in arrays) else []
     wide = "uint" if index.itemsize == 4 else "ulong"
-    head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, f"typedef {wide} index_t;"])
+    macros = [ctypes.BFLOAT16] if "_BFLOAT16(" in declarations + body else []
+    head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, *macros, f"typedef {wide} index_t;"])
     joined = ",\n  ".join(parameters)
     hint = f"__attribute__((vec_type_hint({vectors})))\n" if vectors else ""
     begin = f"{head}\n{declarations}\n{hint}kernel void run(\n  {joined})"
