@@ -11,6 +11,7 @@ from typing import Final
 from tensorplug_conformance.case import Array, Bounded, Case, Layout, Operand, Relation
 from tensorplug_conformance.case_entry import CaseEntry
 from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.floats import computing, epsilon, finfo
 from tensorplug_conformance.tables import CaseTable
 
 __all__ = [
@@ -24,6 +25,9 @@ __all__ = [
     "Layout",
     "Operand",
     "Relation",
+    "computing",
+    "epsilon",
+    "finfo",
 ]
 
 SUITE_VERSION: Final = "0.3"

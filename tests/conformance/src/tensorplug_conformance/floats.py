@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 
-__all__ = ["computing", "finfo", "kind_of"]
+if TYPE_CHECKING:
+    from tensorplug_conformance.case import Array
+
+__all__ = ["computing", "epsilon", "finfo", "kind_of"]
 
 
 class _Facts(NamedTuple):
@@ -25,6 +28,7 @@ class _Facts(NamedTuple):
     smallest_normal: float
     smallest_subnormal: float
     minexp: int
+    maxexp: int
     nmant: int
 
 
@@ -53,6 +57,7 @@ def finfo(dtype: Any) -> Any:
         smallest_normal=float(about.smallest_normal),
         smallest_subnormal=float(about.smallest_subnormal),
         minexp=int(about.minexp),
+        maxexp=int(about.maxexp),
         nmant=int(about.nmant),
     )
 
@@ -65,3 +70,8 @@ def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype == np.float16:  # some kernels and decompositions still round it between their steps
         return dtype
     return np.result_type(dtype, np.float32)
+
+
+def epsilon(x: Array) -> np.longdouble:
+    """Return the distance from 1 to the next number where ``x`` is computed with, wide."""
+    return np.longdouble(finfo(computing(x.dtype)).eps)

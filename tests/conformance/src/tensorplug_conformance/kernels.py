@@ -164,7 +164,7 @@ def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
         return "missing" if missing == len(verdict.failures) and not verdict.passed else "fail"
     if verdict.passed > refusals:
         return {
-            "native": "pass native" if verdict.native else "pass widened",
+            "native": "pass widened" if verdict.widened else "pass native",
             "decomposed": "pass decomposed",
             "gradient": "pass gradient",
         }[row.mode]
@@ -256,7 +256,7 @@ class _Trial:
 
     def _check_how(self) -> None:
         how, reasons = self.session.how(self.spec, self.case)
-        self.verdict.native |= how == "native"
+        self.verdict.widened |= how == "widened"
         primitive = self.row.kernel in PRIMITIVES
         # What a widened call runs is a row of its own, in the dtype that it is computed in.
         others = ("widened", "host") if self.row.mode == "decomposed" else ("widened",) * primitive

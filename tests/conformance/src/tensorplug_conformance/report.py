@@ -157,7 +157,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     }
     if outcome.verdict is not None:
         found.update(
-            {key: value for key, value in outcome.verdict.items() if key not in ("row", "native")}
+            {key: value for key, value in outcome.verdict.items() if key not in ("row", "widened")}
         )
     found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
     return found

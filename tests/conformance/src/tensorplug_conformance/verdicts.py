@@ -61,9 +61,9 @@ class RowVerdict:
     """The verdict on a row.
 
     ``cases``: how many it has; ``unsupported``: those that need another dtype; ``examples``:
-    random ones, tried in addition, which no other number counts; ``native``: whether a kernel ran
-    in the dtype of the row itself; ``failed``: the ids of all that failed; ``failures`` describes
-    the first ones, and an example.
+    random ones, tried in addition, which no other number counts; ``widened``: whether any ran in
+    a wider dtype; ``failed``: the ids of all that failed; ``failures`` describes the first ones,
+    and an example.
     """
 
     row: Row
@@ -73,7 +73,7 @@ class RowVerdict:
     declined: int = 0
     unsupported: int = 0
     examples: int = 0
-    native: bool = False
+    widened: bool = False
     ulp: float = 0.0
     seconds: float = 0.0
     reason: str = ""

@@ -8,9 +8,9 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import finfo
+from tensorplug_conformance.floats import epsilon, finfo
 from tensorplug_conformance.oracle.elementwise import arithmetic
-from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
-from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.floats import epsilon, kind_of
+from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Reference

@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
-from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.floats import epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
-from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.floats import epsilon, finfo
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array

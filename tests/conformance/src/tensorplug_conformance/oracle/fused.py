@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
+from tensorplug_conformance.floats import epsilon
 from tensorplug_conformance.oracle import convolution, linalg
-from tensorplug_conformance.oracle.reduction import epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.floats import epsilon, finfo
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array

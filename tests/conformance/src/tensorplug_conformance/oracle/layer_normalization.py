@@ -8,7 +8,8 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.oracle.reduction import epsilon, levels, normalized
+from tensorplug_conformance.floats import epsilon
+from tensorplug_conformance.oracle.reduction import levels, normalized
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array

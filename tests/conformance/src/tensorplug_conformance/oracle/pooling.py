@@ -10,8 +10,8 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.floats import epsilon, kind_of
+from tensorplug_conformance.oracle.reduction import levels
 from tensorplug_conformance.oracle.windows import Axis, axis
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
-from tensorplug_conformance.floats import computing, finfo, kind_of
+from tensorplug_conformance.floats import epsilon, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Reference
 
 Axes = int | tuple[int, ...] | list[int] | None
-
-
-def epsilon(x: Array) -> np.longdouble:
-    """Return the distance from 1 to the next number where ``x`` is computed with, wide."""
-    return np.longdouble(finfo(computing(x.dtype)).eps)
 
 
 def levels(n: int) -> int:

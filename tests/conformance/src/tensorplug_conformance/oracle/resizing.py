@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.oracle.reduction import epsilon, levels
+from tensorplug_conformance.floats import epsilon
+from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array

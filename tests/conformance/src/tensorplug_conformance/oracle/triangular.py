@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tensorplug_conformance.case import Array, Bounded
-from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.floats import epsilon
 
 
 def matrix_triangular_solve(

@@ -9,8 +9,7 @@ import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.oracle.reduction import epsilon
+from tensorplug_conformance.floats import epsilon, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

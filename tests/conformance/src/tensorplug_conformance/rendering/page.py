@@ -23,7 +23,7 @@ __all__ = ["page"]
 
 _SLOWEST: Final = 15
 _MODES: Final = ("native", "decomposed", "gradient")
-_KINDS: Final = ("bool", "uint", "int", "float", "complex", "string")
+_KINDS: Final = ("bool", "uint", "int", "bfloat", "float", "complex", "string")
 
 
 def page(report: Mapping[str, Any]) -> str:
