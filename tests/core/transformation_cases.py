@@ -164,7 +164,7 @@ def calls(lib: Library) -> dict[str, Any]:
         "vmap, result without axis": lambda: own.vmap(lambda a: (a, start), out_axes=(0, None))(x)[
             1
         ],
-        "vmap, no arguments": lambda: own.vmap(lambda: start, axis_size=3)(),
+        "vmap, no arguments": own.vmap(lambda: start, axis_size=3),
         "vmap of indexing": lambda: own.vmap(lambda a, at: a[at % 3])(x, k),
         "vmap of argsort": lambda: own.vmap(ops.argsort)(x),
         "vmap of argmax": lambda: own.vmap(ops.argmax)(x),
