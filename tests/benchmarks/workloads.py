@@ -252,6 +252,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from derivatives import workloads as of_derivatives
 
     yield from of_derivatives()
+    from per_example import workloads as of_each_example
+
+    yield from of_each_example()
     from large import workloads as of_large
 
     yield from of_large()
