@@ -51,14 +51,24 @@ from tensorplug.contract.dtypes import complex128 as complex128
 from tensorplug.contract.dtypes import complex64 as complex64
 from tensorplug.contract.dtypes import float16 as float16
 from tensorplug.contract.dtypes import float32 as float32
+from tensorplug.contract.dtypes import float4_e2m1fn as float4_e2m1fn
 from tensorplug.contract.dtypes import float64 as float64
+from tensorplug.contract.dtypes import float8_e4m3fn as float8_e4m3fn
+from tensorplug.contract.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from tensorplug.contract.dtypes import float8_e5m2 as float8_e5m2
+from tensorplug.contract.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from tensorplug.contract.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from tensorplug.contract.dtypes import int16 as int16
+from tensorplug.contract.dtypes import int2 as int2
 from tensorplug.contract.dtypes import int32 as int32
+from tensorplug.contract.dtypes import int4 as int4
 from tensorplug.contract.dtypes import int64 as int64
 from tensorplug.contract.dtypes import int8 as int8
 from tensorplug.contract.dtypes import string as string
 from tensorplug.contract.dtypes import uint16 as uint16
+from tensorplug.contract.dtypes import uint2 as uint2
 from tensorplug.contract.dtypes import uint32 as uint32
+from tensorplug.contract.dtypes import uint4 as uint4
 from tensorplug.contract.dtypes import uint64 as uint64
 from tensorplug.contract.dtypes import uint8 as uint8
 from tensorplug.contract.spec import Attribute as Attribute
@@ -455,7 +465,13 @@ __all__ = [
     "flip",
     "float16",
     "float32",
+    "float4_e2m1fn",
     "float64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "floor",
     "floor_divide",
     "fori_loop",
@@ -479,7 +495,9 @@ __all__ = [
     "in_top_k",
     "inf",
     "int16",
+    "int2",
     "int32",
+    "int4",
     "int64",
     "int8",
     "interp",
@@ -646,7 +664,9 @@ __all__ = [
     "triu",
     "trunc",
     "uint16",
+    "uint2",
     "uint32",
+    "uint4",
     "uint64",
     "uint8",
     "unique",

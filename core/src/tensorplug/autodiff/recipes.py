@@ -41,7 +41,8 @@ class Recorded(Protocol):
     recipes: dict[tuple[bool, ...], Recipe | None]
 
     @property
-    def how(self) -> str: ...
+    def how(self) -> str:
+        """How the plan runs."""
 
 
 class Step:
