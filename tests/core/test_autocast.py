@@ -13,6 +13,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.engine.autocast import IN_FLOAT32, IN_LOW_PRECISION
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugins import catalogue
+from tensorplug.testing import isolated_engine
 
 from .engines import expect
 
@@ -267,6 +268,9 @@ def row_loss(row: tp.Tensor) -> tp.Tensor:
 # Functions of a row that give a vector, a matrix or a scalar; how they are transformed.
 NESTED: dict[str, Callable[[], Any]] = {
     "vmap of a checkpoint": lambda: tp.vmap(tp.grad(tp.checkpoint(row_loss))),
+    "gradient of vmap of a checkpoint": lambda: tp.grad(
+        lambda x: tp.sum(tp.vmap(tp.checkpoint(row_loss))(x))
+    ),
     "vmap of a compiled function": lambda: tp.vmap(tp.grad(tp.compile(row_loss))),
     "compiled vmap": lambda: tp.compile(tp.vmap(tp.grad(row_loss))),
     "vmap of custom_grad": lambda: tp.vmap(tp.grad(lambda row: tp.sum(doubled(row) ** 2))),
@@ -289,24 +293,57 @@ def test_transformations_nest(what: str) -> None:
     np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=0.03, atol=0.02)
 
 
+def test_a_second_derivative_of_a_compiled_function_calls_it_in_its_block() -> None:
+    def derived(f: Any, *, enabled: bool) -> Any:
+        def inside(x: tp.Tensor) -> tp.Tensor:
+            with tp.autocast("float16", enabled=enabled):
+                return f(x)  # type: ignore[no-any-return]  # of any function
+
+        return tp.grad(lambda x: tp.sum(tp.grad(inside)(x) ** 2))(tp.asarray(X[0])).numpy()
+
+    exact = derived(row_loss, enabled=False)
+    wanted = derived(row_loss, enabled=True)
+    found = derived(tp.compile(row_loss), enabled=True)
+    assert np.abs(found - wanted).max() < np.abs(exact - wanted).max() / 4
+
+
 def test_a_loop_of_a_compiled_function() -> None:
     w = tp.asarray(RNG.normal(size=(4, 4)).astype(np.float32) / 4)
+    seen: list[str] = []
 
     def f(w: tp.Tensor, x: tp.Tensor) -> tp.Tensor:
         def step(h: Any, x: Any) -> Any:
-            return tp.astype(tp.tanh(h @ w + x), "float32"), None
+            product = h @ w
+            seen.append(str(product.dtype))
+            return tp.astype(tp.tanh(product + x), "float32"), None
 
         last, _ = tp.scan(step, tp.zeros(4), x)
         return tp.sum(last)
 
     x = tp.asarray(X)
     with tp.autocast("float16"):
-        eager, compiled = tp.grad(f)(w, x), tp.compile(tp.grad(f))(w, x)
+        found = [tp.grad(f)(w, x), tp.compile(tp.grad(f))(w, x), tp.grad(tp.compile(f))(w, x)]
+    assert set(seen) == {"float16"}
     exact = tp.grad(f)(w, x)
-    for found in (eager, compiled):
-        assert found.type == exact.type
-        assert (found.numpy() != exact.numpy()).any()
-        np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=0.02, atol=2e-3)
+    for gradient in found:
+        assert gradient.type == exact.type
+        assert (gradient.numpy() != exact.numpy()).any()
+        np.testing.assert_allclose(gradient.numpy(), exact.numpy(), rtol=0.02, atol=2e-3)
+
+
+def test_another_device_or_another_kernel_ends_what_is_cached() -> None:
+    with isolated_engine():
+        tp.set_backend("cpu")
+        assert tp.matmul(X, W).dtype == "float32"
+        with tp.autocast("float16"):
+            tp.set_backend("cpu")
+            x, w = tp.asarray(X), tp.asarray(W)
+            for _ in range(3):
+                assert (x @ w).dtype == "float16"
+                np.testing.assert_array_equal(tp.negative(x).numpy(), -X)
+            with tp.register_kernel("Neg", "cpu", lambda x: x, override=True):
+                np.testing.assert_array_equal(tp.negative(x).numpy(), X)
+            np.testing.assert_array_equal(tp.negative(x).numpy(), -X)
 
 
 def test_explain_and_observers_see_the_casts() -> None:

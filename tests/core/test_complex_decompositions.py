@@ -66,7 +66,7 @@ ULP = 12
 
 
 def arguments(dtype: np.dtype[Any], real: float, imaginary: float) -> Any:
-    """Return numbers of all sizes, near 1 and on both sides of the axes."""
+    """Return numbers of all sizes, on both sides of the axes, and near poles."""
     rng = np.random.default_rng(4)
     part = np.finfo(dtype).dtype
     sizes = 10.0 ** rng.uniform(-25, 30, (2, 400))
@@ -81,7 +81,16 @@ def arguments(dtype: np.dtype[Any], real: float, imaginary: float) -> Any:
     cuts.real = np.array([0.5, 1.0, 3.0, -0.5, -1.0, -3.0])[:, None, None]
     cuts.imag = np.array([0.0, -0.0])[:, None]
     cuts[..., 1] = cuts[..., 1].imag + 1j * cuts[..., 1].real  # and beside the other axis
-    return np.concatenate([z, cuts.ravel()])
+    return np.concatenate([z, cuts.ravel(), poles(dtype)])
+
+
+def poles(dtype: np.dtype[Any]) -> Any:
+    """Return numbers near the poles of some function, and where e**z almost overflows."""
+    steps = np.array([1e-2, -1e-2, 0.1])
+    around = (steps[:, None] + 1j * steps).ravel()
+    near = [at + around for at in (1j, 1.0, -1.0, np.pi * 1j, np.pi / 2 * 1j, np.pi / 2)]
+    tiny = np.array([1 + 1e-25j, 1 - 1e-25j, -1 + 1e-25j])
+    return np.concatenate([*near, tiny]).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -105,6 +114,18 @@ def test_each_part_is_accurate(kernel: str, dtype: str) -> None:
         with np.errstate(invalid="ignore"):  # of infinities, which are compared above
             wrong = finite & ~(np.abs(one - other) <= allowed)
         assert not wrong.any(), (part, z[wrong][:4], actual[wrong][:4], exact[wrong][:4])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("kernel", ["Cosh", "Expm1", "Sinh"])
+def test_a_result_that_almost_overflows(kernel: str, dtype: str) -> None:
+    """Where e**x overflows, its product with the sine or cosine of 45 degrees does not."""
+    x = np.log(np.finfo(dtype).max) + 0.25
+    z = np.array([x + 0.25j * np.pi, x - 0.25j * np.pi], dtype)
+    actual = tp.run_kernel(kernel, [z]).numpy()
+    expected = FUNCTIONS[kernel][0](z.astype(np.clongdouble))
+    assert actual.dtype == dtype
+    np.testing.assert_allclose(actual, expected.astype(dtype), rtol=ULP * np.finfo(dtype).eps * 99)
 
 
 @pytest.mark.parametrize("kernel", FUNCTIONS)

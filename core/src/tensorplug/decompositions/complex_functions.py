@@ -27,7 +27,7 @@ from tensorplug.ops.comparison import (
     logical_not,
     logical_or,
 )
-from tensorplug.ops.elementwise import cos, exp, maximum, sin, sqrt, where
+from tensorplug.ops.elementwise import cos, exp, sin, sqrt, where
 from tensorplug.ops.powers import hypot
 from tensorplug.ops.rounding import copysign
 from tensorplug.ops.trigonometry import atan2
@@ -191,8 +191,7 @@ def _arc(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     large = _is_large(x, y)
     asin = atan2(x, where(large, elementary.abs(y), a * c - b * d))
     acos = where(large, atan2(elementary.abs(y), x), 2.0 * atan2(a, c))
-    size = maximum(elementary.abs(x), elementary.abs(y))
-    near = where(size < 1 / _LARGE, y, trigonometry.asinh(a * d - b * c))
+    near = trigonometry.asinh(a * d - b * c)
     imaginary = where(large, copysign(_log_of_twice(x, y), y), near)
     zero = equal(x, 0.0)  # whatever y is
     return where(zero, x, asin), where(zero, pi / 2, acos), imaginary

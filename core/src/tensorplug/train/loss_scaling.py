@@ -93,7 +93,7 @@ class LossScale:
 
     def scale(self, loss: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """Return the loss times the factor, in float32 at least."""
-        return ops.multiply(ops.astype(loss, dt.promote((loss.dtype, dt.float32))), state[_SCALE])
+        return ops.multiply(loss, state[_SCALE])
 
     def unscale(self, gradients: Any, state: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
         """Return a tree divided by the factor, and whether all of its elements are finite.
