@@ -33,8 +33,8 @@ def samples(dtype):
     if dtype is dt.bool_:
         return np.array([False, True, True])
     if dtype in dt.FLOATING:
-        own = np.finfo(kind)
-        edges = [*FLOATS, *(WIDE if dtype is dt.float64 else []), own.max, own.tiny, own.eps]
+        edges = [*FLOATS, *(WIDE if dtype is dt.float64 else [])]
+        edges += [dtype.max, dtype.smallest_normal, dtype.eps]
         with np.errstate(all="ignore"):
             return np.array([*edges, *generator.normal(size=7)]).astype(kind)
     own = np.iinfo(kind)
@@ -117,6 +117,8 @@ CASES = [
 
 def compare(actual, expected, *, signs=True):
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if actual.dtype.kind == "V":  # NumPy finds no NaN in bfloat16
+        actual, expected = actual.astype(np.float32), expected.astype(np.float32)
     np.testing.assert_array_equal(actual, expected)
     if signs and actual.dtype.kind == "f":
         known = ~np.isnan(expected)
@@ -132,7 +134,8 @@ def test_an_operation(name, dtype):
     arrays = tuples(dtypes)
     root = expressions.apply(name, *map(expressions.parameter, range(len(dtypes)), dtypes))
     with np.errstate(all="ignore"):
-        expected = np.asarray(FORMULAS[name](*arrays)).astype(root.dtype.numpy, copy=False)
+        given = [each.astype(dt.of(each.dtype).compute.numpy, copy=False) for each in arrays]
+        expected = np.asarray(FORMULAS[name](*given)).astype(root.dtype.numpy, copy=False)
     compare(evaluate(root, arrays), expected, signs=name not in ZEROS_OF_ANY_SIGN)
 
 
@@ -140,7 +143,7 @@ def test_every_operation_is_tested():
     assert set(FORMULAS) | {"fma"} == set(expressions.OPERATIONS)
 
 
-@pytest.mark.parametrize("dtype", sorted(dt.FLOATING, key=str), ids=str)
+@pytest.mark.parametrize("dtype", sorted(dt.FLOATING - dt.WIDENED, key=str), ids=str)
 def test_fma_rounds_once_or_twice(dtype):
     generator = np.random.default_rng(6)
     arrays = [generator.normal(size=1000).astype(dtype.numpy) for _ in range(3)]
@@ -215,7 +218,8 @@ def test_constants(dtype):
             expressions.parameter(0, dtype),
         )
         with np.errstate(all="ignore"):
-            expected = np.where(np.equal(array, array), dtype.numpy.type(value), array)
+            number = np.array(value).astype(dtype.numpy)
+            expected = np.where(np.equal(array, array), number, array)
         compare(evaluate(root, [array]), expected.astype(dtype.numpy))
 
 
