@@ -210,7 +210,7 @@ def test_text_has_no_dlpack(engine):
     engine.devices.source.dtypes["memory"] = dt.ANY
     with tp.use_backend("memory"):
         x = tp.asarray(["a", "b"])
-    with pytest.raises(InterchangeError, match=r"DLPack does not support strings"):
+    with pytest.raises(InterchangeError, match=r"DLPack does not support string"):
         x.__dlpack__()
 
 
@@ -411,7 +411,7 @@ def foreign_capsule(code, bits, lanes=1):
     ("code", "bits", "lanes", "dtype", "error", "message"),
     [
         (4, 16, 2, "lib.bfloat16x2", DTypeError, "Typed of bfloat16x2 cannot be read"),
-        (10, 8, 1, "float8_e4m3fn", DTypeError, "Typed of float8_e4m3fn cannot be read"),
+        (7, 8, 1, "float8_e3m4", DTypeError, "Typed of float8_e3m4 cannot be read"),
         (2, 32, 2, "float32x2", DTypeError, "Typed of float32x2 cannot be read"),
         (2, 32, 2, "float32", InterchangeError, "Typed of float32 cannot be read"),
         (4, 16, 2, None, DTypeError, "Typed of an unknown dtype cannot be read"),

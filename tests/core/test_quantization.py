@@ -96,7 +96,7 @@ def test_scales_and_zero_points_belong_to_blocks(shape, of, axis, dtype):
 REFUSED = [
     (lambda: tp.quantize([1.0, 2.0], [1.0, 1.0, 1.0]), ShapeError, "divide that of x"),
     (lambda: tp.quantize([1.0], [[1.0]]), ShapeError, r"\[1, 1\] does not fit \[1\]"),
-    (lambda: tp.quantize([1.0], 1.0, dtype="int32"), DTypeError, "int16, int8, uint16, uint8"),
+    (lambda: tp.quantize([1.0], 1.0, dtype="int32"), DTypeError, "int8, uint16, uint2, uint4, uint8, got int32"),
     (
         lambda: tp.quantize([1.0], 1.0, np.uint8(3), dtype="int8"),
         DTypeError,

@@ -200,13 +200,6 @@ def test_unsupported_torch_tensors(torch):
     assert tp.from_dlpack(leaf.detach()).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn"])
-def test_dtypes_of_torch_that_tensors_do_not_have(torch, dtype):
-    exported = torch.ones(2).to(getattr(torch, dtype))
-    with pytest.raises(DTypeError, match=f"torch.Tensor of {dtype} cannot be read"):
-        tp.from_dlpack(exported)
-
-
 def test_too_many_dimensions(torch):
     with pytest.raises(InterchangeError, match=r"torch\.Tensor of float32 cannot be read: .*dim"):
         tp.from_dlpack(torch.zeros((1,) * 65))

@@ -51,6 +51,8 @@ def scalar(value: dt.Scalar, dtype: DType) -> np.ndarray[Any, Any]:
         with np.errstate(over="ignore"):  # a float that is too large becomes infinite
             if isinstance(value, float) and dtype in dt.WHOLE:
                 return np.array(int(value), dtype=dtype.numpy)  # a float out of range would wrap
+            if dtype in dt.WHOLE and not dtype.min <= value <= dtype.max:  # ml_dtypes' wrap
+                raise OverflowError
             if dtype in dt.EXTENSIONS:
                 return convert(np.asarray(value, np.float64), dtype)
             return np.array(value, dtype=dtype.numpy)

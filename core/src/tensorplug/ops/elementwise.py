@@ -23,7 +23,7 @@ from tensorplug.dispatch.calls import (
     dispatch_unary,
     run_on,
 )
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.complexes import COMPLEX_ABS
 from tensorplug.ops.movement import IDENTITY
 
@@ -378,22 +378,38 @@ def squared_difference(a: Any, b: Any, /) -> Tensor:
 
 
 @chained
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
+def astype(
+    x: Any,
+    dtype: Any,
+    /,
+    *,
+    copy: bool = True,
+    device: str | None = None,
+    saturate: bool = False,
+) -> Tensor:
     """Return ``x`` with its elements converted to ``dtype``.
 
     Floats are truncated towards zero to become integers. Values that do not fit wrap; NaN and
     infinities give 0. Nonzero values become True. Complex numbers lose their imaginary part to
-    become real.
+    become real. Floats are rounded to the nearest one of fewer digits, the even one of two; too
+    large a number becomes infinite, or NaN in float8 dtypes without infinities.
 
     Args:
         x: a tensor of numbers or booleans; strings can only stay strings.
         dtype: of the result.
         copy: False returns ``x`` itself if it already has the dtype and the device.
         device: of the result; by default that of ``x``.
+        saturate: True gives the least or the greatest finite number of ``dtype`` for those
+            beyond it, infinities too.
+
+    Raises:
+        DTypeError: strings; complex numbers with ``saturate``.
 
     """
     wanted = dt.of(dtype, "astype")
     flag(copy, "astype: copy")
+    if flag(saturate, "astype: saturate"):
+        return _saturated(x, wanted, device)
 
     def converted() -> Tensor:
         tensor = x if copy else as_tensor(x, what="astype: x")
@@ -404,6 +420,27 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
         return dispatch(CAST, tensor, dtype=wanted)
 
     return converted() if device is None else run_on(device, converted)
+
+
+def _saturated(x: Any, dtype: DType, device: str | None) -> Tensor:
+    tensor = as_tensor(x, what="astype: x")
+    if tensor.dtype in dt.COMPLEX or "string" in (tensor.dtype.kind, dtype.kind):
+        raise DTypeError(f"astype: saturate is for real numbers, got {tensor.type} for {dtype}")
+    if tensor.dtype in dt.STORAGE:
+        tensor = astype(tensor, dt.unpacked(tensor.dtype))
+    if tensor.dtype in dt.BOOL or dtype in dt.BOOL | dt.COMPLEX:
+        return astype(tensor, dtype, device=device)
+    if dtype in dt.WHOLE and tensor.dtype in dt.FLOATING:
+        found = where(tensor <= float(dtype.min), dtype.min, astype(tensor, dtype))
+        # Powers of 2 are exact in any float, or infinite.
+        found = where(tensor >= float(dtype.max + 1), dtype.max, found)
+        return astype(found, dtype, device=device)
+    if tensor.dtype in dt.INTEGER and dtype in dt.STORAGE - dt.WHOLE:
+        tensor = astype(tensor, dt.unpacked(dtype))
+    elif dtype in dt.FLOATING and dtype.max > tensor.dtype.max:
+        tensor = astype(tensor, dtype)
+    low, high = max(dtype.min, tensor.dtype.min), min(dtype.max, tensor.dtype.max)
+    return astype(minimum(maximum(tensor, low), high), dtype, device=device)
 
 
 @chained

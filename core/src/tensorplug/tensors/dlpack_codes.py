@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["export", "read"]
 
-CODES: Final[Mapping[DType, int]] = {dt.bfloat16: 4}  # kDLBfloat
+CODES: Final[Mapping[DType, int]] = {  # kDLBfloat, kDLFloat8_e4m3fn, ...
+    dt.bfloat16: 4,
+    dt.float8_e4m3fn: 10,
+    dt.float8_e4m3fnuz: 11,
+    dt.float8_e5m2: 12,
+    dt.float8_e5m2fnuz: 13,
+    dt.float8_e8m0fnu: 14,
+}
 
 _BY_CODE: Final = {(code, dtype.bits): dtype for dtype, code in CODES.items()}
 _UNSIGNED: Final = 1  # kDLUInt

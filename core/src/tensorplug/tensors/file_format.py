@@ -42,18 +42,15 @@ CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
     "F32": dt.float32,
     "F64": dt.float64,
     "C64": dt.complex64,
+    "F8_E4M3": dt.float8_e4m3fn,
+    "F8_E4M3FNUZ": dt.float8_e4m3fnuz,
+    "F8_E5M2": dt.float8_e5m2,
+    "F8_E5M2FNUZ": dt.float8_e5m2fnuz,
+    "F8_E8M0": dt.float8_e8m0fnu,
+    "F4": dt.float4_e2m1fn,  # two in a byte, the first one in its lower half
 }
 # Bits per element of those that tensors do not have.
-_OTHERS: Final = {
-    "F8_E4M3": 8,
-    "F8_E5M2": 8,
-    "F8_E8M0": 8,
-    "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8,
-    "F6_E2M3": 6,
-    "F6_E3M2": 6,
-    "F4": 4,
-}
+_OTHERS: Final = {"F6_E2M3": 6, "F6_E3M2": 6}
 _LIMIT: Final = 100_000_000  # bytes of a header, as in other readers
 _METADATA: Final = "__metadata__"
 
@@ -80,13 +77,17 @@ class Entry:
                 bool is neither 0 nor 1.
 
         """
-        dtype = CODES[self.code].numpy.newbyteorder("<")
+        code = CODES[self.code]
+        dtype = code.numpy.newbyteorder("<")
         try:
             array = np.empty(self.shape, dtype)
         except (ValueError, OverflowError) as error:  # a dimension or a rank that is too large
             raise UnreadableError(f"{self.name!r}: {error}") from error
         whole = array.reshape(-1).view(np.uint8)
-        _fill(file, self.start, whole.data, repr(self.name))
+        read = whole[: self.end - self.start]
+        _fill(file, self.start, read.data, repr(self.name))
+        if code.bits == 4:
+            whole[::2], whole[1::2] = read & 15, read >> 4
         if array.dtype == np.bool_ and (whole > 1).any():
             raise UnreadableError(f"{self.name!r} is bool, but has bytes other than 0 and 1")
         return array.astype(dtype.newbyteorder("="), copy=False)
@@ -142,23 +143,26 @@ def write(
 
     Larger elements come first and the header is padded, so that all elements are aligned.
     """
-    codes = {dtype.numpy: code for code, dtype in CODES.items()}
+    codes = {dtype: code for code, dtype in CODES.items()}
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     fields: dict[str, Any] = {} if metadata is None else {_METADATA: dict(metadata)}
     at = 0
     for name, array in ordered:
         fields[name] = {
-            "dtype": codes[array.dtype.newbyteorder("=")],
+            "dtype": codes[dt.of(array.dtype)],
             "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
+            "data_offsets": [at, at + (size := array.size * dt.of(array.dtype).bits // 8)],
         }
-        at += array.nbytes
+        at += size
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     file.write(struct.pack("<Q", len(text)) + text)
     for _, array in ordered:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        file.write(little.reshape(-1).view(np.uint8).data)
+        whole = little.reshape(-1).view(np.uint8)
+        if dt.of(array.dtype).bits == 4:
+            whole = (whole[::2] & 15) | (whole[1::2] << 4)
+        file.write(whole.data)
 
 
 def _name(entry: Entry) -> str:

@@ -22,6 +22,7 @@ from tensorplug.errors import (
     ArgumentError,
     DTypeError,
     FileFormatError,
+    ShapeError,
     TensorplugError,
 )
 from tensorplug.tensors import file_format, file_trees, scratch_files
@@ -55,7 +56,9 @@ def save(
             There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any.
 
     Raises:
-        DTypeError: a tensor is complex128 or string, which the format does not support.
+        DTypeError: a tensor is complex128, string, or of integers of less than a byte, which the
+            format does not support.
+        ShapeError: a tensor of float4 has an odd number of elements.
         ArgumentError: names or metadata are not text; a part of the tree is empty or has a name
             with a dot, so that loading could not restore it; ``path`` is not a path, or not that
             of a regular file.
@@ -117,6 +120,8 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
         raise DTypeError(
             f"save: {name!r} is {type_}, but safetensors does not support {type_.dtype}; {instead}"
         )
+    if type_.size * type_.dtype.bits % 8:
+        raise ShapeError(f"save: {name!r} is {type_}: its number of elements must be even")
     return np.asarray(array, order="C")
 
 
@@ -187,7 +192,7 @@ def load(
     Raises:
         FileFormatError: the file is truncated, corrupt, or of another format.
         DTypeError: tensorplug or the device does not support the dtype of a tensor (the
-            float8 family); omit it with ``names``.
+            float6 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
             also a prefix of another one; with ``like``, the names are not those of its leaves;
             ``path`` is not a path.

@@ -246,9 +246,9 @@ def to_dlpack(
     if max_version is not None:
         max_version = _read_pair(max_version, "__dlpack__: max_version")
     wanted = None if dl_device is None else _read_pair(dl_device, "__dlpack__: dl_device")
-    if type_.dtype not in dt.FIXED:
+    if type_.dtype not in dt.FIXED and type_.dtype not in dlpack_codes.CODES:
         raise InterchangeError(
-            f"DLPack does not support strings; use numpy() or tolist() to read {type_}"
+            f"DLPack does not support {type_.dtype}; use numpy() or tolist() to read {type_}"
         )
     exchanges = device.capabilities.exchanges
     if exchanges is not None and wanted in (None, exchanges.dlpack_device()):
@@ -353,7 +353,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         InterchangeError: its data is neither in host memory nor on the device, or NumPy cannot
             read it.
         CopyNeededError: ``copy`` is False, but the memory cannot be shared.
-        DTypeError: tensorplug or the device does not support the dtype, such as float8_e4m3.
+        DTypeError: tensorplug or the device does not support the dtype, such as float6_e3m2fn.
         BackendMemoryError: the device has no room for a copy.
         BufferError: PyTorch raises it if ``x`` requires a gradient. Other libraries may raise
             other errors if they cannot export, and ``device`` those of ``use_backend``.
@@ -422,7 +422,7 @@ def _import_array(
     except (BufferError, RuntimeError) as error:  # NumPy raises either
         dtype = str(getattr(x, "dtype", "an unknown dtype")).rpartition(".")[2]
         message = f"from_dlpack: {producer} of {dtype} cannot be read: {error}"
-        supported = sorted(map(str, dt.FIXED))
+        supported = sorted(map(str, dt.FIXED | dlpack_codes.CODES.keys()))
         if dtype in supported:
             raise InterchangeError(message) from error
         raise DTypeError(

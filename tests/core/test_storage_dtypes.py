@@ -1,0 +1,371 @@
+"""Dtypes for storage: their numbers by their bits, rounding, movement, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors
+
+import tensorplug as tp
+from tensorplug.contract import dtypes as dt
+from tensorplug.errors import ArgumentError, DTypeError, InterchangeError, ShapeError
+
+from .engines import MemoryBackend
+
+INF, NAN = math.inf, math.nan
+STORAGE = sorted(dt.STORAGE, key=str)
+WHOLE = [dtype for dtype in STORAGE if dtype in dt.WHOLE]
+FLOATS = [dtype for dtype in STORAGE if dtype not in dt.WHOLE]
+FORMATS = {  # digits of the exponent and of the fraction, bias, bits of NaN, bits of infinity
+    "float8_e4m3fn": (4, 3, 7, {0x7F, 0xFF}, set()),
+    "float8_e4m3fnuz": (4, 3, 8, {0x80}, set()),
+    "float8_e5m2": (5, 2, 15, {*range(0x7D, 0x80), *range(0xFD, 0x100)}, {0x7C, 0xFC}),
+    "float8_e5m2fnuz": (5, 2, 16, {0x80}, set()),
+    "float4_e2m1fn": (2, 1, 1, set(), set()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+def number(dtype: dt.DType, bits: int) -> float:
+    """Return what bits stand for, by the definition of the format."""
+    if dtype.name == "float8_e8m0fnu":
+        return NAN if bits == 0xFF else 2.0 ** (bits - 127)
+    exponent_bits, fraction_bits, bias, nans, infinities = FORMATS[dtype.name]
+    sign = -1.0 if bits >> (exponent_bits + fraction_bits) else 1.0
+    if bits in nans:
+        return NAN
+    if bits in infinities:
+        return sign * INF
+    exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1)
+    fraction = bits & ((1 << fraction_bits) - 1)
+    if exponent:
+        return sign * 2.0 ** (exponent - bias) * (1 + fraction / 2**fraction_bits)
+    return sign * 2.0 ** (1 - bias) * (fraction / 2**fraction_bits)
+
+
+def numbers(dtype: dt.DType) -> np.ndarray:
+    return np.array([number(dtype, bits) for bits in range(1 << dtype.bits)])
+
+
+def stored(dtype: dt.DType) -> tp.Tensor:
+    """Return all bit patterns."""
+    return tp.asarray(np.arange(1 << dtype.bits, dtype=np.uint8).view(dtype.numpy))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats_stand_for_what_their_bits_say(dtype):
+    wanted = numbers(dtype)
+    for wide in ("float32", "float64"):
+        found = tp.astype(stored(dtype), wide).numpy()
+        assert found.dtype == wide
+        np.testing.assert_array_equal(found, wanted)
+        signed = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[signed]), np.signbit(wanted[signed]))
+    finite = wanted[np.isfinite(wanted)]
+    assert (dtype.min, dtype.max) == (finite.min(), finite.max())
+    assert dtype.eps == min(x for x in finite if x > 1) - 1
+
+
+def nearest(dtype: dt.DType, x: float) -> float:
+    """Return the number nearest to ``x``, of two the one with an even last digit."""
+    wanted = numbers(dtype)
+    candidates = [
+        (abs(value - x), bits & 1, value)
+        for bits, value in enumerate(wanted)
+        if math.isfinite(value)
+    ]
+    return min(candidates)[2]
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.name != "float8_e8m0fnu"], ids=str)
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_floats_are_rounded_once_to_the_nearest_even(dtype, source):
+    finite = np.unique(numbers(dtype)[np.isfinite(numbers(dtype))])
+    middles = (finite[1:] + finite[:-1]) / 2
+    rng = np.random.default_rng(0)
+    given = np.concatenate(
+        [finite, middles, rng.uniform(-1, 1, 200) * finite.max(), rng.normal(size=200)]
+    ).astype(source)
+    toward = [np.nextafter(middles.astype(source), to).astype(source) for to in (-INF, INF)]
+    given = np.concatenate([given, *toward])
+    wanted = np.array([nearest(dtype, float(x)) for x in given], np.float32)
+    found = tp.astype(tp.astype(given, dtype), "float32").numpy()
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_float64_is_not_rounded_to_float32_first():
+    given = np.array([1.0625 + 2.0**-40, 1.0625 - 2.0**-40, 1.0625])
+    assert tp.astype(given, "float8_e4m3fn").tolist() == [1.125, 1.0, 1.0]
+
+
+TOO_LARGE = {  # without and with saturate, of 1e9, -inf and NaN
+    "float8_e4m3fn": ([NAN, NAN, NAN], [448, -448, NAN]),
+    "float8_e4m3fnuz": ([NAN, NAN, NAN], [240, -240, NAN]),
+    "float8_e5m2": ([INF, -INF, NAN], [57344, -57344, NAN]),
+    "float8_e5m2fnuz": ([NAN, NAN, NAN], [57344, -57344, NAN]),
+    "float8_e8m0fnu": ([2.0**30, NAN, NAN], [2.0**30, 2.0**-127, NAN]),
+    "float4_e2m1fn": ([6, -6, 0], [6, -6, 0]),
+    "int4": ([0, 0, 0], [7, -8, 0]),
+    "uint4": ([0, 0, 0], [15, 0, 0]),
+    "int2": ([0, 0, 0], [1, -2, 0]),
+    "uint2": ([0, 0, 0], [3, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_numbers_that_do_not_fit(dtype):
+    x = np.float32([1e9, -INF, NAN])
+    for saturate, wanted in zip((False, True), TOO_LARGE[dtype.name], strict=True):
+        found = tp.astype(x, dtype, saturate=saturate)
+        assert found.dtype is dtype
+        np.testing.assert_array_equal(tp.astype(found, "float32").numpy(), np.float32(wanted))
+
+
+SATURATED = [  # dtype, numbers, dtype, numbers
+    ("float32", [127.9, 128, -128.9, -129, 300, NAN], "int8", [127, 127, -128, -128, 127, 0]),
+    ("float32", [-0.5, -1, 2.0**32, 4294967040], "uint32", [0, 0, 2**32 - 1, 4294967040]),
+    ("float32", [2.0**31, -(2.0**31), INF, -INF], "int32", [2**31 - 1, -(2**31)] * 2),
+    ("float16", [INF, 65504, -INF], "int32", [2**31 - 1, 65504, -(2**31)]),
+    ("int32", [300, -300, 5], "int8", [127, -128, 5]),
+    ("int32", [300, -300, 5], "uint8", [255, 0, 5]),
+    ("uint8", [200, 3], "int8", [127, 3]),
+    ("int8", [-5, 100], "uint64", [0, 100]),
+    ("int64", [2**62, -(2**62)], "float16", [65504, -65504]),
+    ("int32", [10**6, -3, 0], "float8_e4m3fn", [448, -3, 0]),
+    ("float32", [INF, -INF], "float64", [np.finfo("f8").max, np.finfo("f8").min]),
+    ("float64", [1e300, -1e300, NAN], "float32", [np.finfo("f4").max, np.finfo("f4").min, NAN]),
+    ("bool", [True, False], "int4", [1, 0]),
+    ("float8_e5m2", [57344, -3], "float8_e4m3fn", [448, -3]),
+    ("int8", [100, -100, 5], "int4", [7, -8, 5]),
+]
+
+
+@pytest.mark.parametrize(("source", "given", "target", "wanted"), SATURATED)
+def test_saturation(source, given, target, wanted):
+    found = tp.astype(tp.asarray(given, dtype=source), target, saturate=True)
+    assert found.dtype.name == target
+    expected = np.array(wanted, tp.asarray(wanted, dtype=target).numpy().dtype)
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_saturate_is_for_real_numbers():
+    with pytest.raises(DTypeError, match="saturate is for real numbers"):
+        tp.astype(tp.ones((1,), dtype="complex64"), "int8", saturate=True)
+
+
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+def test_integers_wrap_and_floats_are_truncated(dtype):
+    given = np.arange(-40, 40)
+    size = 1 << dtype.bits
+    wanted = (given - dtype.min) % size + dtype.min
+    for source in ("int8", "int32", "float32"):
+        found = tp.astype(given.astype(source), dtype)
+        assert found.tolist() == wanted.tolist()
+    halves = tp.astype(np.float32([0.9, -0.9, 1.5]), dtype)
+    assert halves.tolist() == [0, 0, 1]
+
+
+# Movement --------------------------------------------------------------------------------
+
+
+def moved(x):
+    return tp.concat([x[:, 1:], x[:, :1]], axis=1)
+
+
+MOVES = {  # of tensors and of bytes
+    "reshape": (lambda x: tp.reshape(x, (6, 4)), lambda x: x.reshape(6, 4)),
+    "transpose": (lambda x: tp.permute_dims(x, (2, 0, 1)), lambda x: x.transpose(2, 0, 1)),
+    "slice": (lambda x: x[1:, ::-1, 1::2], lambda x: x[1:, ::-1, 1::2]),
+    "index": (lambda x: x[tp.asarray([1, 0, 1])], lambda x: x[[1, 0, 1]]),
+    "take": (lambda x: tp.take(x, [2, 0], axis=1), lambda x: x[:, [2, 0]]),
+    "concat": (lambda x: tp.concat([x, x], axis=1), lambda x: np.concatenate([x, x], 1)),
+    "stack": (lambda x: tp.stack([x, x], axis=-1), lambda x: np.stack([x, x], -1)),
+    "unstack": (lambda x: tp.unstack(x)[1], lambda x: x[1]),
+    "split": (lambda x: tp.split(x, 2, axis=2)[1], lambda x: x[:, :, 2:]),
+    "tile": (lambda x: tp.tile(x, (1, 2, 1)), lambda x: np.tile(x, (1, 2, 1))),
+    "repeat": (lambda x: tp.repeat(x, 2, axis=1), lambda x: x.repeat(2, 1)),
+    "flip": (lambda x: tp.flip(x, axis=1), lambda x: x[:, ::-1]),
+    "roll": (lambda x: tp.roll(x, 1, axis=2), lambda x: np.roll(x, 1, 2)),
+    "broadcast": (lambda x: tp.broadcast_to(x[:1], (2, 3, 4)), lambda x: x[[0, 0]]),
+    "where": (
+        lambda x: tp.where(MASK, x, x[:, ::-1]),
+        lambda x: np.where(MASK, x, x[:, ::-1]),
+    ),
+    "reflect": (
+        lambda x: tp.mirror_pad(x, [(0, 0), (1, 1), (0, 0)], "reflect"),
+        lambda x: np.pad(x, [(0, 0), (1, 1), (0, 0)], "reflect"),
+    ),
+    "copy": (copy.deepcopy, np.copy),
+    "pickle": (lambda x: pickle.loads(pickle.dumps(x)), np.copy),
+    "compiled": (
+        lambda x: tp.compile(moved)(x),  # noqa: PLW0108  # each compiled anew
+        lambda x: np.roll(x, -1, 1),
+    ),
+}
+MASK = np.arange(24).reshape(2, 3, 4) % 3 == 0
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_movement_keeps_all_bits(dtype, name):
+    size = 1 << dtype.bits
+    raw = (np.arange(24, dtype=np.int64).reshape(2, 3, 4) * 37 % size).astype(np.uint8)
+    here, there = MOVES[name]
+    array = raw.view(dtype.numpy) if dtype in FLOATS else raw.astype(dtype.numpy)
+    wanted = there(array.view(np.uint8))
+    found = here(tp.asarray(array))
+    assert (found.dtype, found.shape) == (dtype, wanted.shape)
+    np.testing.assert_array_equal(found.numpy().view(np.uint8), wanted)
+
+
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_making_reading_and_showing(dtype):
+    assert getattr(tp, dtype.name) is dtype
+    assert tp.asarray(1, dtype=dtype.name).dtype is dtype
+    ones = tp.full((2,), 1, dtype=dtype)
+    assert (ones.tolist(), ones[0].item(), ones.dtype) == ([1, 1], 1, dtype)
+    assert type(ones[0].item()) is (int if dtype in dt.WHOLE else float)
+    assert repr(ones) == f"Tensor([1, 1], dtype={dtype}, device='cpu')"
+    assert tp.asarray(ones.numpy()).dtype is dtype
+    assert [dt.of(dtype.numpy), dt.of(dtype.numpy.type)] == [dtype, dtype]
+    assert dtype.numpy.itemsize == dtype.itemsize == 1
+    padded = tp.pad(ones, [(1, 0)], 1)
+    assert (padded.tolist(), padded.dtype) == ([1, 1, 1], dtype)
+    assert tp.zeros_like(padded).dtype is dtype
+    if dtype in dt.WHOLE:
+        with pytest.raises(ArgumentError, match=f"fit into {dtype}"):
+            tp.asarray(99, dtype=dtype)
+
+
+def test_bits_are_read_as_integers():
+    x = tp.asarray([1.0, -448.0], dtype="float8_e4m3fn")
+    assert tp.bitcast(x, "uint8").tolist() == [0x38, 0xFE]
+    assert tp.bitcast(x, "int8").tolist() == [0x38, -2]
+    assert tp.bitcast(tp.bitcast(x, "uint16"), "float8_e4m3fn").tolist() == [1, -448]
+    with pytest.raises(DTypeError, match="whole bytes"):
+        tp.bitcast(x, "int4")
+    with pytest.raises(DTypeError, match="input 'input' is int4"):
+        tp.bitcast(tp.asarray([1], dtype="int4"), "int8")
+
+
+# Files and capsules ----------------------------------------------------------------------
+
+CODES = {  # of the format
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float8_e8m0fnu": "F8_E8M0",
+    "float4_e2m1fn": "F4",
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_files(dtype, tmp_path):
+    path = tmp_path / "x.safetensors"
+    x = tp.reshape(stored(dtype), (2, -1))
+    tp.save({"x": x, "y": tp.ones((3,))}, path)
+    ((name, told),) = [
+        item for item in safetensors.deserialize(path.read_bytes()) if item[0] == "x"
+    ]
+    bits = np.arange(1 << dtype.bits, dtype=np.uint8)
+    if dtype.bits == 4:  # two in a byte
+        bits = bits[::2] + 16 * bits[1::2]
+    assert (name, told["dtype"], told["shape"]) == ("x", CODES[dtype.name], list(x.shape))
+    assert bytes(told["data"]) == bits.tobytes()
+    found = tp.load(path)["x"]
+    assert (found.dtype, found.shape) == (dtype, x.shape)
+    np.testing.assert_array_equal(found.numpy().view(np.uint8), x.numpy().view(np.uint8))
+
+
+def test_what_files_do_not_hold(tmp_path):
+    for dtype in WHOLE:
+        with pytest.raises(DTypeError, match=f"safetensors does not support {dtype}; use astype"):
+            tp.save({"x": tp.zeros((2,), dtype=dtype)}, tmp_path / "x")
+    with pytest.raises(ShapeError, match=r"'x' is float4_e2m1fn\[3\]: its number of elements"):
+        tp.save({"x": tp.zeros((3,), dtype="float4_e2m1fn")}, tmp_path / "x")
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in FLOATS if dtype.bits == 8], ids=str)
+def test_capsules(dtype):
+    x = stored(dtype)
+    back = tp.from_dlpack(x)
+    assert (back.dtype, back.shape) == (dtype, (256,))
+    np.testing.assert_array_equal(back.numpy().view(np.uint8), np.arange(256))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_capsules_of_pytorch(dtype):
+    torch = pytest.importorskip("torch")
+    theirs = torch.arange(256, dtype=torch.uint8).view(getattr(torch, dtype))
+    ours = tp.from_dlpack(theirs)
+    assert ours.dtype.name == dtype
+    np.testing.assert_array_equal(ours.numpy().view(np.uint8), np.arange(256))
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn"])
+def test_what_capsules_do_not_hold(dtype):
+    with pytest.raises(InterchangeError, match=f"DLPack does not support {dtype}"):
+        np.from_dlpack(tp.zeros((2,), dtype=dtype))
+
+
+# What is refused -------------------------------------------------------------------------
+
+X = tp.float8_e4m3fn
+REFUSED = {
+    "addition": (lambda x: x + x, r"Add.*convert it with astype"),
+    "a number": (lambda x: x + 1, r"Add.*convert it with astype"),
+    "a float": (lambda x: x * 2.0, "no common dtype; convert one of them with astype"),
+    "another dtype": (lambda x: x + tp.ones((2, 2)), "no common dtype; convert"),
+    "negation": (lambda x: -x, "float8_e4m3fn is for storage: convert it with astype"),
+    "product": (lambda x: x @ x, "is for storage"),
+    "sum": (tp.sum, "is for storage"),
+    "exponential": (tp.exp, "is for storage"),
+    "comparison": (lambda x: tp.equal(x, x), "is for storage"),
+    "order": (tp.sort, "is for storage"),
+    "set": (tp.unique_values, "is for storage"),
+    "range": (lambda x: tp.arange(3, dtype=x.dtype), "convert the result with astype"),
+    "draw": (lambda x: tp.random.normal(tp.random.key(0), (2,), dtype=x.dtype), "floating"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arithmetic_is_refused_with_advice(name):
+    call, text = REFUSED[name]
+    with pytest.raises(DTypeError, match=text):
+        call(tp.ones((2, 2), dtype="float8_e4m3fn"))
+
+
+def test_a_device_says_which_it_stores():
+    tp.register_backend("small", lambda: MemoryBackend("small", dt.FIXED))
+    try:
+        with tp.use_backend("small"), pytest.raises(DTypeError, match="float8_e5m2"):
+            tp.asarray([1.0], dtype="float8_e5m2")
+    finally:
+        tp.remove_backend("small")
+
+
+def test_ml_dtypes_is_imported_when_one_is_used():
+    code = """
+import sys
+import tensorplug as tp
+
+with tp.use_backend("cpu"):
+    x = tp.quantize(tp.ones((2, 2)), 0.5)
+    tp.quantized_matmul(x, x, 0.5)
+    assert "ml_dtypes" not in sys.modules
+    tp.astype(x, "int4")
+assert "ml_dtypes" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
