@@ -13,7 +13,10 @@ from . import guides
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["compile.md", "control_flow.md", "debugging.md", "trees.md", "vmap.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["compile.md", "control_flow.md", "debugging.md", "transformations.md", "trees.md", "vmap.md"],
+)
 def test_the_code_of_a_guide(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that it writes
     monkeypatch.setenv("COLUMNS", "80")
