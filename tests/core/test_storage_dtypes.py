@@ -356,6 +356,22 @@ def test_a_device_says_which_it_stores():
         tp.remove_backend("small")
 
 
+def test_a_backend_may_declare_more():
+    x = tp.asarray([1.5, -2.0], dtype="float8_e4m3fn")
+
+    def negative(x):
+        return (-x.astype(np.float32)).astype(x.dtype)
+
+    storing = [*dt.NUMERIC, dt.float8_e4m3fn]
+    with tp.register_kernel("Neg", "cpu", negative, dtypes=storing, override=True):
+        found = tp.negative(x)
+        assert (found.tolist(), found.dtype) == ([-1.5, 2.0], x.dtype)
+        with pytest.raises(DTypeError, match="float8_e5m2 is for storage"):
+            tp.negative(tp.ones((1,), dtype="float8_e5m2"))
+    with pytest.raises(DTypeError, match="float8_e4m3fn is for storage"):
+        tp.negative(x)
+
+
 def test_ml_dtypes_is_imported_when_one_is_used():
     code = """
 import sys

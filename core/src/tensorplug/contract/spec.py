@@ -315,11 +315,15 @@ class KernelSpec:
         return dt.inexact(common) if self.inexact else common
 
     def resolve(
-        self, types: Sequence[InputType], given: Mapping[str, Any]
+        self,
+        types: Sequence[InputType],
+        given: Mapping[str, Any],
+        declared: frozenset[DType] = frozenset(),
     ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
         """Check a call and return its canonical attributes and output types.
 
-        ``types`` are the inputs' types after promotion, one entry per declared input.
+        ``types`` are the inputs' types after promotion, one entry per declared input;
+        ``declared`` are dtypes for storage for which the backend has a kernel all the same.
 
         Raises:
             ArgumentError: a missing input, an unknown or missing or bad attribute, shapes
@@ -328,7 +332,7 @@ class KernelSpec:
 
         """
         try:
-            self._check_inputs(types)
+            self._check_inputs(types, declared)
             attributes = self._canonical(types, given)
             known = {**attributes, "attributes": attributes}
             asked = {name: known[name] for name in self._infer_asks}
@@ -355,7 +359,7 @@ class KernelSpec:
             )
         return outputs
 
-    def _check_inputs(self, types: Sequence[InputType]) -> None:
+    def _check_inputs(self, types: Sequence[InputType], more: frozenset[DType]) -> None:
         if len(types) != len(self.declared):
             raise ArgumentError(f"takes {len(self.declared)} inputs, got {len(types)}")
         for declared, given in zip(self.declared, types, strict=True):
@@ -366,7 +370,7 @@ class KernelSpec:
                 raise ArgumentError(f"input {declared.name!r} is missing")
             allowed = self.accepted(declared.name)
             for member in _members(given):
-                if member.dtype not in allowed:
+                if member.dtype not in allowed and member.dtype not in more:
                     stored = member.dtype in dt.STORAGE
                     hint = f"; {member.dtype} is for storage: convert it with astype"
                     raise DTypeError(

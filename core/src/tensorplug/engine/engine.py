@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.dtypes import STORAGE
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.context import current_context, innermost
 from tensorplug.dispatch.device import Usage
@@ -309,7 +310,9 @@ class Engine:
         types: Sequence[Any],
         attributes: Mapping[str, Any],
     ) -> tuple[plans.Plan, list[plans.Step]]:
-        canonical, outputs = spec.resolve(types, attributes)
+        kernel = self.registry.state.kernel(spec.name, device.backend.name)
+        named = (kernel and kernel.entry.dtypes) or frozenset()
+        canonical, outputs = spec.resolve(types, attributes, named & STORAGE)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state)
         resolution.check_dtypes(plan)
         return plan, resolution.resolve(self, plan)

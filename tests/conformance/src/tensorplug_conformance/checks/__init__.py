@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug_conformance.checks import capabilities, loading, memory, programs
+from tensorplug_conformance.checks import capabilities, loading, memory, programs, storage
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError, Target
 
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
@@ -12,6 +12,7 @@ def checks(level: int) -> tuple[Check, ...]:
     """Return the checks of ``level`` itself, in a fixed order."""
     return tuple(
         check
-        for check in (*loading.CHECKS, *memory.CHECKS, *capabilities.CHECKS, *programs.CHECKS)
+        for family in (loading, memory, storage, capabilities, programs)
+        for check in family.CHECKS
         if check.level == level
     )
