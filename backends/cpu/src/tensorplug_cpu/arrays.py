@@ -10,10 +10,22 @@ import numpy as np
 from tensorplug.plugin import ArgumentError, DType, DTypeError, Scalar, TensorType, narrowing
 from tensorplug.plugin import dtypes as dt
 
-__all__ = ["Array", "Call", "accumulating", "constant", "element", "uniform", "working"]
+__all__ = [
+    "UNROUNDED",
+    "Array",
+    "Call",
+    "accumulating",
+    "constant",
+    "element",
+    "uniform",
+    "working",
+]
 
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
+
+# Of kernels that round each step to the dtype of the result: the core widens the others.
+UNROUNDED: Final = frozenset(dtype for dtype in dt.FIXED if dtype.compute is dtype)
 
 _NEXT: Final = {dt.float32: dt.float64, dt.complex64: dt.complex128}
 

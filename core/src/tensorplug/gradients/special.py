@@ -84,7 +84,8 @@ def bessel_i0e(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 
 
 @gradients.wrt(bessel.BESSEL_I1E, "x")
-def bessel_i1e(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+def bessel_i1e(dy: Tensor, x: Tensor) -> Tensor:
+    out = bessel.i1e(x)  # the one at hand may be rounded to fewer digits than far out are left
     return dy * (bessel.i0e(x) - sign(x) * out - _over(out, x, exp(-abs_(x)), 1.0))
 
 

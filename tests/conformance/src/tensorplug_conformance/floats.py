@@ -67,8 +67,6 @@ def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
     What it adds up, or rounds several times, it rounds to a narrower dtype at the end alone.
     """
-    if dtype == np.float16:  # some kernels and decompositions still round it between their steps
-        return dtype
     return np.result_type(dtype, np.float32)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
-from tensorplug_cpu.arrays import accumulating
+from tensorplug_cpu.arrays import UNROUNDED, accumulating
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import scans
 from tensorplug_cpu.scans import scanner
@@ -19,7 +19,7 @@ kernels = KernelTable()
 
 
 def _register(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, dtypes=UNROUNDED)
     def prepare(
         x: TensorType, *, axis: int, exclusive: bool, reverse: bool, out: TensorType
     ) -> Call:

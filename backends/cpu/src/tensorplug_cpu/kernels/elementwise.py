@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting, special_functions
+from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.floating_point import kernel, ufunc, without_warnings
 from tensorplug_cpu.jit.functions import compiled
@@ -95,7 +96,7 @@ def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     return elementwise_kernel(work, out)
 
 
-@kernels.prepare(specs.ADD_N)
+@kernels.prepare(specs.ADD_N, dtypes=UNROUNDED)
 def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
     allocate = output_allocator(out)

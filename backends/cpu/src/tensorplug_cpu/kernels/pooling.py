@@ -18,7 +18,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.arrays import working
+from tensorplug_cpu.arrays import UNROUNDED, working
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit.pooling import first_equal, window_values
 from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
@@ -265,7 +265,7 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
 for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
 
-    @kernels.prepare(_spec)
+    @kernels.prepare(_spec, dtypes=UNROUNDED)
     def max_pool_grad(
         dy: TensorType,
         input: TensorType,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, scatter_depth, specs
+from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.kernels.indexing import flatten_indices
 from tensorplug_cpu.segments import row_sums
@@ -20,7 +21,7 @@ kernels = KernelTable()
 _FOLDS: Final = {"multiply": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-@kernels.prepare(specs.TENSOR_SCATTER_REDUCE)
+@kernels.prepare(specs.TENSOR_SCATTER_REDUCE, dtypes=UNROUNDED)
 def tensor_scatter_reduce(
     tensor: TensorType,
     indices: TensorType,
@@ -30,8 +31,8 @@ def tensor_scatter_reduce(
     include_self: bool,
     out: TensorType,
 ) -> Call:
-    """Fold each update into a copy; products of float16 are formed in float32."""
-    shape, dtype = out.shape, out.dtype.numpy
+    """Fold each update into a copy."""
+    shape = out.shape
     depth = scatter_depth(indices.shape, updates.shape, shape)
     size, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
@@ -48,8 +49,7 @@ def tensor_scatter_reduce(
             result = np.array(old, order="C")
             result[places] = sums.take(places, axis=0)
             return result.reshape(shape)
-        work = np.float32 if dtype == np.float16 and reduction == "multiply" else dtype
-        result = np.array(old, work, order="C")
+        result = np.array(old, order="C")
         if not include_self:
             result[places] = rows  # the last update of each place; the others are folded into it
             if reduction == "multiply":  # an extremum may meet the last one twice
@@ -58,8 +58,8 @@ def tensor_scatter_reduce(
                 last[places] = numbers
                 left = np.flatnonzero(last.take(places) != numbers)
                 places, rows = places.take(left), rows.take(left, axis=0)
-        _fold_rows(_FOLDS[reduction], result, places, rows.astype(work, copy=False))
-        return result.astype(dtype, copy=False).reshape(shape)
+        _fold_rows(_FOLDS[reduction], result, places, rows)
+        return result.reshape(shape)
 
     return without_warnings(run)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS", "judged"]
+__all__ = ["CHECKS", "Program", "compiles", "drawn", "judged"]
 
 _LONG: Final = (1 << 14) + 3
 """Elements: from 2**14 on backends tend to take programs in blocks."""
@@ -48,7 +48,9 @@ class Program:
     steps: int = 1
 
 
-def _drawn(*shapes: tuple[int, ...]) -> Callable[[int], tuple[Array, ...]]:
+def drawn(*shapes: tuple[int, ...]) -> Callable[[int], tuple[Array, ...]]:
+    """Return a function that draws float32 arrays of these shapes from a seed."""
+
     def arguments(seed: int) -> tuple[Array, ...]:
         random = np.random.default_rng(seed)
         return tuple(random.uniform(-2, 2, shape).astype(np.float32) for shape in shapes)
@@ -157,22 +159,22 @@ def _step_of_training(seed: int) -> tuple[Array, ...]:
 
 
 PROGRAMS: Final = (
-    Program("elementwise chain", _chain, _drawn((5, 7), (5, 7)), _chain_in_numpy),
-    Program("long chain", _chain, _drawn((_LONG,), (_LONG,)), _chain_in_numpy),
-    Program("broadcast chain", _chain, _drawn((6, 1, 5), (4, 5)), _chain_in_numpy),
-    Program("empty chain", _chain, _drawn((0, 5), (5,)), _chain_in_numpy),
-    Program("chain into sums", _reduced, _drawn((64, 300)), _reduced_in_numpy, 4),
-    Program("gradient", _slopes, _drawn((6, 4), (4, 3)), _slopes_in_numpy, 4),
+    Program("elementwise chain", _chain, drawn((5, 7), (5, 7)), _chain_in_numpy),
+    Program("long chain", _chain, drawn((_LONG,), (_LONG,)), _chain_in_numpy),
+    Program("broadcast chain", _chain, drawn((6, 1, 5), (4, 5)), _chain_in_numpy),
+    Program("empty chain", _chain, drawn((0, 5), (5,)), _chain_in_numpy),
+    Program("chain into sums", _reduced, drawn((64, 300)), _reduced_in_numpy, 4),
+    Program("gradient", _slopes, drawn((6, 4), (4, 3)), _slopes_in_numpy, 4),
     Program(
         "second gradient",
         _curvature,
-        _drawn((7,), (7,)),
+        drawn((7,), (7,)),
         lambda x, v: v * (2 + x) * np.exp(x),
         4,
     ),
-    Program("loop and choice", _chosen, _drawn((3, 5), (5,)), _chosen_in_numpy, 4),
-    Program("written in place", _written, _drawn((4, 3), (2, 3)), _written_in_numpy),
-    Program("moved", _moved, _drawn((24,)), _moved_in_numpy),
+    Program("loop and choice", _chosen, drawn((3, 5), (5,)), _chosen_in_numpy, 4),
+    Program("written in place", _written, drawn((4, 3), (2, 3)), _written_in_numpy),
+    Program("moved", _moved, drawn((24,)), _moved_in_numpy),
     Program(
         "integers",
         _counted,
@@ -183,7 +185,7 @@ PROGRAMS: Final = (
 )
 
 
-def _compiles(program: Program, _target: Target, opened: Callable[[], Session]) -> None:
+def compiles(program: Program, _target: Target, opened: Callable[[], Session]) -> None:
     """Run eagerly and compiled, with three sets of arguments; the first ones twice."""
     session = opened()
     compiled = tp.compile(program.function)
@@ -302,7 +304,7 @@ def _through(_target: Target, opened: Callable[[], Session]) -> None:
     with opened().entered():
         inner = tp.compile(lambda x, w: tp.tanh(x * w) * x)
         for seed in (1, 2):
-            x, w = _drawn((5, 3), (3,))(seed)
+            x, w = drawn((5, 3), (3,))(seed)
             slopes = tp.grad(lambda x, w: tp.sum(tp.exp(inner(x, w))), (0, 1))(
                 tp.asarray(x), tp.asarray(w)
             )
@@ -316,7 +318,7 @@ def _through(_target: Target, opened: Callable[[], Session]) -> None:
 
 CHECKS: Final = (
     *(
-        Check(4, f"compiled = eager: {program.name}", partial(_compiles, program))
+        Check(4, f"compiled = eager: {program.name}", partial(compiles, program))
         for program in PROGRAMS
     ),
     Check(4, "compiled = eager: random numbers", _random),
