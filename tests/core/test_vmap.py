@@ -63,6 +63,13 @@ AXES: list[tuple[str, Any, tuple[Any, ...], dict[str, Any], Any]] = [
     ("the same for all", lambda _: tp.ones(2), (A,), {"out_axes": None}, [1, 1]),
     ("an argument as it is", lambda x: x, (A,), {}, A),
     ("a constant as it is", lambda _, w: w, (A, W), {"in_axes": (0, None)}, [W] * 4),
+    (
+        "slices of one shape",
+        lambda x: x[:1] - x[1:2] + x[2:],
+        (A,),
+        {},
+        A[:, :1] - A[:, 1:2] + A[:, 2:],
+    ),
     ("rank 0", lambda x, y: x - y, (A[:, 0], B[0]), {}, A[:, 0] - B[0]),
 ]
 

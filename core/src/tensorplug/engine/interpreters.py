@@ -19,11 +19,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
-from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
+from tensorplug.dispatch.context import (
+    Context,
+    current_context,
+    engine_of,
+    innermost,
+    use_context,
+)
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import extra_arguments, unsupported_dtype
 from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
+from tensorplug.engine.widening import find_decomposition
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -203,14 +210,47 @@ class Interpreter(ABC):
             with use_context(context.replace(autocast=None)):
                 return entry.function(*inputs, **extra_arguments(plan, entry.asks))
         with use_context(outside):
-            if any(tensor._placement.device is self.device for tensor in flatten(inputs)):
-                outputs = self.interpret(plan, inputs)
-            else:
-                outputs = run_call(plan, inputs)
-                if plan.static_shapes:  # a tape saves constants; the plan serves no other calls
-                    plan.outputs = tuple([output._placement for output in outputs])
-                    plan.output = plan.outputs[0] if outputs else plan.output
-        return outputs if plan.spec.multiple_outputs else outputs[0]
+            found = self._run_outside(plan, inputs)
+        return found if plan.spec.multiple_outputs else found[0]
+
+    def _run_outside(self, plan: Plan, inputs: Sequence[Any]) -> list[Any]:
+        """Run a call; the first one decides how further ones run.
+
+        The key of a plan contains the inputs' placements, so all of its calls have constants in
+        the same places.
+        """
+        logical = [tensor._placement.device is self.device for tensor in flatten(inputs)]
+        if not any(logical):
+            outputs = run_call(plan, inputs)
+            if plan.static_shapes:  # a tape saves constants
+                plan.outputs = tuple([output._placement for output in outputs])
+                plan.output = plan.outputs[0] if outputs else plan.output
+            return outputs
+        outputs = self.interpret(plan, inputs)
+        fast = None
+        plain = all(operand.__class__ is Tensor for operand in inputs)
+        if plan.taped and plan.static_shapes and plain and all(logical):
+            fast = self.on_buffers(plan)
+        if fast is None:
+            return outputs
+        plan.takes_buffers, plan.call = True, partial(self._run_buffers, fast)
+        return [output._buffer for output in outputs]
+
+    def _run_buffers(self, fast: Callable[..., Any], *buffers: Any) -> Any:
+        context = innermost()
+        outside = context.outside
+        if context.device is not self.device or outside is None:
+            raise self.escaped()
+        with use_context(outside):
+            return fast(*buffers)
+
+    def on_buffers(self, plan: Plan) -> Callable[..., Any] | None:  # noqa: ARG002  # see Examples
+        """Return a function that does what ``interpret`` does, from buffers to buffers.
+
+        The plan then runs without the engine's slow path. All inputs are logical tensors, none
+        is a list. It returns one buffer, or a list of them. None: there is none.
+        """
+        return None
 
     def expand(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor] | None:
         """Interpret the calls of the decomposition of ``plan``; None if it has none.
@@ -372,7 +412,7 @@ def _outside() -> Context:
 
 def _decomposition(plan: Plan) -> DecompositionEntry | None:
     """Return the decomposition of a call into ops; None if it has none."""
-    owned = plan.state.decomposition(plan.spec.name)
+    owned = find_decomposition(plan)
     if owned is None or owned.entry.on_host or unsupported_dtype(plan, owned.entry.dtypes):
         return None
     return owned.entry

@@ -39,7 +39,7 @@ __all__ = [
     "unsupported_dtype",
 ]
 
-How = Literal["native", "widened", "decomposed", "host", "fallback", "traced"]
+How = Literal["native", "widened", "decomposed", "host", "fallback", "traced", "programs"]
 BY_OPS: Final = frozenset({"widened", "decomposed"})  # of plans that run other kernels
 Step = tuple[str, str]  # (step, outcome)
 
@@ -184,9 +184,11 @@ class Plan:
         """Return the native plan of the same call with other attributes, which is not cached.
 
         The attributes must be canonical and must not change the output types. Return None if the
-        kernel declines.
+        kernel declines, or if there is none.
         """
         self.varied += 1
+        if self.device.trace is not None:  # an interpreter's, which runs no kernel itself
+            return None
         other: Plan = object.__new__(Plan)
         for name in _KEPT:
             setattr(other, name, getattr(self, name))

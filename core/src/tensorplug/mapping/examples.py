@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, run_call
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
@@ -14,7 +15,7 @@ from tensorplug.ops.indexing.slicing import unstack
 from tensorplug.ops.movement import broadcast_to, stack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
@@ -104,17 +105,37 @@ class Examples(Interpreter):
             )
         batched = [self._is_batched(operand) for operand in inputs]
         physical = [self._physical(operand) for operand in inputs]
-        owned = plan.state.batching(plan.spec.name)
-        entry = None if owned is None else owned.entry
-        outputs = self._by_rule(entry, plan, physical, batched)
+        outputs = self._by_rule(_entry(plan), plan, physical, batched)
         if outputs is None:
             expanded = self.expand(plan, inputs)
             if expanded is not None:
                 return expanded
             outputs = self._one_by_one(plan, physical, batched)
-        types = [output.type for output in plan.outputs]
-        self._check(plan, outputs, types)
-        return self.lift(outputs, types)
+        if not plan.published:
+            self._check(plan, outputs)
+        return [
+            Tensor._of(Batched(output), placement)
+            for output, placement in zip(outputs, plan.outputs, strict=True)
+        ]
+
+    def on_buffers(self, plan: Plan) -> Callable[..., Any]:
+        """Return a function that does the same, from buffers to buffers."""
+        entry, spec, types = _entry(plan), plan.spec, plan.inputs
+        batched = [True] * len(types)
+        is_unary = len(types) == 1 and not plan.attributes and entry is None
+        if is_unary and _is_elementwise(plan):
+            return lambda x: Batched(dispatch_unary(spec, x.tensor))
+
+        def run(*buffers: Batched) -> Any:
+            outputs = self._by_rule(entry, plan, [buffer.tensor for buffer in buffers], batched)
+            if outputs is None:
+                inputs = [self.logical(*pair) for pair in zip(buffers, types, strict=True)]
+                found = [output._buffer for output in self.interpret(plan, inputs)]
+            else:
+                found = [Batched(output) for output in outputs]
+            return found if spec.multiple_outputs else found[0]
+
+        return run
 
     def _is_batched(self, operand: Any) -> Any:
         if isinstance(operand, list):
@@ -186,13 +207,14 @@ class Examples(Interpreter):
         rows = [run_call(plan, row) for row in zip(*columns, strict=True)]
         return [stack(column) for column in zip(*rows, strict=True)]
 
-    def _check(self, plan: Plan, outputs: list[Tensor], types: Sequence[TensorType]) -> None:
+    def _check(self, plan: Plan, outputs: list[Tensor]) -> None:
         """Check what a rule returned.
 
         Raises:
             KernelOutputError: these are not all examples of the outputs.
 
         """
+        types = [output.type for output in plan.outputs]
         if len(outputs) != len(types):
             raise KernelOutputError(
                 f"the batching rule of {plan.describe()} returned {len(outputs)} outputs instead "
@@ -210,6 +232,11 @@ class Examples(Interpreter):
                 f"the batching rule of {plan.describe()} returned {found} for {label} of "
                 f"{self.size} examples, but it must be {TensorType(type_.dtype, shape)}"
             )
+
+
+def _entry(plan: Plan) -> BatchingEntry | None:
+    owned = plan.state.batching(plan.spec.name)
+    return None if owned is None else owned.entry
 
 
 def _is_elementwise(plan: Plan) -> bool:
