@@ -318,3 +318,39 @@ def test_the_programs_own_gradient_replaces_the_tangent_rule() -> None:
                               override=True):  # fmt: skip
         same(along(tp.sum)(tensor(X)), 4 * T.sum())
     same(along(tp.sum)(tensor(X)), T.sum())
+
+
+# Narrow floats ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [tp.float16, tp.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "of", [tp.tanh, tp.atan, tp.nn.softplus, tp.nn.gelu, tp.nn.log_softmax, tp.prod, tp.sum]
+)
+def test_tangents_of_narrow_floats_are_rounded_once(of: Any, dtype: tp.DType) -> None:
+    random = np.random.default_rng(0)
+    x, t = (tp.asarray(random.standard_normal(8), dtype=tp.float64) for _ in range(2))
+    narrow = [tp.astype(each, dtype) for each in (x, t)]
+    wide = [tp.astype(each, tp.float64) for each in narrow]
+    found = tp.jvp(of, narrow[:1], narrow[1:])[1]
+    right = tp.jvp(of, wide[:1], wide[1:])[1].numpy()
+    assert found.dtype is dtype
+    error = np.abs(tp.astype(found, tp.float64).numpy() - right)
+    assert error.max() <= np.abs(right).max() * dtype.eps
+
+
+def test_autocast_inside_and_around() -> None:
+    weight = tensor(np.ones((3, 2)))
+
+    def g(x: tp.Tensor) -> tp.Tensor:
+        with tp.autocast(tp.bfloat16):
+            return x @ weight
+
+    x, t = tensor(X), tensor(T)
+    for run in (lambda: tp.jvp(g, (x,), (t,)), lambda: tp.compile(tp.jvp)(g, (x,), (t,))):
+        y, y_dot = run()
+        assert (y.dtype, y_dot.dtype) == (tp.bfloat16, tp.bfloat16)
+        np.testing.assert_allclose(y_dot.numpy().astype(float), [T.sum()] * 2, rtol=1e-2)
+    with tp.autocast(tp.bfloat16):
+        y, y_dot = tp.jvp(lambda x: x @ weight, (x,), (t,))
+    assert (y.dtype, y_dot.dtype) == (tp.bfloat16, tp.bfloat16)

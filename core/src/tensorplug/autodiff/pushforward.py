@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import fit
 from tensorplug.autodiff.grad import vjp
-from tensorplug.autodiff.recipes import positional
+from tensorplug.autodiff.recipes import is_narrow, positional, widening_rule
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.entries import WANTED, cotangent_names, tangent_name, type_names
 from tensorplug.contract.owner import PROGRAM
@@ -104,6 +104,8 @@ class Pushforward:
             raise GradientError(f"{what} is {type(part).__name__}, not a tensor")
         if part.dtype in dt.COMPLEX and dt.real_part(part.dtype) is output.dtype:
             found = part = complexes.real(part)
+        if part.dtype is output.dtype.compute is not output.dtype:
+            found = part = elementwise.astype(part, output.dtype)
         lead = len(output.shape) - len(part.shape)
         fits = lead >= 0 and all(
             size in (1, whole) for size, whole in zip(part.shape, output.shape[lead:], strict=True)
@@ -202,9 +204,15 @@ def _filled(tangent: Tangent, x: Any) -> Any:
     return creation.zeros_like(x) if tangent is None and x is not None else tangent
 
 
-def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
+def _rule(plan: Recorded, entry: TangentEntry | GradientEntry) -> Callable[..., Any]:
+    """Return the rule, with positional parameters; narrow floats it gets in a wider dtype."""
     assert entry.rule is not None
     rule = positional(entry.rule, entry.asks)
+    return widening_rule(rule) if is_narrow(plan) else rule
+
+
+def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
+    rule = _rule(plan, entry)
     others: list[_Transpose] = []
     places = [(tangent_name(name), _names(plan).index(name)) for name in entry.together]
 
@@ -224,8 +232,7 @@ def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
 
 def _apply_diagonal(plan: Recorded, entry: GradientEntry) -> Callable[..., Any]:
     """Return the step of an elementwise kernel: its gradient rule, called on the tangent."""
-    assert entry.rule is not None
-    rule = positional(entry.rule, entry.asks)
+    rule = _rule(plan, entry)
     at = _names(plan).index(entry.wrt)
     (dy,) = cotangent_names(plan.spec)
 

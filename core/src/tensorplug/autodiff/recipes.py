@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     Rule = Callable[..., Any]
 
-__all__ = ["Recipe", "Recorded", "Step", "placement_of", "positional"]
+__all__ = [
+    "Recipe",
+    "Recorded",
+    "Step",
+    "is_narrow",
+    "placement_of",
+    "positional",
+    "widening_rule",
+]
 
 
 class Recorded(Protocol):
@@ -160,7 +168,12 @@ def _is_wide(plan: Recorded) -> bool:
     They do if the call itself was computed in it. The rules of elementwise kernels always do:
     they have several steps, each of which would round.
     """
-    if plan.spec.exact or not (plan.how == "widened" or plan.spec.expression is not None):
+    return is_narrow(plan) and (plan.how == "widened" or plan.spec.expression is not None)
+
+
+def is_narrow(plan: Recorded) -> bool:
+    """Return whether a call of narrow floats rounds, so that one may compute in a wider dtype."""
+    if plan.spec.exact:
         return False
     types = flatten(plan.inputs) + [placement.type for placement in plan.outputs]
     return any(type_.dtype.compute is not type_.dtype for type_ in types)
