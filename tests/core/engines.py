@@ -197,6 +197,8 @@ def make(
         registry.add(
             CORE,
             gradients=chain.from_iterable(catalogue.gradients()),
+            tangents=chain.from_iterable(catalogue.tangents()),
+            batchings=chain.from_iterable(catalogue.batchings()),
             decompositions=chain.from_iterable(catalogue.decompositions()),
         )
     return Engine(Source(tables), registry, fallback=fallback, make_program=make_program)

@@ -36,6 +36,22 @@ def test_a_tape_may_cross_devices(engine: Engine) -> None:
     same(gradient, 2 * x * np.exp(2 * np.exp(x)) * (1 + x * np.exp(x)))
 
 
+def test_vmap_and_forward_mode_may_cross_devices(engine: Engine) -> None:
+    x = X.astype(np.float64)
+    # (x e**(e**x))**2, and its derivative
+    value, slope = (
+        (x * np.exp(np.exp(x))) ** 2,
+        2 * x * np.exp(2 * np.exp(x)) * (1 + x * np.exp(x)),
+    )
+    same(tp.vmap(there_and_back)(tensor(X)), value)
+    same(tp.vmap(tp.grad(there_and_back))(tensor(X)), slope)
+    same(tp.grad(lambda x: tp.sum(tp.vmap(there_and_back)(x)))(tensor(X)), slope)
+    rows = tensor(X[:, None])
+    moved = tp.vmap(lambda x: tp.vmap(lambda x: x.to("other"))(x))(rows)
+    assert moved.device == "other"
+    same(moved, X[:, None])
+
+
 def test_the_process_changes_its_backend_in_the_middle_of_f(engine: Engine) -> None:
     def f(x: tp.Tensor) -> tp.Tensor:
         h = tp.exp(x)

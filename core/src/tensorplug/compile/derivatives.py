@@ -212,11 +212,12 @@ class _ProgramNode(FunctionNode):
         """
         if context.outside is None or is_taped(context):
             return False
-        while context.outside is not None:
-            context = context.outside
+        outermost: Context | None = context
+        while outermost is not None and outermost.outside is not None:
+            outermost = outermost.outside
         calls = self.derivative.backward.program.calls
         nested = any(isinstance(call.plan, NestedPlan) for call in calls)
-        return context.trace is None and not nested
+        return outermost is not None and outermost.trace is None and not nested
 
     def _interpret_backward(self, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         program = self.derivative.backward.program

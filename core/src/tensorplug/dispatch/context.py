@@ -166,14 +166,19 @@ class Context:
         )
 
     def replace(self, **changes: Any) -> Context:
-        """Return a copy with ``changes``."""
+        """Return a copy with ``changes``; with another device, it stays inside interpreters."""
+        device, outside = changes.get("device", self.device), self.outside
+        if outside is not None and device is not self.device and device and self.device:
+            moved = self.device.beside(device)
+            if moved is not device:
+                device, outside = moved, outside.replace(device=device)
         return Context(
             engine_of(self),
-            changes.get("device", self.device),
+            device,
             changes.get("recording", self.recording),
             changes.get("scope", self.scope),
             changes.get("observers", self.observers),
-            self.outside,
+            outside,
             changes.get("autocast", self.autocast),
         )
 

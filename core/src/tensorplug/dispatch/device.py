@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "PLAN_LIMIT",
@@ -169,6 +170,17 @@ class Device:
         """Return the device that gets the data uploaded here."""
         return self
 
+    def beside(self, device: Device) -> Device:
+        """Return what ``device`` is for functions of this one's tensors: itself."""
+        return device
+
+    def carry(self, tensor: Tensor, device: Device) -> Tensor | None:  # noqa: ARG002  # see below
+        """Return a tensor of this device on ``device``; None if its data must be copied.
+
+        Interpreters copy what carries the tensor.
+        """
+        return None
+
     def can_use(self, placement: Placement) -> bool:
         """Return whether kernels of this device accept a tensor with this placement."""
         device = placement.device
@@ -211,19 +223,6 @@ class Device:
                 found = self.autocast.setdefault(autocast, ({}, {}))
         return found
 
-    def caches(self, autocast: DType | None) -> tuple[dict[Hashable, Any], dict[Hashable, Any]]:
-        """Return the caches like ``plans`` and ``slow_plans`` for calls inside ``autocast``.
-
-        With None, they are these themselves.
-        """
-        if autocast is None:
-            return self.plans, self.slow_plans
-        found = self.autocast.get(autocast)
-        if found is None:
-            with self.lock:
-                found = self.autocast.setdefault(autocast, ({}, {}))
-        return found
-
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
         """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.
 
@@ -233,9 +232,6 @@ class Device:
         with self.lock:
             if self.plans.get(known) is model:
                 self.remember(self.plans, key, plan)
-
-    def _autocast_plans(self) -> list[dict[Hashable, Any]]:
-        return [plans for plans, _ in self.autocast.values()]
 
     def _autocast_plans(self) -> list[dict[Hashable, Any]]:
         return [plans for plans, _ in self.autocast.values()]
@@ -255,9 +251,6 @@ class Device:
             self.programs.clear()
             self.recent.clear()
             self.compiled.clear()
-            for caches in self.autocast.values():  # contexts refer to them
-                for cache in caches:
-                    cache.clear()
             for caches in self.autocast.values():  # contexts refer to them
                 for cache in caches:
                     cache.clear()

@@ -137,6 +137,7 @@ class Engine:
 
     def _transfer(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
         """Return a tensor on ``target``, still connected to the tape."""
+        target = tensor._live().beside(target)
         if tensor._placement.device is target:
             return tensor
         if target.home(tensor.dtype) is not target:

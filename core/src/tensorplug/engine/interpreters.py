@@ -27,7 +27,7 @@ from tensorplug.dispatch.context import (
     use_context,
 )
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.operands import flatten
+from tensorplug.engine.operands import flatten, transfer
 from tensorplug.engine.plans import extra_arguments, unsupported_dtype
 from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
 from tensorplug.engine.widening import find_decomposition
@@ -86,6 +86,25 @@ class _Device(StandInDevice):
         """Return the device of constants."""
         return self.real.storage()
 
+    def beside(self, device: Device) -> Device:
+        """Return that of logical tensors whose physical ones are on ``device``."""
+        if device.trace is not None:
+            return device
+        return self.trace.on(self.real.beside(device)).device  # type: ignore[no-any-return]  # Any
+
+    def carry(self, tensor: Tensor, device: Device) -> Tensor | None:
+        """Return a logical tensor on that of the same interpreter for another real device."""
+        mine, other = self.trace, device.trace
+        if type(other) is not type(mine) or other.parameters != mine.parameters:
+            return None
+        outside = current_context().outside
+        if outside is None:
+            raise mine.escaped()
+        with use_context(outside):
+            physical = [transfer(each, other.real) for each in mine.lower([tensor])]
+            moved: Tensor = other.lift(physical, [tensor.type])[0]
+        return moved
+
 
 class Interpreter(ABC):
     """Runs kernel calls on logical tensors by ops on the physical tensors that carry them.
@@ -97,8 +116,12 @@ class Interpreter(ABC):
     name: ClassVar[str]
     """The public function that uses it, for messages: ``"vmap"``."""
 
+    parameters: tuple[Hashable, ...] = ()
+
     def __init__(self, real: Device) -> None:
         self.real = real
+        outer = real.trace
+        self.depth: int = outer.depth + 1 if isinstance(outer, Interpreter) else 1
         self.device = _Device(real, _Backend(self), self)
 
     @classmethod
@@ -107,11 +130,19 @@ class Interpreter(ABC):
 
         ``parameters``: further arguments of the class, such as the number of examples.
         """
-        device: Device = outside.device or engine_of(outside).open(None)
+        return cls._on(outside.device or engine_of(outside).open(None), parameters)
+
+    def on(self, device: Device) -> Self:
+        """Return the same interpreter for physical tensors on another device."""
+        return self._on(device, self.parameters)
+
+    @classmethod
+    def _on(cls, device: Device, parameters: tuple[Hashable, ...]) -> Self:
         key = (cls, *parameters)
         found: Self | None = device.interpreters.get(key)
         if found is None:
             found = cls(device, *parameters)
+            found.parameters = parameters
             device.remember(device.interpreters, key, found, LIMIT)
         return found
 
@@ -129,8 +160,19 @@ class Interpreter(ABC):
         return Context(outside.engine, self.device, recording, outside=outside, autocast=autocast)
 
     def holds(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is a logical one of this interpreter, not a constant."""
-        return tensor._placement.device is self.device
+        """Return whether a tensor is a logical one of this interpreter, not a constant.
+
+        Its physical tensors may be on another device.
+        """
+        device = tensor._placement.device
+        if device is self.device:
+            return True
+        other = None if device is None else device.trace
+        return (
+            type(other) is type(self)
+            and other.parameters == self.parameters
+            and other.depth == self.depth
+        )
 
     def logical(self, buffer: Carried, type_: TensorType) -> Tensor:
         """Return the logical tensor of ``type_`` that ``buffer`` carries."""

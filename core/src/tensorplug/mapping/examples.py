@@ -120,7 +120,8 @@ class Examples(Interpreter):
 
     def on_buffers(self, plan: Plan) -> Callable[..., Any]:
         """Return a function that does the same, from buffers to buffers."""
-        entry, spec, types = _entry(plan), plan.spec, plan.inputs
+        entry, spec = _entry(plan), plan.spec
+        types: list[Any] = list(plan.inputs)
         batched = [True] * len(types)
         is_unary = len(types) == 1 and not plan.attributes and entry is None
         if is_unary and _is_elementwise(plan):
