@@ -96,7 +96,11 @@ def test_scales_and_zero_points_belong_to_blocks(shape, of, axis, dtype):
 REFUSED = [
     (lambda: tp.quantize([1.0, 2.0], [1.0, 1.0, 1.0]), ShapeError, "divide that of x"),
     (lambda: tp.quantize([1.0], [[1.0]]), ShapeError, r"\[1, 1\] does not fit \[1\]"),
-    (lambda: tp.quantize([1.0], 1.0, dtype="int32"), DTypeError, "int8, uint16, uint2, uint4, uint8, got int32"),
+    (
+        lambda: tp.quantize([1.0], 1.0, dtype="int32"),
+        DTypeError,
+        "int8, uint16, uint2, uint4, uint8, got int32",
+    ),
     (
         lambda: tp.quantize([1.0], 1.0, np.uint8(3), dtype="int8"),
         DTypeError,
@@ -154,6 +158,37 @@ def test_the_result_has_the_dtype_of_the_scales():
     same(tp.quantized_matmul(a, a.T, 0.5, dtype="float16"), [[12.5]], "float16")
 
 
+NARROW = [  # numbers, scale, dtype, what they stand for
+    ([0.3, -1.0, 9.0, NAN], 0.5, "int4", [0.5, -1.0, 3.5, 0]),
+    ([0.3, -1.0, 9.0], 0.5, "uint2", [0.5, 0.0, 1.5]),
+    ([0.3, -1.3, 2.5, 99, -99], 1.0, "float4_e2m1fn", [0.5, -1.5, 2, 6, -6]),
+    ([0.3, 449.0, 1e9, -INF], 2.0, "float8_e4m3fn", [0.3125, 448, 896, -896]),
+    ([0.3, 1e9], 0.5, "float8_e5m2", [0.3125, 28672]),
+]
+
+
+@pytest.mark.parametrize(("x", "scale", "dtype", "expected"), NARROW)
+def test_storage_dtypes_by_hand(x, scale, dtype, expected):
+    quantized = tp.quantize(x, scale, dtype=dtype)
+    assert quantized.dtype.name == dtype
+    same(tp.dequantize(quantized, scale), expected, "float32")
+    same(tp.fake_quantize(x, scale, dtype=dtype), expected, "float32")
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("int4", "int4"), ("int8", "uint4"), ("uint8", "int2"), ("float8_e4m3fn", "float8_e5m2")],
+)
+def test_products_of_storage_dtypes(left, right):
+    a, b = (
+        tp.astype(RNG.integers(0, 4, shape).astype(np.int8) - 2 * (dtype[0] != "u"), dtype)
+        for shape, dtype in (((3, 8), left), ((8, 2), right))
+    )
+    wanted = tp.astype(a, "int32").numpy() @ tp.astype(b, "int32").numpy()
+    same(tp.quantized_matmul(a, b), wanted, "float32" if "float" in left else "int32")
+    same(tp.quantized_matmul(a, b, 0.5, [0.25, 2.0]), wanted * [0.125, 1], "float32")
+
+
 # Gradients -------------------------------------------------------------------------------
 
 STRAIGHT = [  # x, scale, zero point, dtype, slope in x, slope in the scale
@@ -164,6 +199,8 @@ STRAIGHT = [  # x, scale, zero point, dtype, slope in x, slope in the scale
     ([-64.0, -64.2, -99], 0.5, None, "int8", [1, 1, 0], 0 + 0.4 - 128),
     ([-1.0, -1.6, 126.0], 1.0, 1, "uint8", [1, 0, 1], 0 - 1 + 0),
     ([300.0], 1.0, 5, "uint8", [0], 250),
+    ([0.3, 9.0], 1.0, None, "int4", [1, 0], -0.3 + 7),
+    ([0.3, 449.0], 1.0, None, "float8_e4m3fn", [1, 0], 0.0125 + 448),
 ]
 
 

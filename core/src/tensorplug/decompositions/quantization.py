@@ -10,7 +10,6 @@ from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import quantization as ops
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
@@ -27,12 +26,11 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.QUANTIZE)
 def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
-    wide = widen_half(x)
-    quotient = wide / spread(astype(scale, wide.dtype), x.shape)
+    quotient = x / spread(scale, x.shape)
     if dtype in dt.WHOLE:
         quotient = round_(quotient)
     if zero_point is not None:
-        quotient = quotient + astype(spread(zero_point, x.shape), wide.dtype)
+        quotient = quotient + astype(spread(zero_point, x.shape), x.dtype)
     return astype(clip_by_value(quotient, dtype.min, dtype.max), dtype)
 
 
@@ -60,9 +58,8 @@ def quantized_mat_mul(
     dtype: DType,
 ) -> Tensor:
     factors = _quantized(a, a_scale, a_zero_point), _quantized(b, b_scale, b_zero_point)
-    if (
-        factors[0] is not a or factors[1] is not b
-    ):  # a backend may have a kernel for integers alone
+    if factors[0] is not a or factors[1] is not b:
+        # A call of its own, since a backend may have a kernel for integers alone.
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
     exact = _exactly(a, b)

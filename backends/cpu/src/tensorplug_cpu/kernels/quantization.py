@@ -1,4 +1,4 @@
-"""Products of quantized matrices by float32 BLAS, which adds up small integers exactly.
+"""Products of quantized matrices by those of float32, which add up small integers exactly.
 
 A product of two factors has at most 16 bits, and float32 holds integers of 24 bits: sums of as
 many terms as surely fit are exact in any order. NumPy's own products of int32 matrices take a
@@ -8,6 +8,7 @@ in parts that stay in a cache. Kernels of one element each are left to groups.
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ import numpy as np
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit import matrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +46,7 @@ def quantized_mat_mul(
     if not {a.dtype, b.dtype} <= dt.WHOLE:
         raise KernelRefusedError("only products of integers are exact")
     reach = _reach(a.dtype, a_zero_point) * _reach(b.dtype, b_zero_point)
-    centre, multiply = _centring(a, a_zero_point), _product(b, b_zero_point, _EXACT // reach)
+    centre, multiply = _centring(a, a_zero_point), _product(a, b, b_zero_point, _EXACT // reach)
     factors = [
         None if scale is None else _Factors(scale, x.shape, inner)
         for scale, x, inner in ((a_scale, a, -1), (b_scale, b, -2))
@@ -131,7 +133,7 @@ class _Factors:
 
 
 def _product(
-    b: TensorType, zero_point: TensorType | None, most: int
+    a: TensorType, b: TensorType, zero_point: TensorType | None, most: int
 ) -> Callable[[Array, Array, Any, int, int], Array]:
     """Return a function that multiplies float32 by integers along a part of the inner axis.
 
@@ -140,6 +142,19 @@ def _product(
     *batch, inner, columns = b.shape
     step = min(most, max(1, _PART // max(1, prod(batch) * columns)))
     spread = None if zero_point is None else _spreading(zero_point.shape, b.shape)
+
+    @cache
+    def multiplied(terms: int) -> Callable[[Array, Array], Array]:
+        if b.rank > 2:
+            return np.matmul
+        native = matrices.product(
+            (*a.shape[:-1], terms),
+            (terms, columns),
+            np.dtype(np.float32),
+            transpose_a=False,
+            transpose_b=False,
+        )
+        return native or np.matmul
 
     def multiply(left: Array, b: Array, offset: Any, start: int, stop: int) -> Array:
         few = stop - start <= most
@@ -153,7 +168,7 @@ def _product(
             if offsets is not None:
                 varies = offsets.shape[-2] == inner
                 np.subtract(right, offsets[..., part, :] if varies else offsets, out=right)
-            sums = np.matmul(left[..., part], right)
+            sums = multiplied(part.stop - first)(left[..., part], right)
             sums = sums if few else sums.astype(np.int32)
             total = sums if total is None else np.add(total, sums, out=total)
         return np.asarray(total)
