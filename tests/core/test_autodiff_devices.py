@@ -47,7 +47,7 @@ def test_vmap_and_forward_mode_may_cross_devices(engine: Engine) -> None:
     same(tp.vmap(tp.grad(there_and_back))(tensor(X)), slope)
     same(tp.grad(lambda x: tp.sum(tp.vmap(there_and_back)(x)))(tensor(X)), slope)
     rows = tensor(X[:, None])
-    moved = tp.vmap(lambda x: tp.vmap(lambda x: x.to("other"))(x))(rows)
+    moved = tp.vmap(tp.vmap(lambda x: x.to("other")))(rows)
     assert moved.device == "other"
     same(moved, X[:, None])
 

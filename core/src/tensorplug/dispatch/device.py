@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "PLAN_LIMIT",
@@ -174,7 +173,7 @@ class Device:
         """Return what ``device`` is for functions of this one's tensors: itself."""
         return device
 
-    def carry(self, tensor: Tensor, device: Device) -> Tensor | None:  # noqa: ARG002  # see below
+    def carry(self, tensor: Any, device: Device) -> Any:  # noqa: ARG002  # see below
         """Return a tensor of this device on ``device``; None if its data must be copied.
 
         Interpreters copy what carries the tensor.

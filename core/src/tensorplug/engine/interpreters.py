@@ -167,9 +167,10 @@ class Interpreter(ABC):
         device = tensor._placement.device
         if device is self.device:
             return True
-        other = None if device is None else device.trace
+        other = getattr(device, "trace", None)  # a disposed tensor has no device
         return (
-            type(other) is type(self)
+            isinstance(other, Interpreter)
+            and type(other) is type(self)
             and other.parameters == self.parameters
             and other.depth == self.depth
         )
