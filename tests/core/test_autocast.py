@@ -14,6 +14,7 @@ from tensorplug.engine.autocast import IN_FLOAT32, IN_LOW_PRECISION
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugins import catalogue
 from tensorplug.testing import isolated_engine
+from tensorplug_conformance.denominator import Row, cases_of, entries
 
 from .engines import expect
 
@@ -75,6 +76,28 @@ def test_the_rules_name_kernels_of_the_catalogue_and_none_twice() -> None:
     names = [name for row in rows for name in row]
     assert sorted(set(names) - {spec.name for spec in catalogue.catalogue()}) == []
     assert len(names) == len(set(names))
+
+
+KERNELS = [
+    *(
+        (name, "float32", low)
+        for row in IN_LOW_PRECISION.values()
+        for name in row
+        for low in NARROW
+    ),
+    *((name, low, "float32") for row in IN_FLOAT32.values() for name in row for low in NARROW),
+]
+
+
+@pytest.mark.parametrize(("kernel", "given", "wanted"), KERNELS)
+def test_each_kernel_takes_what_the_suite_gives_it(kernel: str, given: str, wanted: str) -> None:
+    cases = cases_of(entries()[kernel], Row(kernel, given, "native"), 0)
+    small = [case for case in cases if not case.period]
+    for case in small[:3]:
+        with tp.autocast(given if wanted == "float32" else wanted):
+            found = tp.run_kernel(kernel, list(case.inputs), case.attributes)
+        output = found[0] if isinstance(found, list) else found
+        assert dt.real_part(output.dtype) == wanted  # the eigenvalues are complex
 
 
 # Blocks ----------------------------------------------------------------------------------
