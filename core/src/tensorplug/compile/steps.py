@@ -175,7 +175,7 @@ def _find_single(plan: Plan) -> Step | None:
 def _is_left(plan: Plan) -> bool:
     """Return whether the backend leaves a dtype of a call to the core, which widens it."""
     found = plan.state.kernel(plan.spec.name, plan.device.backend_name)
-    return not is_asked(found and found.entry, plan)
+    return not is_asked(None if found is None else found.entry, plan)
 
 
 def _same_but_ones(a: TensorType, b: TensorType) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import abs as abs_
@@ -94,7 +93,6 @@ def sigmoid_grad(dy: Tensor, x: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.SOFTMAX)
-@widened
 def softmax(logits: Tensor, *, dim: int) -> Tensor:
     if not logits.size:
         return logits
@@ -103,7 +101,6 @@ def softmax(logits: Tensor, *, dim: int) -> Tensor:
 
 
 @decompositions.of(ops.LOG_SOFTMAX)
-@widened
 def log_softmax(logits: Tensor, *, axis: int) -> Tensor:
     if not logits.size:
         return logits

@@ -8,8 +8,6 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement, reduction
 from tensorplug.ops.contraction_order import contraction
-from tensorplug.ops.elementwise import astype
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 
 if TYPE_CHECKING:
@@ -21,15 +19,12 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.EINSUM)
 def einsum(xs: list[Tensor], *, equation: str) -> Tensor:
-    dtype = xs[0].dtype
-    # Partial results in float32 are rounded once instead of at every product.
-    wide = [widen_half(x) for x in xs]
     plan = contraction(equation, [x.shape for x in xs])
-    made = [_reduce(x, how) for x, how in zip(wide, plan.reduced, strict=True)]
+    made = [_reduce(x, how) for x, how in zip(xs, plan.reduced, strict=True)]
     for join in plan.joins:
         made.append(_join(made[join.left], made[join.right], join))
     last = made[-1] if plan.perm is None else movement.permute_dims(made[-1], plan.perm)
-    return astype(last, dtype) if last.dtype is not dtype else movement.identity(last)
+    return movement.identity(last)
 
 
 def _reduce(x: Tensor, how: Reduced) -> Tensor:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops.comparison import equal, less
 from tensorplug.ops.creation import arange
 from tensorplug.ops.elementwise import astype, where
@@ -23,13 +22,11 @@ decompositions = DecompositionTable()
 
 
 @decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)
-@widened
 def cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     return -sum_(labels * log_softmax(logits), axis=-1)
 
 
 @decompositions.of(ops.SOFTMAX_CROSS_ENTROPY_GRAD)
-@widened
 def cross_entropy_grad(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
     whole = sum_(labels, axis=-1, keepdims=True)
     return expand_dims(dy, axis=-1) * (softmax(logits) * whole - labels)
@@ -58,6 +55,5 @@ def _widen(labels: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.SOFTMAX_GRAD)
-@widened
 def softmax_grad(dy: Tensor, y: Tensor, *, dim: int) -> Tensor:
     return y * (dy - sum_(dy * y, axis=dim, keepdims=True))

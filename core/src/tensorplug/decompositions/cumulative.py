@@ -16,20 +16,13 @@ if TYPE_CHECKING:
 decompositions = DecompositionTable()
 
 
-def _choose_dtype(x: Tensor, out: TensorType) -> Tensor:
-    # A narrow float is rounded once, at the end. Booleans are counted.
-    return astype(x, out.dtype.compute)
-
-
 @decompositions.of(ops.CUMSUM)
 def cumsum(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
-    wide = _choose_dtype(x, out)
-    total = scan(wide, add, 0, axis=axis, exclusive=exclusive, reverse=reverse)
-    return astype(total, out.dtype)
+    counted = astype(x, out.dtype, copy=False)  # booleans
+    return scan(counted, add, 0, axis=axis, exclusive=exclusive, reverse=reverse)
 
 
 @decompositions.of(ops.CUMPROD)
 def cumprod(x: Tensor, *, axis: int, exclusive: bool, reverse: bool, out: TensorType) -> Tensor:
-    wide = _choose_dtype(x, out)
-    total = scan(wide, multiply, 1, axis=axis, exclusive=exclusive, reverse=reverse)
-    return astype(total, out.dtype)
+    counted = astype(x, out.dtype, copy=False)
+    return scan(counted, multiply, 1, axis=axis, exclusive=exclusive, reverse=reverse)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.nn import layer_normalization as ops
 from tensorplug.ops.nn.normalization import moments
@@ -18,7 +17,6 @@ decompositions = DecompositionTable()
 
 
 @decompositions.of(ops.LAYER_NORM)
-@widened
 def layer_norm(
     x: Tensor, scale: Tensor | None, offset: Tensor | None, *, axis: Any, epsilon: float
 ) -> Tensor:
@@ -28,7 +26,6 @@ def layer_norm(
 
 
 @decompositions.of(ops.LAYER_NORM_GRAD)
-@widened
 def layer_norm_grad(dy: Tensor, x: Tensor, *, axis: Any, epsilon: float) -> Tensor:
     z, deviation = _normalize(x, axis, epsilon)
     along = mean(dy * z, axis=axis, keepdims=True)

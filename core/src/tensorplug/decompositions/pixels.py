@@ -10,7 +10,6 @@ from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype, floor, maximum, minimum, where
 from tensorplug.ops.image import pixels as ops
 from tensorplug.ops.image.fill_modes import Arithmetic
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import concat, expand_dims
 from tensorplug.ops.movement import slice as slice_
 
@@ -44,8 +43,7 @@ def _compute_levels(x: Tensor) -> Tensor:
         return astype(x, dt.int32) * ops.OPAQUE
     if x.dtype in dt.INTEGER:
         return astype(x, dt.int32)
-    wide = widen_half(x)
-    inside = where(wide > 0, minimum(wide, 1), 0)  # NaN is not above 0
+    inside = where(x > 0, minimum(x, 1), 0)  # NaN is not above 0
     return astype(ops.levels(inside, _BY_OPS), dt.int32)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import powers as ops
 from tensorplug.ops.comparison import equal, isinf, logical_or
@@ -49,7 +48,6 @@ _FAR = 20.0  # from here on the error of e**x itself dominates
 
 @decompositions.of(ops.EXPM1)
 @by_parts(parts.expm1)
-@widened
 def expm1(x: Tensor) -> Tensor:
     # e**x - 1 = 2**k (e**r - 1) + 2**k - 1 with r = x - k ln 2 near 0: nothing cancels.
     small = elementary.minimum(elementary.maximum(x, -_FAR), _FAR)
@@ -67,7 +65,6 @@ def expm1(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.LOG1P)
 @by_parts(parts.log1p)
-@widened
 def log1p(x: Tensor) -> Tensor:
     # 1 + x is rounded, but the quotient compensates: ln(u) / (u - 1) varies slowly.
     u = 1.0 + x
@@ -76,13 +73,11 @@ def log1p(x: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.LOG2)
-@widened
 def log2(x: Tensor) -> Tensor:
     return parts.scaled(elementary.log(x), 1 / log(2))
 
 
 @decompositions.of(ops.LOG10)
-@widened
 def log10(x: Tensor) -> Tensor:
     return parts.scaled(elementary.log(x), 1 / log(10))
 
@@ -93,13 +88,11 @@ def reciprocal(x: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.RSQRT)
-@widened
 def rsqrt(x: Tensor) -> Tensor:
     return 1.0 / sqrt(x)
 
 
 @decompositions.of(ops.HYPOT)
-@widened
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     x, y = elementary.abs(a), elementary.abs(b)
     longer, shorter = elementary.maximum(x, y), elementary.minimum(x, y)
@@ -109,7 +102,6 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.LOG_ADD_EXP)
-@widened
 def log_add_exp(a: Tensor, b: Tensor) -> Tensor:
     more = elementary.maximum(a, b) + ops.log1p(exp(-elementary.abs(a - b)))
     return where(equal(a, b), a + log(2), more)  # equal infinities have no difference

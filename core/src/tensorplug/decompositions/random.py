@@ -18,7 +18,6 @@ from tensorplug.ops.creation import arange, full, zeros
 from tensorplug.ops.cumulative import cumsum
 from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
 from tensorplug.ops.elementwise import pow as pow_
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.nn.activation import softmax
@@ -105,11 +104,10 @@ def random_normal(key: Tensor, *, shape: Shape, start: int, dtype: DType) -> Ten
 
 @decompositions.of(ops.MULTINOMIAL)
 def multinomial(logits: Tensor, *, num_samples: int, seed: int, normalized: bool) -> Tensor:
-    wide = widen_half(logits)
-    running = cumsum(wide if normalized else softmax(wide), axis=-1)
+    running = cumsum(logits if normalized else softmax(logits), axis=-1)
     count = running.shape[-1]
     shape = (*running.shape[:-1], num_samples)
-    drawn = dispatch(ops.RANDOM_UNIFORM, ops.key(seed), shape=shape, dtype=wide.dtype)
+    drawn = dispatch(ops.RANDOM_UNIFORM, ops.key(seed), shape=shape, dtype=running.dtype)
     total = slice_(running, (*(0 for _ in shape[:-1]), count - 1))
     return minimum(upper_bound(running, drawn * total), full((), count - 1, dtype=dt.int32))
 

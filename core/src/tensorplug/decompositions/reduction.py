@@ -10,7 +10,6 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.comparison import logical_not
 from tensorplug.ops.elementwise import astype
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:
@@ -23,10 +22,8 @@ Axes = tuple[int, ...]
 
 @decompositions.of(ops.MEAN)
 def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
-    # A sum may overflow a narrow float where its mean does not.
-    wide = widen_half(x)
     count = float(prod(x.shape[reduced_axis] for reduced_axis in axis))
-    return astype(ops.sum(wide, axis=axis, keepdims=keep_dims) / count, x.dtype)
+    return astype(ops.sum(x, axis=axis, keepdims=keep_dims) / count, x.dtype)
 
 
 @decompositions.of(ops.MIN)

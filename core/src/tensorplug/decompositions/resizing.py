@@ -9,7 +9,6 @@ from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import astype
 from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.indexing.indexing import gather, scatter_nd
-from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _AXES = (1, 2)  # height and width of [batch, height, width, channels]
 
 @decompositions.of(ops.RESIZE_BILINEAR)
 def resize_bilinear(images: Tensor, *, size: ops.Pair, attributes: dict[str, Any]) -> Tensor:
-    result = widen_half(images)
+    result = images
     for axis, new in zip(_AXES, size, strict=True):
         taps = ops.bilinear_taps(images.shape[axis], new, **_grid(attributes))
         if taps is not None:
@@ -34,7 +33,7 @@ def resize_bilinear(images: Tensor, *, size: ops.Pair, attributes: dict[str, Any
 
 @decompositions.of(ops.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(images: Tensor, dy: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    result = widen_half(dy)
+    result = dy
     for axis in _AXES:
         old = images.shape[axis]
         taps = ops.bilinear_taps(old, dy.shape[axis], **_grid(attributes))
@@ -60,7 +59,7 @@ def resize_nearest_neighbor(
 def resize_nearest_neighbor_grad(
     images: Tensor, dy: Tensor, *, attributes: dict[str, Any]
 ) -> Tensor:
-    result = widen_half(dy)
+    result = dy
     for axis in _AXES:
         old = images.shape[axis]
         shown = ops.nearest_pixels(old, dy.shape[axis], **_grid(attributes))

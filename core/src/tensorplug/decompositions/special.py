@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops.special import (
     bessel_formulas,
     bessel_functions,
@@ -43,7 +42,6 @@ _FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
 
 def _decompose(spec: KernelSpec, formula: Callable[..., Any]) -> None:
     @decompositions.of(spec)
-    @widened
     def decomposed(x: Tensor) -> Tensor:
         result: Tensor = formula(FUNCTIONS, x)
         return result
@@ -54,21 +52,18 @@ for _spec, _formula in _FORMULAS.items():
 
 
 @decompositions.of(incomplete_functions.IGAMMA)
-@widened
 def igamma(a: Tensor, x: Tensor) -> Tensor:
     result: Tensor = incomplete_gamma_formulas.gammainc(FUNCTIONS, a, x)
     return result
 
 
 @decompositions.of(incomplete_functions.IGAMMAC)
-@widened
 def igammac(a: Tensor, x: Tensor) -> Tensor:
     result: Tensor = incomplete_gamma_formulas.gammaincc(FUNCTIONS, a, x)
     return result
 
 
 @decompositions.of(incomplete_functions.BETAINC)
-@widened
 def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     result: Tensor = incomplete_beta_formulas.betainc(FUNCTIONS, a, b, x)
     return result
@@ -76,5 +71,5 @@ def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
 
 @decompositions.of(gamma_functions.POLYGAMMA)
 def polygamma(x: Tensor, *, n: int) -> Tensor:
-    result: Tensor = widened(lambda x: gamma_formulas.polygamma(FUNCTIONS, x, n))(x)
+    result: Tensor = gamma_formulas.polygamma(FUNCTIONS, x, n)
     return result

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.decompositions.widening import widened
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import trigonometry as ops
 from tensorplug.ops.comparison import equal, logical_and
@@ -28,7 +27,6 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.ACOS)
 @by_parts(parts.acos)
-@widened
 def acos(x: Tensor) -> Tensor:
     # Half the angle: near x = 1 the cosine hardly depends on a small angle.
     return 2.0 * elementary.atan(sqrt((1.0 - x) / (1.0 + x)))
@@ -36,14 +34,12 @@ def acos(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.ASIN)
 @by_parts(parts.asin)
-@widened
 def asin(x: Tensor) -> Tensor:
     return elementary.atan(x / sqrt((1.0 - x) * (1.0 + x)))
 
 
 @decompositions.of(ops.ACOSH)
 @by_parts(parts.acosh)
-@widened
 def acosh(x: Tensor) -> Tensor:
     above = x - 1.0
     near = log1p(above + sqrt(above) * sqrt(above + 2.0))  # NaN below 1
@@ -52,7 +48,6 @@ def acosh(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.ASINH)
 @by_parts(parts.asinh)
-@widened
 def asinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     moderate = elementary.minimum(size, _LARGE)  # its square does not overflow
@@ -69,7 +64,6 @@ _FAR = 20.0
 
 @decompositions.of(ops.ATANH)
 @by_parts(parts.atanh)
-@widened
 def atanh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     result = 0.5 * log1p(2.0 * size / (1.0 - size))
@@ -77,7 +71,6 @@ def atanh(x: Tensor) -> Tensor:
 
 
 @decompositions.of(ops.ATAN2)
-@widened
 def atan2(a: Tensor, b: Tensor) -> Tensor:
     height, width = elementary.abs(a), elementary.abs(b)
     both = logical_and(equal(height, inf), equal(width, inf))
@@ -89,7 +82,6 @@ def atan2(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.TAN)
 @by_parts(parts.tan)
-@widened
 def tan(x: Tensor) -> Tensor:
     return elementary.sin(x) / elementary.cos(x)
 
@@ -112,7 +104,6 @@ _SINH_Q = (
 
 @decompositions.of(ops.SINH)
 @by_parts(parts.sinh)
-@widened
 def sinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     z = x * x
@@ -125,7 +116,6 @@ def sinh(x: Tensor) -> Tensor:
 
 @decompositions.of(ops.COSH)
 @by_parts(parts.cosh)
-@widened
 def cosh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
     power = exp(size)

@@ -57,7 +57,8 @@ def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
 def _exact(start: int, stop: int, dtype: DType) -> bool:
     """Return whether NumPy's range has no step that overflows or is rounded."""
     if dtype in dt.INTEGER:
-        return dtype.min // 2 < min(start, stop) and max(start, stop) < dtype.max // 2
+        low, high = dtype.min // 2, dtype.max // 2
+        return bool(low < min(start, stop) and max(start, stop) < high)
     return dtype in (dt.float32, dt.float64) and abs(start) + abs(stop) <= 1 << 24
 
 
