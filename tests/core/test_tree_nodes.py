@@ -184,6 +184,32 @@ def test_compile_says_what_is_not_static(on_the_cpu):
         f(Scale(tp.ones((2,)), np.ones((2,))))
 
 
+def test_transformations(on_the_cpu):
+    scale = Scale(tp.asarray([[1.0, 2.0], [3.0, 4.0]]), "rows")
+
+    def total(s):
+        return Queue(tp.sum(s.weight**2), s.axis)
+
+    each = tp.vmap(lambda s: Scale(s.weight * 2, s.axis))(scale)
+    assert (each.weight.tolist(), each.axis) == ([[2, 4], [6, 8]], "rows")
+    shared = tp.vmap(lambda s, q: s.weight * q.items[0], in_axes=(Scale(0, "rows"), None))
+    assert shared(scale, Queue(3.0)).tolist() == [[3, 6], [9, 12]]
+    along = Scale(tp.ones((2, 2)), "rows")
+    value, slope = tp.jvp(lambda s: tp.sum(s.weight**2), (scale,), (along,))
+    assert (value.item(), slope.item()) == (30, 20)
+    gradient = tp.grad(tp.checkpoint(lambda s: total(s).items[0]))(scale)
+    assert (gradient.weight.tolist(), gradient.axis) == ([[2, 4], [6, 8]], "rows")
+
+    def step(carry, row):
+        return Scale(carry.weight + row.items[0], carry.axis), Queue(carry.weight)
+
+    for scan in (tp.scan, tp.compile(lambda init, rows: tp.scan(step, init, rows))):
+        given = (Scale(tp.zeros((2,)), "sum"), Queue(scale.weight))
+        last, sums = scan(step, *given) if scan is tp.scan else scan(*given)
+        assert (last.weight.tolist(), last.axis) == ([4, 6], "sum")
+        assert sums.items[0].tolist() == [[0, 0], [1, 2]]
+
+
 def test_optimizers(on_the_cpu):
     optimizer = tp.train.adam(0.1)
     params = Bag("p", w=tp.asarray([1.0, 2.0]))
