@@ -15,18 +15,20 @@ from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import ContextBlock, current_context, engine_of
 from tensorplug.dispatch.exits import Exit
+from tensorplug.engine.operands import types_of
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.context import Context
-    from tensorplug.engine.registry import State
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.registry import Registry, State
 
-__all__ = ["IN_FLOAT32", "IN_LOW_PRECISION", "autocast", "find_promotion"]
+__all__ = ["IN_FLOAT32", "IN_LOW_PRECISION", "autocast", "find_plan", "find_promotion"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,6 +69,7 @@ IN_FLOAT32: Final = {
 }
 """Kernels by family that run in float32: rounded results would lose, or overflow in float16."""
 
+_AS_OUTSIDE: Final = "as outside"  # in the caches
 _LOW: Final = frozenset(name for names in IN_LOW_PRECISION.values() for name in names)
 _WIDE: Final = frozenset(name for names in IN_FLOAT32.values() for name in names)
 
@@ -98,6 +101,43 @@ def find_promotion(
         return None
     found = Promotion(spec, wanted, state, names)
     return found if found.needed(types) else None
+
+
+def find_plan(
+    registry: Registry,
+    device: Device,
+    low: DType,
+    key: Hashable | None,
+    spec: KernelSpec,
+    tensors: Sequence[Any],
+) -> Any:
+    """Return the casts before a call, or its plan, which will be found by the fast path.
+
+    None: there are no such casts, and the call goes on as outside.
+    """
+    fast, slow = device.caches(low)
+    found: Any = slow.get(key)
+    if found is None:
+        state = registry.state
+        found = find_promotion(spec, types_of(tensors), low, state) or _AS_OUTSIDE
+        if isinstance(found, Promotion):
+            found.published = True
+        _remember(registry, device, slow, key, found, state)
+    if isinstance(found, Promotion):
+        return found
+    plan = device.plans.get(key)
+    if plan is not None:
+        _remember(registry, device, fast, key, plan, plan.state)
+    return plan
+
+
+def _remember(
+    registry: Registry, device: Device, cache: Any, key: Hashable | None, value: Any, state: State
+) -> None:
+    """Put what was found in a state of the registry into a cache, if it still holds."""
+    with device.lock:
+        if key is not None and state is registry.state and not device.closed:
+            device.remember(cache, key, value)
 
 
 class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a function

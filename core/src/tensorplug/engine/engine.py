@@ -7,7 +7,7 @@ then cached. ``dispatch`` runs cached native plans itself and leaves all other c
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.dtypes import STORAGE
 from tensorplug.dispatch import host_values
@@ -16,7 +16,7 @@ from tensorplug.dispatch.device import Usage
 from tensorplug.dispatch.observer import execute, notify, promote
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands, plans, resolution
-from tensorplug.engine.autocast import find_promotion
+from tensorplug.engine.autocast import find_plan, find_promotion
 from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.promotion import Promotion
 from tensorplug.errors import DTypeError
@@ -199,7 +199,7 @@ class Engine:
             (
                 device.plans.get(key)
                 if low is None
-                else self._find_in_autocast(device, low, key, spec, tensors)
+                else find_plan(self.registry, device, low, key, spec, tensors)
             )
             or device.slow_plans.get(key)
             or self._plan(device, spec, tensors, attributes)
@@ -332,41 +332,6 @@ class Engine:
         self.registry.check(spec)
         return self._resolve(spec, device, types, attributes)[0]
 
-    def _find_in_autocast(
-        self,
-        device: Device,
-        low: DType,
-        key: Hashable | None,
-        spec: KernelSpec,
-        tensors: Sequence[Any],
-    ) -> plans.Plan | Promotion | None:
-        """Return the casts before a call inside ``autocast``, or its plan for the fast path.
-
-        None: there are no such casts, and the call goes on as outside.
-        """
-        fast, slow = device.caches(low)
-        found: Any = slow.get(key)
-        if found is None:
-            state = self.registry.state
-            found = find_promotion(spec, operands.types_of(tensors), low, state) or _AS_OUTSIDE
-            if isinstance(found, Promotion):
-                found.published = True
-            self._remember(device, slow, key, found, state)
-        if isinstance(found, Promotion):
-            return found
-        plan: plans.Plan | None = device.plans.get(key)
-        if plan is not None:
-            self._remember(device, fast, key, plan, plan.state)
-        return plan
-
-    def _remember(
-        self, device: Device, cache: Any, key: Hashable | None, value: Any, state: Any
-    ) -> None:
-        """Put what was found in a state of the registry into a cache, if it still holds."""
-        with device.lock:
-            if key is not None and state is self.registry.state and not device.closed:
-                device.remember(cache, key, value)
-
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
         """Cache a plan, unless the registry has changed since it was resolved."""
         plan.published = True
@@ -385,9 +350,6 @@ class Engine:
                     device.remember(device.slow_plans, key, source)
                 if isinstance(plan, plans.Plan) and plan.usage is not None:
                     device.keep_compiled(key, plan)
-
-
-_AS_OUTSIDE: Final = "as outside"  # in the caches of calls inside `autocast`
 
 
 def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
