@@ -66,6 +66,7 @@ Below, *positions* are those of the window along every spatial axis. For canonic
 """
 
 GROUPS = {
+    "stored": dtypes.STORED,
     "any": dtypes.ANY,
     "fixed": dtypes.FIXED,
     "numeric": dtypes.NUMERIC,
@@ -76,11 +77,15 @@ GROUPS = {
     "signed": dtypes.SIGNED,
     "unsigned": dtypes.UNSIGNED,
     "complex": dtypes.COMPLEX,
+    "storage": dtypes.STORAGE,
 }
 _ORDER = [
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4)),
+    *("float4_e2m1fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+    "float8_e8m0fnu",
 ]
 
 

@@ -140,6 +140,7 @@ MEANINGS_OF: dict[tuple[str, str], str] = {
     ("Bincount", "size"): "number of counts",
     ("Concat", "axis"): "axis to join along",
     ("DenseBincount", "size"): "number of counts",
+    ("FakeQuantize", "dtype"): "dtype to quantize to",
     ("LRN", "alpha"): "factor of the sum of squares",
     ("LRNGrad", "alpha"): "factor of the sum of squares",
     ("Pack", "axis"): "position of the new axis",
@@ -211,6 +212,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "DepthwiseConv2dNative": (f"{_BY_FORMAT}; channels: those of x times those of filter",),
     "DepthwiseConv2dNativeBackpropFilter": ("`filter_shape`",),
     "DepthwiseConv2dNativeBackpropInput": ("`input_shape`",),
+    "Dequantize": ("that of `x`",),
     "Diag": ("that of `x` twice",),
     "Dilation2D": (_WINDOWS,),
     "Dilation2DBackpropFilter": ("that of `filter`",),
@@ -221,6 +223,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "ExpandDims": ("that of `input`, with a 1 at `dim`",),
     "Eye": ("[`n_rows`, `n_cols`]",),
     "FFT": ("that of `input`",),
+    "FakeQuantize": ("that of `x`",),
     "Fill": ("`shape`",),
     "FlipLeftRight": ("that of `image`",),
     "FromPixels": ("[height, width, `num_channels`]",),
@@ -278,6 +281,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
         "[..., rows, k], k = rows with `full_matrices`, else min(rows, columns)",
         "[..., k, columns]",
     ),
+    "Quantize": ("that of `x`",),
+    "QuantizedMatMul": ("[..., rows of a, columns of b]; the axes before them broadcast",),
     "RFFT": ("that of `input`, the last axis of length `fft_length` // 2 + 1",),
     "RaggedGather": (
         "of every split: [rows + 1]; of the values: [values, others of `params_dense_values`]",
@@ -369,6 +374,7 @@ DTYPES: dict[str, str] = {
     "Bincount": "that of `weights`; int32 without them",
     "DenseBincount": "that of `weights`; int32 without them",
     "Pool": "that of `input`; for 'avg', integers become float32",
+    "Quantize": "`dtype`",
     "RaggedGather": "of the splits: that of `params_nested_splits`; of the values: that of "
     "`params_dense_values`",
 }

@@ -241,7 +241,7 @@ def quantize(
 
     Example::
 
-        tp.quantize([0.25, 0.75, -99.0], 0.5)  # int8: [0, 2, -128]
+        tp.quantize([0.25, 0.75, -99.0], 0.5)  # [0, 2, -128]
 
     Source: ONNX's QuantizeLinear.
 
@@ -365,8 +365,8 @@ def quantized_matmul(
     Example::
 
         a = tp.asarray([[100, -50]], dtype="int8")
-        tp.quantized_matmul(a, a.T)  # int32: [[12500]]
-        tp.quantized_matmul(a, a.T, 0.1, 0.01)  # float32: [[12.5]]
+        tp.quantized_matmul(a, a.T)  # [[12500]]
+        tp.quantized_matmul(a, a.T, 0.1, 0.01)  # [[12.5]]
 
     Source: ONNX's MatMulInteger and QLinearMatMul.
 
