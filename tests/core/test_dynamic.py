@@ -113,6 +113,35 @@ def other_values(x):
     return (a if x.shape[0] < 20 else b) * 2, a * b
 
 
+def recurrent(x):
+    """A scan over time, which is axis 0; means and sizes of the batch are inside."""
+
+    def step(h, row):
+        h = tp.tanh(row + h) * (20 / x.shape[1])
+        h = h - tp.mean(h, axis=0)
+        return h, (h, tp.max(h - 5, axis=0))
+
+    return tp.scan(step, tp.ones(x.shape[1:]), x)
+
+
+def train_recurrent(x):
+    def loss(w):
+        def step(h, row):
+            return tp.tanh(row + h @ w), None
+
+        return tp.mean(tp.scan(step, tp.ones(x.shape[1:]), x)[0] ** 2)
+
+    return tp.value_and_grad(loss)(floats(4, 4))
+
+
+def looped(x):
+    def grow(state):
+        return state[0] + 1, state[1] * 1.5
+
+    _, grown = tp.while_loop(lambda state: state[0] < 5, grow, (tp.argmax(x[0]), x))
+    return tp.cond(x[0, 0] > x[0, 1], lambda y: y + 1, lambda y: -y, grown)
+
+
 def key_of(x):
     return tp.astype(tp.abs(x[0]) * 100, tp.uint32)
 
@@ -216,6 +245,9 @@ SHARED: dict[str, tuple[Any, Any, Any]] = {
         lambda n: floats(n, n + 8),
         [0, 1],
     ),
+    "steps": (recurrent, lambda n: floats(5, n, 4), [1]),
+    "training over steps": (train_recurrent, lambda n: floats(5, n, 4), [1]),
+    "loops and branches": (looped, matrix, [0]),
     "an axis from behind": (lambda x: tp.sum(x / 2, axis=-1), lambda n: floats(3, n), -1),
     "float64": (lambda x: tp.nn.softmax(tp.astype(x, tp.float64), axis=0), matrix, 0),
     "complex": (lambda x: tp.sum(tp.fft.fft(tp.complex(x, x)), axis=0), matrix, [0]),
@@ -296,10 +328,20 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     ),
     "other values": (other_values, matrix, "uses other values at another size"),
     "the number of results": (lambda x: [x[:, :1]] * x.shape[0], matrix, "other results"),
-    "a scan": (
+    "steps along the axis": (
         lambda x: tp.scan(lambda c, row: (c + row, c), tp.zeros((4,)), x)[0],
         matrix,
-        "a program inside",
+        r"Scan .*: an attribute depends on the size",
+    ),
+    "a condition on padding": (
+        lambda x: tp.while_loop(lambda y: tp.sum(y) < 1000, lambda y: y + 1, x),
+        matrix,
+        r"While .*: padding takes part inside",
+    ),
+    "reversed in a step": (
+        lambda x: tp.fori_loop(0, 3, lambda _, y: tp.flip(y, axis=0), x),
+        matrix,
+        r"(Scan|While) .*: inside: Reverse",
     ),
 }
 

@@ -17,6 +17,8 @@ from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.padding import Case, RefusedError, judge, same_call
 from tensorplug.compile.padding_rules import RULES
 from tensorplug.compile.passes import eliminate_dead_calls
+from tensorplug.compile.repeated import SCAN
+from tensorplug.compile.sub_programs import SubProgram
 from tensorplug.compile.tracing import Call, Trace
 from tensorplug.compile.values import Constant, Value
 from tensorplug.contract import dtypes as dt
@@ -47,14 +49,13 @@ Operand: TypeAlias = Value | Constant
 class Masked(NamedTuple):
     """A call at padded sizes, with the operands of the program; ``masks`` of some of them.
 
-    ``inputs``: as those of a ``Call``. ``masks``: each with the position of its mask among those
-    of the program.
+    ``inputs``: as those of a ``Call``. ``masks``: each with the input of the program for it.
     """
 
     call: Call
     inputs: list[Any]
     outputs: list[Value]
-    masks: list[tuple[Mask, int]]
+    masks: list[tuple[Mask, Value]]
 
 
 class Result(NamedTuple):
@@ -64,12 +65,20 @@ class Result(NamedTuple):
     held: Constant | None
 
 
+class _Inside(NamedTuple):
+    """A sub-program at padded sizes."""
+
+    inputs: list[Value]
+    calls: list[Masked]
+    outputs: list[Operand]
+
+
 class Alignment:
     """A trace at exact sizes as a program at padded sizes.
 
-    ``calls``: of the program. ``masks``: the exact and the padded size of each mask. ``varying``:
-    the inputs for constants that differ, with their data at the exact sizes. ``log``: what was
-    decided; with equal logs, two traces at exact sizes give the same program.
+    ``calls``: of the program. ``masks``: the inputs for masks, by exact and padded size.
+    ``varying``: the inputs for constants that differ, with their data at the exact sizes.
+    ``log``: what was decided; with equal logs, two traces at exact sizes give the same program.
     ``known``: decompositions at padded sizes by plan, which later alignments use again.
 
     Raises:
@@ -77,12 +86,15 @@ class Alignment:
 
     """
 
-    def __init__(self, engine: Engine, known: dict[Plan, TracedDecomposition | None]) -> None:
+    def __init__(
+        self, engine: Engine, device: Device, known: dict[Plan, TracedDecomposition | None]
+    ) -> None:
         self.calls: list[Masked] = []
-        self.masks: list[tuple[int, int]] = []
+        self.masks: dict[tuple[int, int], Value] = {}
         self.varying: dict[Value, Constant] = {}
         self.log: list[Hashable] = []
         self._engine = engine
+        self._device = device
         self._known = known
         self._exact: dict[Value, Operand] = {}  # the operand of the program for each value
         self._padded: dict[Value, Operand] = {}
@@ -142,7 +154,8 @@ class Alignment:
             self._pair(a, b) for a, b in zip(exact.operands(), padded.operands(), strict=True)
         ]
         if isinstance(mine, NestedPlan):
-            raise RefusedError(f"{mine.spec.name}{_at(exact)} is a call with a program inside")
+            self._nest(exact, padded, operands, new, depth)
+            return
         masks: list[Mask] | None = []
         if not same_call(mine, other):
             try:
@@ -170,10 +183,13 @@ class Alignment:
             mine = flatten(exact.plan.inputs)[mask.input].shape[mask.axis]
             other = flatten(padded.plan.inputs)[mask.input].shape[mask.axis]
             if (mine, other) not in self.masks:
-                self.masks.append((mine, other))
-            placed.append((mask, self.masks.index((mine, other))))
+                type_ = TensorType(dt.bool_, (other,))
+                self.masks[mine, other] = Value(self._device.placement(type_))
+            placed.append((mask, self.masks[mine, other]))
+            where = list(self.masks).index((mine, other))
+            self.log.append((*mask[:2], repr(mask.neutral), where))
         self._interventions += len(placed)
-        self.log.append(tuple((*mask[:2], repr(mask.neutral), at) for mask, at in placed))
+        self.log.append(None)
         outputs = [Value(output.placement) for output in padded.outputs] if new else padded.outputs
         self._know(exact.outputs, padded.outputs, outputs)
         self.calls.append(Masked(padded, _like(padded.inputs, iter(operands)), outputs, placed))
@@ -219,6 +235,73 @@ class Alignment:
             self.log.append("decomposed")
             self._know(exact.outputs, padded.outputs, outputs)
 
+    # Calls with programs inside -----------------------------------------------------------
+
+    def _nest(
+        self,
+        exact: Call,
+        padded: Call,
+        operands: list[Operand],
+        new: bool,  # noqa: FBT001
+        depth: int,
+    ) -> None:
+        """Judge a loop or a branch by its sub-programs; put masks into the body of a scan."""
+        what = f"{exact.plan.spec.name}{_at(exact)}"
+        changes: dict[str, SubProgram] = {}
+        outer: list[Value] = []
+        for name, mine in exact.plan.attributes.items():
+            other = padded.plan.attributes[name]
+            parts = [mine] if isinstance(mine, SubProgram) else mine
+            others = [other] if isinstance(other, SubProgram) else other
+            if not isinstance(parts, list | tuple) or not any(
+                isinstance(part, SubProgram) for part in parts
+            ):
+                if mine != other:
+                    raise RefusedError(f"{what}: an attribute depends on the size")
+                continue
+            for part, whole in zip(parts, others, strict=True):
+                before = self._interventions
+                try:
+                    inside = self._walk_inside(part, whole, depth)
+                except RefusedError as error:
+                    raise RefusedError(f"{what}: inside: {error}") from None
+                if self._interventions > before:
+                    if exact.plan.spec is not SCAN:
+                        raise RefusedError(f"{what}: padding takes part inside")
+                    changes[name], outer = self._close(inside)
+        if changes:
+            assert isinstance(padded.plan, NestedPlan), "it stands beside a nested plan"
+            # A scan takes values that are the same in each step behind all others.
+            padded = padded.plan.extend(padded, changes, outer)
+            operands = [*operands, *outer]
+            self.log.append("rebuilt")
+        self._emit(exact, padded, operands, (), new)
+
+    def _walk_inside(self, exact: SubProgram, padded: SubProgram, depth: int) -> _Inside:
+        """Return the calls of a sub-program, and its results."""
+        start = len(self.calls)
+        self._know(exact.inputs, padded.inputs, padded.inputs)
+        self.walk(exact.calls, padded.calls, new=True, depth=depth + 1)
+        outputs = [self._pair(*pair) for pair in zip(exact.outputs, padded.outputs, strict=True)]
+        calls = self.calls[start:]
+        del self.calls[start:]
+        return _Inside(list(padded.inputs), calls, outputs)
+
+    def _close(self, inside: _Inside) -> tuple[SubProgram, list[Value]]:
+        """Return a sub-program that takes the values from outside which it uses, and these."""
+        calls = build(self._engine, self._device, inside.calls)
+        own = {*inside.inputs, *(output for call in calls for output in call.outputs)}
+        used = [operand for call in calls for operand in call.operands()] + inside.outputs
+        values = [value for value in dict.fromkeys(used) if isinstance(value, Value)]
+        outer = [value for value in values if value not in own]
+        inner = [Value(value.placement) for value in outer]
+        taken: dict[Operand, Operand] = dict(zip(outer, inner, strict=True))
+        for call in calls:
+            inputs = [taken.get(operand, operand) for operand in call.operands()]
+            call.inputs = _like(call.inputs, iter(inputs))
+        outputs = [taken.get(operand, operand) for operand in inside.outputs]
+        return SubProgram.of([*inside.inputs, *inner], calls, outputs), outer
+
     # Pairs of operands --------------------------------------------------------------------
 
     def _pair(self, exact: Operand, padded: Operand) -> Operand:
@@ -260,12 +343,9 @@ class Alignment:
         return made
 
 
-def build(
-    engine: Engine, device: Device, calls: Sequence[Masked], sizes: Sequence[tuple[int, int]]
-) -> tuple[list[Call], list[Value]]:
-    """Return the calls of an alignment with those that mask, and the masks as inputs: bool[n]."""
+def build(engine: Engine, device: Device, calls: Sequence[Masked]) -> list[Call]:
+    """Return the calls of an alignment with those that mask."""
     trace = Trace(engine, device)
-    masks = [trace.enter(TensorType(dt.bool_, (padded,))) for _, padded in sizes]
 
     def tensor(operand: Operand) -> Tensor:
         if isinstance(operand, Constant):
@@ -276,18 +356,18 @@ def build(
         with use_context(trace.context()):
             for item in calls:
                 operands = flatten(item.inputs)
-                for mask, at in item.masks:
+                for mask, keep in item.masks:
                     x = tensor(operands[mask.input])
                     shape = [1] * x.ndim
                     shape[mask.axis] = -1
-                    keep = movement.reshape(masks[at][1], shape)
-                    masked = elementwise.where(keep, x, mask.neutral)
+                    condition = movement.reshape(tensor(keep), shape)
+                    masked = elementwise.where(condition, x, mask.neutral)
                     operands[mask.input] = trace.operand(masked)
                 inputs = _like(item.inputs, iter(operands))
                 trace.calls.append(Call(item.call.plan, inputs, item.outputs, item.call.site))
     finally:
         recorded = trace.finish()
-    return recorded.calls, [value for value, _ in masks]
+    return recorded.calls
 
 
 def _like(inputs: Any, operands: Any) -> list[Any]:

@@ -265,7 +265,7 @@ class Padded(Specialized):
             raise RefusedError("the function returns other results at another size")
         if self.effects_on() != template.effects_on():
             raise RefusedError("the function uses other variables at another size")
-        alignment = Alignment(self.engine, template.decompositions)
+        alignment = Alignment(self.engine, self.device, template.decompositions)
         entered = alignment.enter(inputs, template.inputs, len(self.body.places))
         alignment.walk(calls, template.calls)
         pairs = zip(wanted, template.wanted, strict=True)
@@ -275,8 +275,8 @@ class Padded(Specialized):
         found = template.programs.get(log)
         self.shared = found is not None
         if found is None:
-            made, masks = build(self.engine, self.device, alignment.calls, alignment.masks)
-            made_inputs = [*entered, *masks, *alignment.varying]
+            made = build(self.engine, self.device, alignment.calls)
+            made_inputs = [*entered, *alignment.masks.values(), *alignment.varying]
             found = make_executable(self.engine, self.device, made, made_inputs, operands, [])
             template.programs[log] = found
         self.executable = found

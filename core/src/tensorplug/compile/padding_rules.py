@@ -178,6 +178,17 @@ def _gather(case: Case) -> list[Mask]:
     return [Mask(1, at, 0) for at in differ(indices)]
 
 
+def _gather_nd(case: Case) -> list[Mask] | None:
+    """Allow known places along padded axes; if no such axis is padded, the decomposition tells."""
+    params, indices = case.inputs
+    places = params[: indices[-1][0]]
+    if not differ(places):
+        return None
+    if differ(indices) or not case.are_places(1, places):
+        raise RefusedError("indices might reach the padding")
+    return []
+
+
 def _scatter(case: Case) -> list[Mask]:
     (indices, updates), (out,) = case.inputs, case.outputs
     depth = _depth(case)
@@ -244,6 +255,7 @@ RULES: Final[Rules] = {
     sorting.TOP_K: (_top_k, ("k",)),
     matrix_products.BATCH_MAT_MUL: (_product_of_matrices, ()),
     indexing.GATHER_V2: (_gather, ()),
+    indexing.GATHER_ND: (_gather_nd, ()),
     indexing.SCATTER_ND: (_scatter, ("shape",)),
     indexing.TENSOR_SCATTER_UPDATE: (_scatter_update, ()),
     **dict.fromkeys(
