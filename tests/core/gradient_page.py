@@ -14,7 +14,7 @@ from tensorplug.plugins import catalogue
 
 from .complex_points import COMPLEX_POINTS
 from .gradient_conventions import CONVENTIONS
-from .gradient_points import POINTS, RULES
+from .gradient_points import POINTS, RULES, STRAIGHT_THROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,6 +113,8 @@ def _tested(entry: GradientEntry) -> str:
     if entry.rule is None:
         return ""
     key = (entry.spec.name, entry.wrt)
+    if key in STRAIGHT_THROUGH:
+        return "by value"
     kinds = [what for what, keys in (("real", REAL), ("complex", COMPLEX)) if key in keys]
     return f"order 2, {' and '.join(kinds)}" if kinds else "nowhere"
 

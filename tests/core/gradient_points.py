@@ -27,6 +27,14 @@ RULES: dict[tuple[str, str], GradientEntry] = {
 }
 
 
+# Not the slopes of the results, which are constant between jumps: the suite's kinks, and
+# test_quantization.
+STRAIGHT_THROUGH = {
+    *(("FakeQuantize", name) for name in ("x", "scale")),
+    *(("QuantizedMatMul", name) for name in ("a", "b")),
+}
+
+
 def has_rule(kernel: str, name: str, dtype: dt.DType) -> bool:
     """Return whether an input of ``dtype`` has a gradient rule."""
     entry = RULES.get((kernel, name))

@@ -14,7 +14,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugins import catalogue
 
-from .gradient_points import POINTS, RULES, has_rule, ordinary
+from .gradient_points import POINTS, RULES, STRAIGHT_THROUGH, has_rule, ordinary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,13 +51,6 @@ def test_every_stop_says_why() -> None:
 
 # Rules of complex numbers alone: see test_complex_gradients.
 OF_COMPLEX = {("FFT", "input"), ("IFFT", "input"), ("IRFFT", "input"), ("ComplexAbs", "x")}
-
-# Not the slopes of the results, which are constant between jumps: the suite's kinks, and
-# test_quantization.
-STRAIGHT_THROUGH = {
-    *(("FakeQuantize", name) for name in ("x", "scale")),
-    *(("QuantizedMatMul", name) for name in ("a", "b")),
-}
 
 
 def test_every_rule_has_a_point() -> None:
