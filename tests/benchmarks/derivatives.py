@@ -66,11 +66,11 @@ def _summed(library: Any, f: Any) -> Any:
 ROWS: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("jvp_network", "jvp of a network",
      lambda library, f: lambda x, along: library.jvp(f, (x,), (along,))),
-    ("jacfwd_network", "jacobian of 100 outputs by 50 inputs, forward mode",
+    ("jacfwd_network", "jacobian 100 x 50, forward",
      lambda library, f: lambda x, _: library.jacfwd(f)(x)),
-    ("jacrev_network", "jacobian of 100 outputs by 50 inputs, reverse mode",
+    ("jacrev_network", "jacobian 100 x 50, reverse",
      lambda library, f: lambda x, _: library.jacrev(f)(x)),
-    ("hessian_network", "hessian of a network by 50 inputs",
+    ("hessian_network", "hessian 50 x 50",
      lambda library, f: lambda x, _: library.hessian(_summed(library, f))(x)),
 ]  # fmt: skip
 
