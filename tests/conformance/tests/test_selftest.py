@@ -108,6 +108,36 @@ def test_lost_digits_are_caught_where_few_values_show_them(kernel: str, kind: st
     assert try_saboteur("cpu", entry, saboteur).outcome == "caught"
 
 
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        ("Add", "float32"),
+        ("MaxPool", "float32"),  # asks for its attributes as a whole
+        ("Conv2D", "float32"),
+        ("TopK", "int32"),  # two outputs
+        ("Sum", "bfloat16"),  # of the clean backend a kernel in float32
+        ("BatchMatMul", "bfloat16"),
+    ],
+)
+def test_who_does_nothing_wrong_is_not_caught(kernel: str, dtype: str) -> None:
+    idle = Saboteur("does nothing", kernel, lambda call: call.clean(), dtype)
+    assert try_saboteur("cpu", entries()[kernel], idle).outcome == "harmless"
+
+
+NARROW = ("narrow accumulator", "rounds towards zero", "ties away from zero")
+
+
+@pytest.mark.parametrize(
+    "saboteur",
+    [saboteur for saboteur in saboteurs() if saboteur.kind in NARROW],
+    ids=lambda saboteur: saboteur.name,
+)
+def test_narrow_accumulators_and_roundings_are_caught(saboteur: Saboteur) -> None:
+    found = try_saboteur("cpu", entries()[saboteur.kernel], saboteur)
+    assert found.outcome == "caught"
+    assert " wrong; first at " in found.evidence
+
+
 @pytest.mark.parametrize("kernel", ["Add", "TopK", "ScatterNd"])
 @pytest.mark.parametrize("kind", ["leaks results", "leaks inputs", "leaks scratch"])
 def test_kernels_that_leak_are_caught(kernel: str, kind: str) -> None:

@@ -91,8 +91,7 @@ def compare_slopes(
     """
     if gradient.shape != reference.shape:
         raise WrongGradientError(
-            f"{what} has shape {list(gradient.shape)}, "
-            f"must be {list(reference.shape)}"
+            f"{what} has shape {list(gradient.shape)}, must be {list(reference.shape)}"
         )
     if dt.of(gradient.dtype) is not dtype:
         raise WrongGradientError(f"{what} is {gradient.dtype}, must be {dtype}")

@@ -78,10 +78,10 @@ for spec, reference in (
         """Ties go to the first in row-major order; overlapping windows add up."""
         for name, x, taps, options in WINDOWS:
             yield _pulled(corpus, name, *_apart(corpus, x, taps), options)
-        large = [corpus.ordinary((1, 128, 128, 5)), corpus.ordinary((2, 2, 5))]
+        image, elements = corpus.ordinary((1, 128, 128, 5)), corpus.ordinary((2, 2, 5))
         if corpus.floating:  # sums are exact in every dtype: ties do not depend on their rounding
-            large = [corpus.of(np.round(16 * wide(x)) / 16) for x in large]
-        yield _pulled(corpus, "large", *large, _SAME)
+            image, elements = (corpus.of(np.round(16 * wide(x)) / 16) for x in (image, elements))
+        yield _pulled(corpus, "large", image, elements, _SAME)
         tied, flat = corpus.of(np.ones((1, 4, 4, 2))), corpus.of(np.zeros((2, 2, 2)))
         yield _pulled(corpus, "all tied", tied, flat, {"strides": 2, "pad": "valid"})
         yield _pulled(corpus, "tied same", tied, flat, _SAME)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorplug.contract.owner import Owner
 from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.floats import kind_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.engine.registry import Handle
-    from tensorplug.plugin import Backend, KernelEntry, KernelSpec
+    from tensorplug.plugin import Backend, DType, KernelEntry, KernelSpec
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
@@ -186,9 +187,19 @@ def install(
     # It asks for everything, so that a saboteur can ignore an attribute on purpose.
     asks = (*entry.spec.attributes, "backend", "out")
     wrapped = _Wrapped(entry, saboteur, witness or Witness(), allowed)
-    wrong = dataclasses.replace(entry, function=wrapped.prepare, prepares=True, asks=asks)
+    wrong = dataclasses.replace(
+        entry, function=wrapped.prepare, prepares=True, asks=asks, dtypes=_serve(entry, saboteur)
+    )
     owner = Owner("saboteur", saboteur.kind)
     return session.engine.registry.add(owner, kernels=[(name, wrong)], override=True)
+
+
+def _serve(entry: KernelEntry, saboteur: Saboteur) -> frozenset[DType] | None:
+    """Return the dtypes of a sabotaged kernel, a narrow float in which it is tried among them."""
+    dtype = dt.of(saboteur.dtype)
+    if dtype.compute is dtype:
+        return entry.dtypes
+    return (dt.ANY if entry.dtypes is None else entry.dtypes) | {dtype}
 
 
 class _Wrapped:
@@ -204,6 +215,7 @@ class _Wrapped:
     def prepare(self, *types: Any, **extras: Any) -> Callable[..., Any]:
         """Prepare the clean kernel, and return the wrong one."""
         entry, several = self.entry, self.entry.spec.multiple_outputs
+        widens = dt.of(self.saboteur.dtype) in dt.WIDENED
         outs: list[TensorType] = list(extras["out"]) if several else [extras["out"]]
         backend = extras["backend"]
         attributes = {name: extras[name] for name in entry.spec.attributes}
@@ -215,15 +227,21 @@ class _Wrapped:
             others: Sequence[Any] | None = None,
             made: Sequence[TensorType] | None = None,
         ) -> list[Any]:
-            operand = {**extras, **changed}
+            operand = {**extras, **changed, "attributes": {**attributes, **changed}}
             if made is not None:
                 operand["out"] = tuple(made) if several else made[0]
+            given = others or types
+            if widens:  # the clean kernel leaves the dtype to the engine
+                buffers, given, operand["out"] = _widened(backend, buffers, given, operand["out"])
             asked = {name: operand[name] for name in entry.asks}
             if entry.prepares:
-                result = entry.function(*(others or types), **asked)(*buffers)
+                result = entry.function(*given, **asked)(*buffers)
             else:
                 result = entry.function(*buffers, **asked)
-            return list(result) if several else [result]
+            found = list(result) if several else [result]
+            if widens:
+                return [_rounded(backend, *pair) for pair in zip(found, outs, strict=True)]
+            return found
 
         def kernel(*buffers: Any) -> Any:
             call = Call(
@@ -249,6 +267,29 @@ class _Wrapped:
             return found if several else found[0]
 
         return kernel
+
+
+def _widened(backend: Backend, *operands: Any) -> Any:
+    """Return buffers or types, or lists of them, in the dtypes in which they are computed with."""
+
+    def wide(operand: Any) -> Any:
+        if isinstance(operand, TensorType):
+            return TensorType(operand.dtype.compute, operand.shape)
+        if isinstance(operand, list | tuple):
+            return [wide(each) for each in operand]
+        if operand is None:
+            return None
+        array = backend.to_host(operand)
+        return backend.from_host(array.astype(dt.of(array.dtype).compute.numpy))
+
+    return [wide(operand) for operand in operands]
+
+
+def _rounded(backend: Backend, buffer: Any, type_: TensorType) -> Any:
+    """Return a buffer in the dtype of the type."""
+    array = backend.to_host(buffer)
+    own = type_.dtype.numpy
+    return buffer if array.dtype == own else backend.from_host(array.astype(own))
 
 
 def _fitted(array: Any, type_: TensorType) -> Array:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur
 
@@ -130,6 +131,64 @@ def _second_call(call: Call) -> Any:
 
 def _half_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
     return np.asarray(x.astype(np.float16).sum(axis=axis, keepdims=keep_dims, dtype=np.float16))
+
+
+def _narrow_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
+    return np.asarray(x.sum(axis=axis, keepdims=keep_dims, dtype=x.dtype))
+
+
+def _narrow_mean(x: Array, *, axis: Any, keep_dims: bool) -> Array:
+    total = _narrow_sum(x, axis=axis, keep_dims=keep_dims)
+    return np.asarray(total / np.asarray(x.size // max(total.size, 1)).astype(x.dtype))
+
+
+def _narrow_product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+    a, b = a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b
+    total = np.zeros((), a.dtype)
+    for k in range(a.shape[-1]):
+        total = total + a[..., k, None] * b[..., k, None, :]
+    return np.asarray(total)
+
+
+def _narrow_softmax(x: Array, *, dim: int) -> Array:
+    e = np.exp(x - x.max(axis=dim, keepdims=True, initial=-np.inf))
+    return np.asarray(e / e.sum(axis=dim, keepdims=True, dtype=x.dtype))
+
+
+def _narrow_norm(x: Array, scale: Any, offset: Any, *, axis: Any, epsilon: float) -> Array:
+    centred = x - _narrow_mean(x, axis=axis, keep_dims=True)
+    variance = _narrow_mean(centred * centred, axis=axis, keep_dims=True).astype(np.float32)
+    found = centred.astype(np.float32) / np.sqrt(variance + epsilon)
+    found = found if scale is None else found * scale.astype(np.float32)
+    return np.asarray(found if offset is None else found + offset.astype(np.float32))
+
+
+def _narrow_channels(call: Call) -> Any:
+    """Add up what the channels give, each of which is right, in the dtype of the result."""
+    x, taps = call.inputs()
+    axis = call.attributes["data_format"].index("C")
+    parts = [
+        call.as_of([x.take([at], axis), taps.take([at], 2)])[0] for at in range(taps.shape[2])
+    ]
+    return [sum(parts[1:], parts[0])] if parts else call.clean()
+
+
+def _cut_off(call: Call) -> Any:
+    """Take the upper bits of floats for bfloat16, which rounds towards zero."""
+    (x,), target = call.inputs(), call.attributes["dtype"]
+    if target is not dt.bfloat16:
+        return call.clean()
+    return [(x.view(np.uint32) >> 16).astype(np.uint16).view(target.numpy)]
+
+
+def _ties_away(call: Call) -> Any:
+    """Round numbers half way between two of bfloat16 away from zero, not to the even one."""
+    (x,), target = call.inputs(), call.attributes["dtype"]
+    if target is not dt.bfloat16:
+        return call.clean()
+    right = call.clean()[0]
+    away = ((x.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16).view(target.numpy)
+    return [np.where(np.isfinite(right), away, right)]
 
 
 def _scatter_assigns(indices: Array, updates: Array, *, shape: Any) -> Array:
@@ -292,6 +351,19 @@ def _rules() -> list[Saboteur]:
             "float64",
         ),
         Saboteur("half-precision accumulator", "Sum", _host(_half_sum)),
+        *(
+            Saboteur("narrow accumulator", name, wrong, "bfloat16", demanded=True)
+            for name, wrong in (
+                ("Sum", _host(_narrow_sum)),
+                ("Mean", _host(_narrow_mean)),
+                ("BatchMatMul", _host(_narrow_product)),
+                ("Softmax", _host(_narrow_softmax)),
+                ("LayerNorm", _host(_narrow_norm)),
+                ("Conv2D", _narrow_channels),
+            )
+        ),
+        Saboteur("rounds towards zero", "Cast", _cut_off, demanded=True),
+        Saboteur("ties away from zero", "Cast", _ties_away, demanded=True),
         Saboteur("lost update", "ScatterNd", _host(_scatter_assigns)),
         Saboteur("lost update", "ScatterNd", _host(_scatter_assigns), "int32"),
         Saboteur("negative index", "GatherV2", _negative_as_0),
