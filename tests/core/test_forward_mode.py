@@ -20,6 +20,7 @@ from tensorplug.errors import (
     GradientNotFoundError,
     RegistrationError,
 )
+from tensorplug.plugin import specs
 
 from .tensors import same, tensor
 
@@ -269,6 +270,11 @@ def test_own_kernels() -> None:
     linear = TangentTable()
     linear.linear(TWICE, "x")
     np.testing.assert_allclose(run_twice(tangents=linear), 2 * T)
+    elementwise = TangentTable()
+    elementwise.elementwise(TWICE)
+    with pytest.raises(GradientNotFoundError, match="kernel 'Twice' has no derivative with"):
+        run_twice(tangents=elementwise)  # it says how to use a gradient rule, which is missing
+    np.testing.assert_allclose(run_twice(gradients=gradients, tangents=elementwise), 3 * T)
     decompositions = DecompositionTable()
     decompositions.of(TWICE)(lambda x: x * 7.0)
     np.testing.assert_allclose(run_twice(decompositions=decompositions), 7 * T)
@@ -303,6 +309,10 @@ def test_tables_are_checked_when_they_are_filled() -> None:
         ),
         (lambda: tangents.linear(TWICE, "x", axis=0), "'axis' is not an attribute"),
         (lambda: tangents.linear(TWICE), "nothing is not an input"),
+        (
+            lambda: tangents.elementwise(specs.TOP_K),
+            "it has several outputs, so it is not elementw",
+        ),
     ):
         with pytest.raises(RegistrationError, match=message):
             fill()

@@ -121,7 +121,6 @@ class Pushforward:
         plan, transposed = self._plan, []
         done: set[str] = set()
         for name in names:
-            gradient = _gradient(plan, name)
             entry = _entry(plan, name)
             if name in done:
                 continue
@@ -129,9 +128,11 @@ class Pushforward:
                 done.update(entry.together)
                 apply = _apply_kernel if entry.rule is None else _apply_rule
                 self._steps.append(apply(plan, entry))
-            elif gradient is None:
                 continue
-            elif entry is not None or _is_elementwise(plan):
+            gradient = _gradient(plan, name)
+            if gradient is None:
+                continue
+            if entry is not None or _is_elementwise(plan):
                 self._steps.append(_apply_diagonal(plan, gradient))
             else:
                 transposed.append(gradient)
@@ -168,8 +169,6 @@ def _gradient(plan: Recorded, name: str) -> GradientEntry | None:
     """
     owned = plan.state.gradient(plan.spec.name, name)
     if owned is None:
-        if plan.state.tangent(plan.spec.name, name) is not None:
-            return None
         kernel = plan.spec.name
         raise GradientNotFoundError(
             f"kernel {kernel!r} has no derivative with respect to its input {name!r}; register a "

@@ -315,8 +315,9 @@ def tangent_entries(
 
     Raises:
         RegistrationError: one of ``names`` is not an input, or ``attributes`` has other names than
-            the spec, or the rule asks for something else than the inputs' tangents, inputs, their
-            types, outputs and attributes.
+            the spec, or a kernel of several outputs is said to be elementwise, or the rule asks
+            for something else than the inputs' tangents, inputs, their types, outputs and
+            attributes.
 
     """
     role = f"tangent of {spec.name!r} along {', '.join(map(repr, names))}"
@@ -333,6 +334,8 @@ def tangent_entries(
             f"{role}: {', '.join(map(repr, unknown))} is not an attribute; attributes are "
             f"{', '.join(spec.attributes) or 'none'}"
         )
+    if spec.multiple_outputs and kind in ("elementwise", "symmetric"):
+        raise RegistrationError(f"{role}: it has several outputs, so it is not {kind}")
     asks: tuple[str, ...] = ()
     if rule is not None:
         given = _askable(spec)[len(cotangent_names(spec)) :]

@@ -259,8 +259,8 @@ class TangentTable:
             tangent_entries(spec, names, "linear", attributes=attributes, override=override)
         )
 
-    def elementwise(self, *specs: KernelSpec) -> None:
-        """State that each element of the output depends on one element of each input.
+    def elementwise(self, *specs: KernelSpec, override: bool = False) -> None:
+        """State that each element of the one output depends on one element of each input.
 
         Then the gradient rule, called on the tangent, gives the tangent. The inputs' shapes
         broadcast to the output's. Of a real output and a complex input, the tangent is the real
@@ -268,15 +268,15 @@ class TangentTable:
         """
         for spec in specs:
             for name in spec.input_names:
-                self._add(tangent_entries(spec, (name,), "elementwise"))
+                self._add(tangent_entries(spec, (name,), "elementwise", override=override))
 
-    def symmetric(self, spec: KernelSpec, *names: str) -> None:
+    def symmetric(self, spec: KernelSpec, *names: str, override: bool = False) -> None:
         """State that the Jacobian with respect to each of these inputs is a symmetric matrix.
 
         Then, too, the gradient rule gives the tangent. Softmax is such a kernel.
         """
         for name in names:
-            self._add(tangent_entries(spec, (name,), "symmetric"))
+            self._add(tangent_entries(spec, (name,), "symmetric", override=override))
 
     def _add(self, entries: Iterable[TangentEntry]) -> None:
         for entry in entries:
