@@ -43,12 +43,12 @@ def convert(array: Array, dtype: DType) -> Array:
 def _float64(whole: Array) -> Array:
     """Convert integers such that rounding the result to few digits is rounding once.
 
-    Of large ones the last 11 bits become a bit in their middle if they are not all zero.
+    Of large ones the last 12 bits become a bit in their middle if they are not all zero.
     """
     if whole.dtype.itemsize < 8:
         return whole.astype(np.float64)
-    low = whole & whole.dtype.type(0x7FF)
-    sticky = np.where(low != 0, whole.dtype.type(0x400), whole.dtype.type(0))
+    low = whole & whole.dtype.type(0xFFF)
+    sticky = np.where(low != 0, whole.dtype.type(0x800), whole.dtype.type(0))
     large = (whole - low + sticky).astype(np.float64)
     near: Array = whole.astype(np.float64)
     return np.where(np.abs(near) < _EXACT, near, large)

@@ -213,10 +213,10 @@ class Renderer:
         )
 
     def _sticky(self, x: str, dtype: DType) -> str:
-        """Make the last 11 bits of a large integer one bit, for float64, which keeps it then."""
-        low = self.two("and", dtype, x, self.constant(0x7FF, dtype))
+        """Make the last 12 bits of a large integer one bit, for float64, which keeps it then."""
+        low = self.two("and", dtype, x, self.constant(0xFFF, dtype))
         some = self.two("icmp ne", dtype, low, self.constant(0, dtype))
-        bit = self.choose(some, dtype, self.constant(0x400, dtype), self.constant(0, dtype))
+        bit = self.choose(some, dtype, self.constant(0x800, dtype), self.constant(0, dtype))
         marked = self.two("or", dtype, self.two("sub", dtype, x, low), bit)
         size = self.intrinsic("llvm.fabs", dt.float64, [self.cast(x, dtype, dt.float64)])
         exact = self.two("fcmp olt", dt.float64, size, self.constant(2.0**53, dt.float64))
