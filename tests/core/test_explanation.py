@@ -63,7 +63,9 @@ GENERAL = [  # kernel, dtype, call, how, owner, steps; for each policy if they d
 @pytest.mark.usefixtures("fallback")
 @pytest.mark.parametrize(("kernel", "dtype", "call", "how", "owner", "steps"), GENERAL)
 def test_in_general(kernel, dtype, call, how, owner, steps):
-    assert tp.explain(kernel, dtype=dtype) == Explanation(kernel, call, "home", how, owner, steps)
+    assert tp.explain(kernel, dtype=dtype) == Explanation(
+        kernel, call, "home", how, owner, steps, vmap="elementwise"
+    )
 
 
 def test_a_dtype_that_a_kernel_or_a_backend_lacks(fallback):

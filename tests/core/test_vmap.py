@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -311,6 +312,22 @@ def test_without_a_rule_a_function_on_the_host_runs_once_per_example() -> None:
     with rules(None, lambda x: shapes.append(x.shape) or x * 2.0, on_host=True):
         same(tp.vmap(lambda x: dispatch(TWICE, x), 1)(tensor(A)), 2 * A.T)
     assert shapes == [(4,)] * 3
+
+
+@pytest.mark.parametrize(
+    ("kernel", "how"),
+    [
+        ("Transpose", r"by a rule of tensorplug .*"),
+        ("Add", "elementwise"),
+        ("Relu", "elementwise"),
+        ("Bincount", "by its decomposition"),
+        ("BroadcastArgs", "once per example"),
+    ],
+)
+def test_explanations(kernel: str, how: str) -> None:
+    explained = tp.explain(kernel)
+    assert re.fullmatch(how, explained.vmap)
+    assert ("vmap: once per example" in str(explained)) == (how == "once per example")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
+from tensorplug.mapping import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,8 @@ class Explanation:
     ``how`` is None if the call is not possible, for the ``reason`` given. ``steps`` are the steps
     tried, with their outcomes, and the groups in which a large call runs. ``owner`` is the
     distribution whose code runs. ``inner`` are the explanations of a decomposition's calls, in
-    order; they are unknown without the types of a call.
+    order; they are unknown without the types of a call. ``vmap``: how that runs the kernel on
+    all examples, in an explanation without the types of a call.
     """
 
     kernel: str
@@ -44,6 +46,7 @@ class Explanation:
     steps: tuple[Step, ...]
     reason: str = ""
     inner: tuple[Explanation, ...] = ()
+    vmap: str = ""
 
     @classmethod
     def of(
@@ -81,7 +84,8 @@ class Explanation:
             if reason:
                 return replace(start, steps=tuple(steps), reason=reason)
         how, owner = _resolve_registered(engine, spec, device, dtype, steps)
-        return replace(start, how=how, owner=owner, steps=tuple(steps))
+        batched = examples.explain(spec, engine.registry.state)
+        return replace(start, how=how, owner=owner, steps=tuple(steps), vmap=batched)
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -93,6 +97,8 @@ class Explanation:
             yield f"{indent}  {what}: {outcome}{into}"
         for line, count in _count_texts(call._short(f"{indent}    ") for call in self.inner):
             yield line if count == 1 else f"{line}, {count} times"
+        if self.vmap == examples.ONCE_PER_EXAMPLE:
+            yield f"{indent}  vmap: {self.vmap}"
         if self.reason:
             yield f"{indent}  {self.reason}"
 

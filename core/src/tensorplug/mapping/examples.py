@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.batching import BatchingEntry
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
+    from tensorplug.engine.registry import State
 
-__all__ = ["Batched", "Examples"]
+__all__ = ["Batched", "Examples", "explain"]
 
 _DECLINED: Final = NotImplemented
+ONCE_PER_EXAMPLE: Final = "once per example"
 
 
 class Batched(Carried):
@@ -124,7 +127,7 @@ class Examples(Interpreter):
         types: list[Any] = list(plan.inputs)
         batched = [True] * len(types)
         is_unary = len(types) == 1 and not plan.attributes and entry is None
-        if is_unary and _is_elementwise(plan):
+        if is_unary and _is_elementwise(spec, plan.state):
             return lambda x: Batched(dispatch_unary(spec, x.tensor))
 
         def run(*buffers: Batched) -> Any:
@@ -155,7 +158,11 @@ class Examples(Interpreter):
     ) -> list[Tensor] | None:
         """Return the physical outputs; None if there is no rule that serves the call."""
         if entry is None:
-            return elementwise(plan, inputs, batched, self.size) if _is_elementwise(plan) else None
+            return (
+                elementwise(plan, inputs, batched, self.size)
+                if _is_elementwise(plan.spec, plan.state)
+                else None
+            )
         if entry.kind == "elementwise":
             return elementwise(plan, inputs, batched, self.size)
         if entry.kind == "leading":
@@ -240,12 +247,24 @@ def _entry(plan: Plan) -> BatchingEntry | None:
     return None if owned is None else owned.entry
 
 
-def _is_elementwise(plan: Plan) -> bool:
+def explain(spec: KernelSpec, state: State) -> str:
+    """Return how ``vmap`` runs a kernel on all examples."""
+    owned = state.batching(spec.name)
+    if owned is not None:
+        return f"by a rule of {owned.owner}"
+    if _is_elementwise(spec, state):
+        return "elementwise"
+    decomposition = state.decomposition(spec.name)
+    if decomposition is None or decomposition.entry.on_host:
+        return ONCE_PER_EXAMPLE
+    return "by its decomposition"
+
+
+def _is_elementwise(spec: KernelSpec, state: State) -> bool:
     """Return whether a kernel without a batching rule is elementwise, by what else is known."""
-    spec = plan.spec
     if spec.expression_rule is not None:
         return True
-    found = [plan.state.tangent(spec.name, name) for name in spec.input_names]
+    found = [state.tangent(spec.name, name) for name in spec.input_names]
     return bool(found) and all(
         owned is not None and owned.entry.kind == "elementwise" for owned in found
     )
