@@ -167,6 +167,26 @@ def test_loops_without_gradients_keep_nothing() -> None:
     assert len(nested(program, "Scan").outputs) == 2  # the last state, and the products
 
 
+@pytest.mark.parametrize("layer", ["gru", "lstm"])
+def test_recurrent_layers_are_loops(layer: str) -> None:
+    """On a backend without kernels for them; the CPU's kernels say what is right."""
+    gates = {"gru": 3, "lstm": 4}[layer]
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=size) for size in ((2, 5, 3), (3, gates * 2), (2, gates * 2))]
+    run = getattr(tp.nn, layer)
+
+    def loss(x: Any, kernel: Any, recurrent: Any) -> Any:
+        return tp.sum(run(x, kernel, recurrent, lengths=tp.asarray([5, 3]))[0] ** 2)
+
+    gradient = tp.compile(tp.value_and_grad(loss, (0, 1, 2)))
+    wanted = gradient(*map(tensor, arrays))
+    with tp.use_backend("minimal"):
+        tensors = [tensor(array) for array in arrays]
+        program, found = gradient.program(*tensors), gradient(*tensors)
+    assert kernels(program).count("Scan") == 2
+    agree(found, wanted, rtol=1e-9)
+
+
 # vmap and forward mode ------------------------------------------------------------------------
 
 DIRECTION = tensor(np.array([[1.0, 0.5], [-0.25, 2.0]]))

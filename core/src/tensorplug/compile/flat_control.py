@@ -41,8 +41,8 @@ from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
 from tensorplug.errors import GradientError
-from tensorplug.ops import comparison, creation, elementwise, movement
-from tensorplug.ops.indexing.slicing import unstack
+from tensorplug.ops import comparison, creation, elementwise
+from tensorplug.ops.stepping import run_one_by_one
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["count", "is_known", "result_types", "scan", "switch", "while_loop"]
+__all__ = ["count", "is_known", "result_types", "run_steps", "scan", "switch", "while_loop"]
 
 
 def _in_program() -> bool:
@@ -68,7 +68,7 @@ def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Ten
     """Run steps, at least one, over slices of ``xs``; return carries, then stacked results."""
     recording, count = current_context().recording, len(init)
     if not _in_program():
-        return _scan_eagerly(steps, init, xs)
+        return run_one_by_one(steps.f, init, xs, steps.length, reverse=steps.reverse)
     if recording is None:
         return _record_scan(steps, init, xs)[0]
 
@@ -91,18 +91,11 @@ def _record_scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> 
     return lift_scan(steps, init, xs, scan)
 
 
-def _scan_eagerly(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-    columns = [unstack(x) for x in xs]
-    carries, count = list(init), len(init)
-    rows: list[list[Tensor]] = []
-    order = range(steps.length)
-    for at in reversed(order) if steps.reverse else order:
-        found = steps.f([*carries, *[column[at] for column in columns]])
-        carries = found[:count]
-        rows.append(found[count:])
-    if steps.reverse:
-        rows.reverse()
-    return [*carries, *[movement.stack(column) for column in zip(*rows, strict=True)]]
+def run_steps(
+    f: Flat, init: Sequence[Tensor], xs: Sequence[Tensor], *, reverse: bool
+) -> list[Tensor]:
+    """Do what ``ops.stepping.run_steps`` does, as one call where a program is traced."""
+    return scan(Steps(f, xs[0].shape[0], reverse, "a kernel"), init, xs)
 
 
 def switch(

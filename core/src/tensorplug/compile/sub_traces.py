@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
+    from tensorplug.observers.callsite import CallSite
 
 __all__ = ["TracedFunction", "trace_function"]
 
@@ -60,7 +61,13 @@ def trace_function(
 
     """
     trace = _SubTrace(
-        outer.engine, outer.real, outer=outer, who=who, reading=recording, hoists=hoists
+        outer.engine,
+        outer.real,
+        folds=outer.folds,
+        outer=outer,
+        who=who,
+        reading=recording,
+        hoists=hoists,
     )
     entries = [trace.enter(type_) for type_ in types]
     try:
@@ -128,6 +135,10 @@ class _SubTrace(Trace):
     def constants(self) -> Device:
         """The device of the outer trace, which keeps Python numbers as tensors."""
         return self.outer.constants
+
+    def locate(self) -> CallSite | None:
+        """Return the line of the call, as the outer trace finds it."""
+        return self.outer.locate()
 
     # What belongs to the whole program ----------------------------------------------------
 

@@ -42,6 +42,8 @@ class EngineProtocol(Protocol):
     observers: tuple[Observer, ...]
     run_backward: Callable[..., Any] | None
     """Runs a backward pass as a program if it can (``compile.backward``)."""
+    run_steps: Callable[..., list[Tensor]] | None
+    """Runs a loop of ops (``ops.stepping``)."""
 
     def run(
         self,

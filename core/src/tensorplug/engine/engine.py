@@ -51,6 +51,7 @@ class Engine:
             decomposition, without Python code between the kernels; for a native plan, in one pass
             over the elements.
         run_backward: runs a backward pass as a program if it can (``compile.backward``).
+        run_steps: runs a loop of ops, as one call of a program that is traced (``ops.stepping``).
 
     """
 
@@ -65,6 +66,7 @@ class Engine:
         make_program: Callable[[Engine, plans.Plan, bool, Usage], Callable[..., Any] | None]
         | None = None,
         run_backward: Callable[..., Any] | None = None,
+        run_steps: Callable[..., list[Tensor]] | None = None,
     ) -> None:
         self.registry = registry
         self.devices = Devices(source, registry, prefer)
@@ -72,6 +74,7 @@ class Engine:
         self.observers = tuple(observers)
         self._make_program = make_program
         self.run_backward = run_backward
+        self.run_steps = run_steps
 
     # Devices --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from importlib_metadata import PackageNotFoundError
 
 from tensorplug.compile.backward import run_backward
 from tensorplug.compile.decomposed import make_program
+from tensorplug.compile.flat_control import run_steps
 from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
@@ -59,6 +60,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         observers=debugging.checks(chosen.debug),
         make_program=make_program,
         run_backward=run_backward,
+        run_steps=run_steps,
     )
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.creation import zeros_like
 from tensorplug.ops.elementwise import astype, tanh, where
-from tensorplug.ops.indexing.slicing import split, unstack
+from tensorplug.ops.indexing.slicing import split
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, expand_dims, reshape, slice, stack
+from tensorplug.ops.movement import concat, expand_dims, reshape, slice
 from tensorplug.ops.nn.activation import sigmoid
+from tensorplug.ops.stepping import run_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
 
@@ -41,17 +43,19 @@ def sum_of_steps(a: Tensor, b: Tensor) -> Tensor:
 def lstm(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
     """Return the states after each step; see ``tensorplug.ops.nn.lstm``."""
     gates, recurrent, h, c = _wide(operands)
-    after: list[tuple[Tensor, Tensor]] = []
-    for x, seen in zip(_steps(gates), _seen(mask, gates), strict=True):
+    if not gates.shape[1]:
+        empty = reshape(gates, (gates.shape[0], 0, h.shape[1]))
+        return _narrow([empty, empty], operands)
+
+    def step(states: Tensors, slices: Tensors, seen: Tensor | None) -> tuple[Tensors, Tensors]:
+        (h, c), (x,) = states, slices
         i, f, g, o = split(x + matmul(h, recurrent), 4, axis=1)
         new_c = sigmoid(f) * c + sigmoid(i) * tanh(g)
         new_h = sigmoid(o) * tanh(new_c)
-        h, c = _kept(seen, new_h, h), _kept(seen, new_c, c)
-        after.append((h, c))
-    if not after:
-        empty = reshape(gates, (gates.shape[0], 0, h.shape[1]))
-        return _narrow([empty, empty], operands)
-    return _narrow([stack(states, axis=1) for states in zip(*after, strict=True)], operands)
+        after = _kept(seen, new_h, h), _kept(seen, new_c, c)
+        return after, after
+
+    return _narrow(_run(step, [h, c], [gates], mask)[1], operands)
 
 
 def lstm_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
@@ -60,50 +64,53 @@ def lstm_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
     All that does not depend on cotangents is computed for all steps at once.
     """
     dhidden, dcell, gates, recurrent, h, c, hidden, cell = _wide(operands)
+    zeros = [zeros_like(h), zeros_like(c)]
+    if not gates.shape[1]:
+        return _narrow([gates, *zeros], operands)
     products = matmul(states_before(h, hidden), recurrent)
     i, f, g, o = split(gates + products, 4, axis=-1)
     i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
     before, top = states_before(c, cell), tanh(cell)
-    of_c = _steps(
-        concat([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], axis=-1)
-    )  # of the gates, from the new c
-    of_h = _steps(top * o * (1 - o))
-    to_c, keep = _steps(o * (1 - top * top)), _steps(f)
-    above = _steps(dhidden), _steps(dcell)
-    dh, dc = zeros_like(h), zeros_like(c)
-    found = []
-    for dy, dz, to_gates, to_o, through, forget, seen in reversed(
-        list(zip(*above, of_c, of_h, to_c, keep, _seen(mask, gates), strict=True))
-    ):
+    of_c = concat([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], axis=-1)
+    of_h, to_c = top * o * (1 - o), o * (1 - top * top)  # of_c, of_h: of the gates
+
+    def step(states: Tensors, slices: Tensors, seen: Tensor | None) -> tuple[Tensors, Tensors]:
+        (dh, dc), (dy, dz, to_gates, to_o, through, forget) = states, slices
         dh, dc = dh + dy, dc + dz
         inner = dc + dh * through
         dgates = concat([concat([inner] * 3, axis=1) * to_gates, dh * to_o], axis=1)
         dgates = _kept(seen, dgates, zeros_like(dgates))
         dh = _kept(seen, matmul(dgates, recurrent, transpose_b=True), dh)
-        dc = _kept(seen, inner * forget, dc)
-        found.append(dgates)
-    of_gates = stack(found[::-1], axis=1) if found else gates
-    return _narrow([of_gates, dh, dc], operands)
+        return (dh, _kept(seen, inner * forget, dc)), [dgates]
+
+    sequences = [dhidden, dcell, of_c, of_h, to_c, f]
+    states, found = _run(step, zeros, sequences, mask, backwards=True)
+    return _narrow([*found, *states], operands)
 
 
 def gru(operands: Tensors, mask: Tensor | None) -> Tensor:
     """Return the state after each step; see ``tensorplug.ops.nn.gru``."""
     gates, recurrent, bias, h = _wide(operands)
-    after = []
-    for x, seen in zip(_steps(gates), _seen(mask, gates), strict=True):
+    if not gates.shape[1]:
+        return _narrow([reshape(gates, (gates.shape[0], 0, h.shape[1]))], operands)[0]
+
+    def step(states: Tensors, slices: Tensors, seen: Tensor | None) -> tuple[Tensors, Tensors]:
+        (h,), (x,) = states, slices
         xr, xz, xn = split(x, 3, axis=1)
         ar, az, an = split(matmul(h, recurrent) + bias, 3, axis=1)
         z = sigmoid(xz + az)
         n = tanh(xn + sigmoid(xr + ar) * an)
-        h = _kept(seen, (1 - z) * n + z * h, h)
-        after.append(h)
-    hidden = stack(after, axis=1) if after else reshape(gates, (gates.shape[0], 0, h.shape[1]))
-    return _narrow([hidden], operands)[0]
+        after = [_kept(seen, (1 - z) * n + z * h, h)]
+        return after, after
+
+    return _narrow(_run(step, [h], [gates], mask)[1], operands)[0]
 
 
 def gru_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
     """Return the cotangents of gates, of the products with their bias, and of h."""
     dhidden, gates, recurrent, bias, h, hidden = _wide(operands)
+    if not gates.shape[1]:
+        return _narrow([gates, gates, zeros_like(h)], operands)
     before = states_before(h, hidden)
     xr, xz, xn = split(gates, 3, axis=-1)
     ar, az, an = split(matmul(before, recurrent) + bias, 3, axis=-1)
@@ -112,30 +119,47 @@ def gru_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
     of_n = (1 - z) * (1 - n * n)
     of_gates = concat([of_n * an * r * (1 - r), (before - n) * z * (1 - z), of_n], axis=-1)
     of_products = concat([of_n * an * r * (1 - r), (before - n) * z * (1 - z), of_n * r], axis=-1)
-    dh = zeros_like(h)
-    found: list[tuple[Tensor, Tensor]] = []
-    for dy, to_gates, to_products, keep, seen in reversed(
-        list(
-            zip(
-                _steps(dhidden),
-                _steps(of_gates),
-                _steps(of_products),
-                _steps(z),
-                _seen(mask, gates),
-                strict=True,
-            )
-        )
-    ):
+
+    def step(states: Tensors, slices: Tensors, seen: Tensor | None) -> tuple[Tensors, Tensors]:
+        (dh,), (dy, to_gates, to_products, keep) = states, slices
         dh = dh + dy
         above = _kept(seen, dh, zeros_like(dh))
         thrice = concat([above] * 3, axis=1)
         dproducts = thrice * to_products
-        dh = _kept(seen, dh * keep + matmul(dproducts, recurrent, transpose_b=True), dh)
-        found.append((thrice * to_gates, dproducts))
-    if not found:
-        return _narrow([gates, gates, dh], operands)
-    dgates, dproducts = (stack(parts[::-1], axis=1) for parts in zip(*found, strict=True))
-    return _narrow([dgates, dproducts, dh], operands)
+        after = dh * keep + matmul(dproducts, recurrent, transpose_b=True)
+        return [_kept(seen, after, dh)], [thrice * to_gates, dproducts]
+
+    sequences = [dhidden, of_gates, of_products, z]
+    states, found = _run(step, [zeros_like(h)], sequences, mask, backwards=True)
+    return _narrow([*found, *states], operands)
+
+
+def _run(
+    step: Callable[[Tensors, Tensors, Tensor | None], tuple[Tensors, Tensors]],
+    states: Tensors,
+    sequences: Tensors,
+    mask: Tensor | None,
+    *,
+    backwards: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the last states, and what the steps give, [batch, time, ...] like ``sequences``.
+
+    ``step`` takes the states, a slice of each sequence, and whether the step counts, as a column
+    (None: all do); it returns the next states, and results.
+    """
+    columns = [moveaxis(x, 1, 0) for x in sequences]
+    if mask is not None:
+        columns.append(moveaxis(expand_dims(mask, axis=-1), 1, 0))
+    count = len(states)
+
+    def flat(now: list[Tensor]) -> list[Tensor]:
+        slices = now[count:]
+        seen = None if mask is None else slices.pop()
+        after, results = step(now[:count], slices, seen)
+        return [*after, *results]
+
+    found = run_steps(flat, states, columns, reverse=backwards)
+    return found[:count], [moveaxis(x, 0, 1) for x in found[count:]]
 
 
 def _wide(operands: Tensors) -> list[Tensor]:
@@ -144,17 +168,6 @@ def _wide(operands: Tensors) -> list[Tensor]:
 
 def _narrow(found: Tensors, operands: Tensors) -> list[Tensor]:
     return [astype(x, operands[0].dtype, copy=False) for x in found]
-
-
-def _steps(x: Tensor) -> tuple[Tensor, ...]:
-    return unstack(x, axis=1)
-
-
-def _seen(mask: Tensor | None, gates: Tensor) -> Sequence[Tensor | None]:
-    """Return whether each step counts, as columns; None where all do."""
-    if mask is None:
-        return [None] * gates.shape[1]
-    return unstack(expand_dims(mask, axis=-1), axis=1)
 
 
 def _kept(seen: Tensor | None, new: Tensor, old: Tensor) -> Any:

@@ -1,0 +1,48 @@
+"""Loops of ops over the slices of tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.ops.indexing.slicing import unstack
+from tensorplug.ops.movement import stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.dispatch.tensor import Tensor
+
+    Step = Callable[[list[Tensor]], list[Tensor]]
+
+
+def run_steps(
+    f: Step, init: Sequence[Tensor], xs: Sequence[Tensor], *, reverse: bool = False
+) -> list[Tensor]:
+    """Return the last carries, then the stacked results, of steps over slices of ``xs``.
+
+    ``f`` takes the carries and one slice of each of ``xs``, of which there is one at least, along
+    the first axis; it returns the next carries, then results. In a program this is one call
+    (``compile.flat_control``).
+    """
+    run = engine_of(current_context()).run_steps
+    if run is not None:
+        return run(f, init, xs, reverse=reverse)
+    return run_one_by_one(f, init, xs, xs[0].shape[0], reverse=reverse)
+
+
+def run_one_by_one(
+    f: Step, init: Sequence[Tensor], xs: Sequence[Tensor], length: int, *, reverse: bool
+) -> list[Tensor]:
+    """Do the same for ``length`` steps, in plain Python."""
+    columns = [unstack(x) for x in xs]
+    carries, count = list(init), len(init)
+    rows: list[list[Tensor]] = []
+    order = range(length)
+    for at in reversed(order) if reverse else order:
+        found = f([*carries, *[column[at] for column in columns]])
+        carries = found[:count]
+        rows.append(found[count:])
+    if reverse:
+        rows.reverse()
+    return [*carries, *[stack(column) for column in zip(*rows, strict=True)]]
