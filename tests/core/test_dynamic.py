@@ -467,12 +467,21 @@ def test_gradients_from_outside_are_exact():
 
 
 def test_observers_see_no_padding():
-    compiled = tp.compile(lambda x: tp.sum(1 / x, axis=0), dynamic={"x": 0})
-    expected = tp.sum(1 / matrix(17), axis=0)
-    assert_same(compiled(matrix(17)), expected)
-    with tp.debug():  # which refuses infinities
-        assert_same(compiled(matrix(17)), expected)
-    assert_same(compiled(matrix(17)), expected)
+    counted = tp.Variable(tp.zeros(()))
+    generator, other = tp.random.Generator(3), tp.random.Generator(3)
+
+    def f(x, rate, rng):
+        counted.assign(counted + 1)
+        return tp.sum(rate / x, axis=0) + rng.uniform((4,))
+
+    compiled = tp.compile(lambda x, rate: f(x, rate, generator), dynamic={"x": 0})
+    for rate in (0.5, 0.25, 0.125):
+        expected = tp.sum(rate / matrix(17), axis=0) + other.uniform((4,))
+        assert_same(compiled(matrix(17), rate), expected)
+        with tp.debug():  # which refuses infinities
+            expected = tp.sum(rate / matrix(17), axis=0) + other.uniform((4,))
+            assert_same(compiled(matrix(17), rate), expected)
+    assert counted.item() == 6
 
 
 def test_a_function_that_changes_is_noticed():

@@ -231,7 +231,7 @@ class Padded(Specialized):
     ) -> None:
         self.refusal = ""
         self._template = template
-        self._exact: Callable[[], Executable] | None = None
+        self._exact: Specialized | None = None
         super().__init__(engine, device, body, tensors, floats, donated)
         del self._template
 
@@ -248,9 +248,6 @@ class Padded(Specialized):
         except RefusedError as error:
             self.refusal = str(error)
             super().compile(calls, inputs, wanted, free)
-            return
-        engine, device = self.engine, self.device
-        self._exact = lambda: make_executable(engine, device, calls, inputs, wanted, [])
 
     def _align(
         self, calls: Sequence[Call], inputs: list[Value], wanted: Sequence[Value | Constant]
@@ -304,24 +301,27 @@ class Padded(Specialized):
         donated: Sequence[Tensor] = (),
     ) -> Any:
         """Run the program on padded arguments; return the function's result, cut back."""
-        if self._exact is None:
+        if self.refusal:
             return super().run(context, tensors, floats, donated)
+        count = len(self._arguments)
         engine: Any = context.engine
         if context.observers or engine.observers:
             # They see what the function computes: no padding, which may hold NaN.
-            self.executable, self._exact = self._exact(), None
-            return super().run(context, tensors, floats, donated)
-        count = len(self._arguments)
+            if self._exact is None:
+                numbers = Floats(floats, static=self.floats.static)
+                given = tensors[:count]
+                self._exact = Specialized(self.engine, self.device, self.body, given, numbers)
+            return self._exact.run(context, tensors, floats, donated)
         buffers = self._pad(tensors[:count], self._arguments)
         buffers += [tensor._buffer for tensor in tensors[count:]]
         for tensor in donated:
             tensor.dispose()
-        numbers: Sequence[float] = ()
+        values: Sequence[float] = ()
         if self.numeric:
-            numbers = self.floats.evaluate(floats)
-            buffers += upload(self.device, self.floats, numbers)
+            values = self.floats.evaluate(floats)
+            buffers += upload(self.device, self.floats, values)
         found = run(self.executable, context, [*buffers, *self._data])
-        return self.leave(context, self._cut(found), numbers)
+        return self.leave(context, self._cut(found), values)
 
     def _pad(self, tensors: Sequence[Tensor], paddings: Sequence[Any]) -> list[Buffer]:
         with use_context(Context(self.engine, self.device, None)):
