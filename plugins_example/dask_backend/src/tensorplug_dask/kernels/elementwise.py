@@ -78,7 +78,7 @@ def cast(x: Array, *, dtype: DType) -> Any:
         return x != 0
     if x.dtype.kind == "c" and dtype not in dt.COMPLEX:
         x = x.real
-    if x.dtype.kind == "f" and dtype in dt.INTEGER:
+    if dt.of(x.dtype) in dt.FLOATING and dtype in dt.INTEGER:
         # C leaves undefined what does not fit. Modulo 2**64, which fmod gives exactly, it does.
         whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)).astype(np.float64), 2.0**64)
         size = np.abs(whole).astype(np.uint64)

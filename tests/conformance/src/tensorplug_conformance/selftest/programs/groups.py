@@ -23,7 +23,7 @@ _INT64_END: Final = 2.0**63
 
 
 def _wide_sum(x: Array, **axes: Any) -> Array:
-    wide = np.float64 if x.dtype in (np.float16, np.float32) else x.dtype
+    wide = np.float64 if kind_of(x.dtype) == "f" else x.dtype
     total: Array = np.sum(x, dtype=wide, **axes).astype(x.dtype)
     return total
 
