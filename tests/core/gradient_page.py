@@ -41,8 +41,9 @@ ends there, and adds nothing.
 float64: of real numbers, and of complex ones where the kernel takes them. What the points of a
 kernel must cover is asked for by `tests/core/test_gradient_completeness.py`; that a rule off by
 1e-4 is found at them, or one that cannot itself be differentiated, by
-`test_gradient_mutations.py`. The last column is the convention **where there is no derivative**,
-or an infinite one; `test_gradients_at_kinks.py` checks it by value.
+`test_gradient_mutations.py`. Gradients that go straight through a rounding are not those of the
+results; they are compared **by value**. The last column is the convention **where there is no
+derivative**, or an infinite one; `test_gradients_at_kinks.py` checks it by value.
 
 {counts}
 

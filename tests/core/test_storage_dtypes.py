@@ -248,6 +248,16 @@ def test_making_reading_and_showing(dtype):
             tp.asarray(99, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_questions_about_them(dtype):
+    about = (tp.iinfo if dtype in dt.WHOLE else tp.finfo)(dtype)
+    assert (about.bits, about.min, about.max) == (dtype.bits, dtype.min, dtype.max)
+    for kind in ("bool", "integral", "real floating", "numeric"):
+        assert not tp.isdtype(dtype, kind)  # the standard's kinds are for arithmetic
+    assert tp.result_type(dtype, dtype) is dtype
+    assert dtype.name not in tp.__array_namespace_info__().dtypes()
+
+
 def test_bits_are_read_as_integers():
     x = tp.asarray([1.0, -448.0], dtype="float8_e4m3fn")
     assert tp.bitcast(x, "uint8").tolist() == [0x38, 0xFE]
@@ -322,7 +332,6 @@ def test_what_capsules_do_not_hold(dtype):
 
 # What is refused -------------------------------------------------------------------------
 
-X = tp.float8_e4m3fn
 REFUSED = {
     "addition": (lambda x: x + x, r"Add.*convert it with astype"),
     "a number": (lambda x: x + 1, r"Add.*convert it with astype"),

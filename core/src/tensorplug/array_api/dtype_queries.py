@@ -61,7 +61,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
     """
     dtype = _dtype_of(type, "finfo")
-    if dtype not in dt.INEXACT:
+    if not dtype.significand:
         raise DTypeError(f"finfo: dtype must be floating or complex, got {dtype}; see iinfo")
     part = dt.real_part(dtype)
     return FloatInfo(part.bits, part.eps, part.max, part.min, part.smallest_normal, part)
@@ -75,7 +75,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
     """
     dtype = _dtype_of(type, "iinfo")
-    if dtype not in dt.INTEGER:
+    if dtype not in dt.WHOLE:
         raise DTypeError(f"iinfo: dtype must be an integer, got {dtype}; see finfo")
     return IntegerInfo(dtype.bits, dtype.max, dtype.min, dtype)
 

@@ -58,7 +58,7 @@ class NamespaceInfo:
             dtype.name: dtype
             for dtype in sorted(opened.backend.dtypes, key=lambda dtype: dtype.name)
             if dtype.compute is dtype
-            and dtype is not dt.string
+            and dtype not in (dt.string, *dt.STORAGE)
             and (kind is None or isdtype(dtype, kind))
         }
 
