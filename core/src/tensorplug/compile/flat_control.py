@@ -9,12 +9,9 @@ are loops and branches, too.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
-from tensorplug.autodiff.recording import Recording
-from tensorplug.autodiff.tape import Leaf, OutputNode
+from tensorplug.autodiff.tape import OutputNode
 from tensorplug.compile.control_calls import (
     Steps,
     slice_types,
@@ -22,6 +19,7 @@ from tensorplug.compile.control_calls import (
     trace_switch,
     trace_while,
 )
+from tensorplug.compile.control_nodes import ControlNode, UnboundedNode, zeros_of
 from tensorplug.compile.lifted_control import (
     differs,
     holds_for_any,
@@ -37,17 +35,15 @@ from tensorplug.compile.tracing import Trace
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context, engine_of, use_context
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
-from tensorplug.errors import GradientError
 from tensorplug.ops import comparison, creation, elementwise
 from tensorplug.ops.stepping import run_one_by_one
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from tensorplug.autodiff.tape import Node
     from tensorplug.compile.control_calls import Flat, Found
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
@@ -145,7 +141,7 @@ def while_loop(
         return found
     if most and (nodes or any(tensor._node is not None for tensor in init)):
         return _bounded(condition, body, init, most, who)  # the loop above becomes dead code
-    return _WhileNode(init, nodes, found, recording).attach(found)
+    return UnboundedNode(init, nodes, found, recording).attach(found)
 
 
 def _while_eagerly(
@@ -222,81 +218,7 @@ def _bounded(
 # Gradients ------------------------------------------------------------------------------------
 
 
-class _ControlNode(FunctionNode):
-    """A loop or branch on the tape; its parents are the operands and what was captured.
-
-    ``nodes``: of the captured tensors, with their types. ``recording``: of the first call, whose
-    variables the functions read. ``autocast``: as there.
-    """
-
-    __slots__ = ("autocast", "nodes", "outputs", "recording")
-
-    def __init__(
-        self,
-        operands: Sequence[Tensor],
-        nodes: Mapping[Node, TensorType],
-        outputs: Sequence[Tensor],
-        recording: Recording,
-    ) -> None:
-        super().__init__((*[tensor._node for tensor in operands], *nodes))
-        self.nodes = dict(nodes)
-        self.outputs = [tensor.type for tensor in outputs]
-        self.recording = recording
-        self.autocast = current_context().autocast
-
-    @property
-    def count(self) -> int:
-        """The number of results."""
-        return len(self.outputs)
-
-    def attach(self, results: Sequence[Tensor]) -> list[Tensor]:
-        """Return the results, on the tape if an operand or a captured tensor is."""
-        if any(parent is not None for parent in self.parents):
-            for at, tensor in enumerate(results):
-                if tensor.dtype in INEXACT:
-                    tensor._node = OutputNode(self, at)
-        return list(results)
-
-    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
-        """Return the gradients of the parents on ``path``."""
-        found = zip(self.parents, self.gradients(cotangent), strict=True)
-        return [
-            (parent, gradient)
-            for parent, gradient in found
-            if parent is not None and gradient is not None and parent in path
-        ]
-
-    @abstractmethod
-    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:
-        """Return the gradients of all parents."""
-
-    def pull(
-        self, f: Flat, given: Sequence[Tensor], dys: Sequence[tuple[int, Tensor]]
-    ) -> list[Tensor]:
-        """Return the gradients of the inexact tensors among ``given``, then those of ``nodes``.
-
-        ``dys``: cotangents of the results of ``f`` by position.
-        """
-        leaves = [Leaf((tensor._node,)) if tensor.dtype in INEXACT else None for tensor in given]
-        entered = [
-            Tensor._of(tensor._buffer, tensor._placement, leaf)
-            for tensor, leaf in zip(given, leaves, strict=True)
-        ]
-        context = current_context().replace(
-            recording=Recording(self.recording), autocast=self.autocast
-        )
-        with use_context(context):
-            results = f(entered)
-        wanted = [leaf for leaf in leaves if leaf is not None]
-        found = backpropagate([(results[at]._node, dy) for at, dy in dys], [*wanted, *self.nodes])
-        types = [*_inexact(given), *self.nodes.values()]
-        return [
-            _zeros(type_) if node not in found else found[node]
-            for node, type_ in zip([*wanted, *self.nodes], types, strict=True)
-        ]
-
-
-class _ScanNode(_ControlNode):
+class _ScanNode(ControlNode):
     """A loop on the tape.
 
     The last results of its steps are the carries before them, which are stacked in ``before``.
@@ -347,8 +269,8 @@ class _ScanNode(_ControlNode):
                 *found[len(carried) : len(found) - sums],
             ]
 
-        begin = [_zeros(self.outputs[at]) if dys[at] is None else dys[at] for at in carried]
-        begin += [_zeros(type_) for type_ in self.nodes.values()]
+        begin = [zeros_of(self.outputs[at]) if dys[at] is None else dys[at] for at in carried]
+        begin += [zeros_of(type_) for type_ in self.nodes.values()]
         backward = self.steps._replace(f=step, reverse=not self.steps.reverse)
         sequences = [*self._saved(), *self.xs, *[dy for _, dy in given]]
         found = scan(backward, begin, sequences)  # type: ignore[arg-type]  # there is no None
@@ -361,7 +283,7 @@ class _ScanNode(_ControlNode):
         ]
 
 
-class _SwitchNode(_ControlNode):
+class _SwitchNode(ControlNode):
     """A choice on the tape."""
 
     __slots__ = ("branches", "index", "operands", "who")
@@ -393,30 +315,3 @@ class _SwitchNode(_ControlNode):
         )
         of_operands = [next(found) if x.dtype in INEXACT else None for x in self.operands]
         return [*of_operands, *found]
-
-
-class _WhileNode(_ControlNode):
-    """A loop on the tape whose number of steps is not bounded."""
-
-    __slots__ = ()
-
-    def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:  # noqa: ARG002  # of the base
-        """Refuse.
-
-        Raises:
-            GradientError: always.
-
-        """
-        raise GradientError(
-            "while_loop, fori_loop: a compiled loop has a gradient only if its number of steps is "
-            "bounded; pass max_steps, or use scan or fori_loop with fixed bounds"
-        )
-
-
-def _inexact(tensors: Sequence[Tensor]) -> list[TensorType]:
-    """Return the types of those tensors that have a derivative."""
-    return [tensor.type for tensor in tensors if tensor.dtype in INEXACT]
-
-
-def _zeros(type_: TensorType) -> Tensor:
-    return creation.zeros(type_.shape, dtype=type_.dtype)
