@@ -15,9 +15,10 @@ import pytest
 import tensorplug as tp
 from tensorplug.autodiff import pushforward
 from tensorplug.autodiff.pushforward import Pushforward, has_tangent
+from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, use_context
 
-from .gradient_points import OF_SYMMETRIC, POINTS, SUITE_KINKS, as_function
+from .gradient_points import OF_SYMMETRIC, POINTS, SUITE_KINKS, as_function, of_the_suite
 
 if TYPE_CHECKING:
     from .samples import Case
@@ -116,12 +117,25 @@ def by_kernel(cases: list[Case]) -> dict[str, list[Case]]:
 
 
 SMOOTH = by_kernel(POINTS)
+# The phases of complex vectors are arbitrary: differences of vectors mean nothing.
+PHASES = {"SelfAdjointEigV2", "Svd"}
+COMPLEX = by_kernel([c for c in of_the_suite(dt.complex128)[0] if c.kernel not in PHASES])
 KINKS = by_kernel(SUITE_KINKS)
 
 
 @pytest.mark.parametrize("kernel", sorted(SMOOTH))
 def test_tangents_are_derivatives(kernel: str) -> None:
-    for case in SMOOTH[kernel]:
+    compare(SMOOTH[kernel])
+
+
+@pytest.mark.parametrize("kernel", sorted(COMPLEX))
+def test_tangents_of_complex_numbers_are_derivatives(kernel: str) -> None:
+    compare(COMPLEX[kernel])
+
+
+def compare(cases: list[Case]) -> None:
+    """Compare tangents with differences, along all inputs together, and along each alone."""
+    for case in cases:
         full = directions(case)
         for along in (full, *({name: full[name]} for name in full if len(full) > 1)):
             for tangent, slope in zip(pushed(case, along), differences(case, along), strict=True):
