@@ -17,7 +17,7 @@ from tensorplug.autodiff.tracing import (
     match_tree,
 )
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.calls import as_tensor, is_here
 from tensorplug.dispatch.context import current_context
 from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import ArgumentError, NotConnectedError
@@ -93,10 +93,14 @@ def read_points(arguments: Any, who: str, *, holomorphic: bool = False) -> list[
     """
     points: list[Tensor] = []
     for position, argument in arguments:
-        for value, place in zip(flatten(argument)[0], paths(argument), strict=True):
-            what = f"argument {position}{place}"
-            tensor = as_tensor(value, what=f"{who}: {what}")
-            check_differentiable(tensor, what, holomorphic=holomorphic)
+        for at, value in enumerate(flatten(argument)[0]):
+            tensor = value
+            if not is_here(value) or value.dtype not in (
+                dt.COMPLEX if holomorphic else dt.INEXACT
+            ):
+                what = f"argument {position}{paths(argument)[at]}"
+                tensor = as_tensor(value, what=f"{who}: {what}")
+                check_differentiable(tensor, what, holomorphic=holomorphic)
             points.append(alias(tensor))
     return points
 
