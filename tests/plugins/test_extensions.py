@@ -10,14 +10,16 @@ import pytest
 
 NAMED = ("acme-ops", "4.5.6")
 
-# An op of its own with a kernel for the good backend, a gradient and a decomposition.
+# An op of its own with a kernel for the good backend, rules and a decomposition.
 WORKING = """
 import numpy as np
 from tensorplug.plugin import (
+    BatchingTable,
     DecompositionTable,
     GradientTable,
     KernelSpec,
     KernelTable,
+    TangentTable,
     chained,
     dispatch,
     hookimpl,
@@ -28,7 +30,12 @@ from tensorplug.plugin import (
 HALVE = KernelSpec("Halve", ("x",), inference.same)
 kernels = KernelTable()
 gradients = GradientTable()
+tangents = TangentTable()
+batching = BatchingTable()
 decompositions = DecompositionTable()
+
+tangents.linear(HALVE, "x")
+batching.elementwise(HALVE)
 
 
 @kernels.register(HALVE)
@@ -59,6 +66,16 @@ def tensorplug_kernels(backend):
 @hookimpl
 def tensorplug_gradients():
     return [gradients]
+
+
+@hookimpl
+def tensorplug_tangents():
+    return [tangents]
+
+
+@hookimpl
+def tensorplug_batching():
+    return [batching]
 
 
 @hookimpl
@@ -196,7 +213,7 @@ def test_broken_extension_is_named_and_left_out(case: Case, site, good, make_ext
     assert detail in message
 
 
-def test_extension_brings_op_kernel_gradient_decomposition_and_method(site, good, make_extension):
+def test_extension_brings_op_kernel_rules_decomposition_and_method(site, good, make_extension):
     site.install(good, make_extension("acme_ops", WORKING))
     seen = site.run("""
         import tensorplug as tp
@@ -211,9 +228,13 @@ def test_extension_brings_op_kernel_gradient_decomposition_and_method(site, good
             "result": x.halve().numpy().tolist(),
             "dtype": str(x.halve().dtype),
             "gradient": gradient.numpy().tolist(),
+            "tangent": tp.jvp(tp.Tensor.halve, (x,), (x,))[1].numpy().tolist(),
+            "vmap": tp.vmap(tp.Tensor.halve)(x).numpy().tolist(),
             "owners": [
                 str(state.kernel("Halve", "good").owner),
                 str(state.gradient("Halve", "x").owner),
+                str(state.tangent("Halve", "x").owner),
+                str(state.batching("Halve").owner),
                 str(state.decomposition("Halve").owner),
             ],
             "backends": sorted(b for k, b in state.kernels if k == "Halve"),
@@ -224,7 +245,9 @@ def test_extension_brings_op_kernel_gradient_decomposition_and_method(site, good
         "dtype": "float32",
         "result": [1.5, 4.0],
         "gradient": [1.0, 3.0],
-        "owners": ["acme-ops 4.5.6"] * 3,
+        "tangent": [1.5, 4.0],
+        "vmap": [1.5, 4.0],
+        "owners": ["acme-ops 4.5.6"] * 5,
         "backends": ["good"],
         "listed": ["acme-ops", "4.5.6", "loaded", ""],
     }
