@@ -14,7 +14,7 @@ from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
 from tensorplug.mapping.examples import Batched, Examples
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.movement import broadcast_to
-from tensorplug.tensors.tree import flatten, opened, paths
+from tensorplug.tensors.tree import broadcast, flatten, paths
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
@@ -136,23 +136,17 @@ def _read_axes(in_axes: Axes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _spread(axes: Axes, tree: Any, where: str, owner: str) -> list[int | None]:
     """Return the axis of each leaf of ``tree``."""
-    if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
-        return [axes] * len(flatten(tree)[0])
-    mine, theirs = opened(axes), opened(tree)
-    if mine is None:
+    try:
+        return broadcast(axes, tree, _is_axis)
+    except ArgumentError as error:
         raise ArgumentError(
-            f"vmap: {where} must be an axis, None or a tree of these, got {quoted(axes)}"
-        )
-    if theirs is None or type(axes) is not type(tree) or mine.keys() != theirs.keys():
-        outline = type(tree).__name__ if theirs is None else f"{type(tree).__name__} of "
-        raise ArgumentError(
-            f"vmap: {where} is a {type(axes).__name__} of {list(mine)}, but the {owner} is a "
-            f"{outline}{'' if theirs is None else list(theirs)} there"
-        )
-    found: list[int | None] = []
-    for key, child in theirs.items():
-        found += _spread(mine[key], child, f"{where}[{key!r}]", owner)
-    return found
+            f"vmap: {where}{error}; axes are ints, None, or trees of them with the structure of "
+            f"the {owner}"
+        ) from None
+
+
+def _is_axis(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _enter(leaf: Any, entry: _Entry) -> Tensor:
