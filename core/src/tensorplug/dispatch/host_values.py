@@ -101,7 +101,8 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     listed = isinstance(value, list | tuple | range)
     kinds = _kinds(value) if listed else frozenset()
     array = _read(value, listed=listed)
-    if array.dtype.name in _EXTENSIONS:  # ml_dtypes', for which NumPy lacks loops
+    # ml_dtypes' dtypes, for which NumPy lacks loops. Their kind is that of raw bytes, too.
+    if array.dtype.kind == "V" and array.dtype.name in _EXTENSIONS:
         if dtype is None and not listed:
             return array
         array = array.astype(dt.unpacked(dt.of(array.dtype)).numpy)
