@@ -87,8 +87,8 @@ def _to_integers(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.ordinary((3, 6)), _scale(corpus, (3, 2)), _zero_points((3, 2), "int8"))
         yield Case(layout, inputs, layout=layout)
     for name, shape, of in _WRONG:
-        inputs = (corpus.ordinary(shape), corpus.of(np.ones(of)), None)
-        yield Case(name, inputs, expected=ShapeError)
+        wrong = (corpus.ordinary(shape), corpus.of(np.ones(of)), None)
+        yield Case(name, wrong, expected=ShapeError)
     x, one = corpus.ordinary((2,)), corpus.of(1)
     for name in ("int32", "bool", "float32"):
         yield Case(f"to {name}", (x, one, None), {"dtype": name}, expected=DTypeError)
@@ -116,14 +116,13 @@ def dequantize(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{dtype} edges", (x, scale, None))
         if dtype != "int32":
             yield Case(f"{dtype} edges, zero point", (x, scale, _zero_points((), dtype)))
-    for dtype in sorted(dt.FLOATING, key=str):
-        attributes = {"dtype": dtype.name}
+    for wide in sorted(dtype.name for dtype in dt.FLOATING):
         x = np.arange(-128, 128).astype("int8")
-        yield Case(f"into {dtype.name}", (x, corpus.of(0.375), None), attributes)
+        yield Case(f"into {wide}", (x, corpus.of(0.375), None), {"dtype": wide})
     yield Case("large", (_zero_points((LARGE,), "int8"), corpus.ordinary(()), None))
     for layout in ("transposed", "sliced"):
-        inputs = (_zero_points((3, 6), "int8"), corpus.ordinary((3, 2)), None)
-        yield Case(layout, inputs, layout=layout)
+        plain = (_zero_points((3, 6), "int8"), corpus.ordinary((3, 2)), None)
+        yield Case(layout, plain, layout=layout)
     for name, shape, of in _WRONG:
         x = np.zeros(shape, "int8")
         yield Case(name, (x, corpus.of(np.ones(of)), None), expected=ShapeError)
@@ -304,6 +303,6 @@ def quantized_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
             scales = [None if of is None else corpus.ordinary(of, 0.5, 2.0) for of in (of_a, of_b)]
             yield Case(name, (*factors, *scales, None, None))
     factors = [x // 16 for x in _factors((2, 4), (4, 3), _TYPES[1])]
-    scales = corpus.ordinary((2, 2), 0.5, 2.0), corpus.ordinary((3,), 0.5, 2.0)
+    scales = [corpus.ordinary((2, 2), 0.5, 2.0), corpus.ordinary((3,), 0.5, 2.0)]
     offsets = np.array([[1], [9]], "uint8"), np.array(-3, "int8")
     yield Case("zero points", (*factors, *scales, *offsets))
