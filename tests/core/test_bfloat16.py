@@ -302,6 +302,13 @@ def test_gradients_round_once(dtype):
     assert (error <= (1 - y * y) * dt.of(dtype).eps / 2 + 1e-7).all()
 
 
+def test_what_counts_as_zero_in_a_pseudo_inverse():
+    """The default limit is the dtype's own eps, though the values are computed in float32."""
+    x = np.diag([1.0, 0.75 * B.eps])
+    assert tp.linalg.pinv(bf(x)).tolist() == [[1, 0], [0, 0]]
+    assert tp.linalg.pinv(tp.asarray(x, dtype="float32"))[1, 1].item() > 100
+
+
 def test_gradients_add_in_float32():
     one = bf(1.0)
     assert tp.grad(lambda one: tp.sum(one * tp.ones((1 << 16,), dtype=B)))(one).item() == 65536

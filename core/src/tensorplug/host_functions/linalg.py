@@ -1,4 +1,4 @@
-"""Factorizations by NumPy's LAPACK. float16 is computed in float32."""
+"""Factorizations by NumPy's LAPACK, of the dtypes that it has: no narrow floats."""
 
 from __future__ import annotations
 
@@ -57,15 +57,6 @@ def _as_one_stack(function: F) -> F:
     return call  # type: ignore[return-value]  # same parameters, same result
 
 
-def _widen(x: Array) -> Array:
-    return x.astype(np.float32) if x.dtype == np.float16 else x
-
-
-def _narrow_like(result: Any, x: Array) -> Array:
-    """Return ``result``, rounded to float16 if ``x`` has that dtype."""
-    return np.asarray(result, np.float16) if x.dtype == np.float16 else np.asarray(result)
-
-
 def _take_adjoint(x: Array) -> Array:
     return x.swapaxes(-1, -2).conj()
 
@@ -79,27 +70,23 @@ def _check_finite(x: Array) -> None:
 @_raise_our_errors
 def cholesky(input: Array) -> Array:
     """Return the lower factor."""
-    factor = np.linalg.cholesky(_widen(input))
+    factor = np.linalg.cholesky(input)
     # LAPACK may overlook a NaN; whatever is not finite reaches the diagonal of its row.
     if not np.isfinite(np.diagonal(factor, axis1=-2, axis2=-1)).all():
         raise np.linalg.LinAlgError("matrix is not positive definite")
-    return _narrow_like(factor, input)
+    return factor
 
 
 @_raise_our_errors
 def matrix_inverse(input: Array, *, adjoint: bool) -> Array:
     """Return the inverse of the matrices, or of their conjugate transposes if ``adjoint``."""
-    wide = _widen(input)
-    return _narrow_like(np.linalg.inv(_take_adjoint(wide) if adjoint else wide), input)
+    return np.asarray(np.linalg.inv(_take_adjoint(input) if adjoint else input))
 
 
 @_raise_our_errors
 def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool) -> Array:
     """Solve for all columns of ``rhs``."""
-    wide = _widen(matrix)
-    return _narrow_like(
-        np.linalg.solve(_take_adjoint(wide) if adjoint else wide, _widen(rhs)), rhs
-    )
+    return np.asarray(np.linalg.solve(_take_adjoint(matrix) if adjoint else matrix, rhs))
 
 
 @_raise_our_errors
@@ -110,7 +97,7 @@ def matrix_triangular_solve(
 
     A lower triangle with its rows and columns in reverse order is an upper one.
     """
-    a, b = _widen(matrix), _widen(rhs)
+    a, b = matrix, rhs
     if adjoint:
         a, lower = _take_adjoint(a), not lower
     if lower:
@@ -128,7 +115,7 @@ def matrix_triangular_solve(
             rows, here = x[..., start:stop, :], a[..., start:stop, :]
             rows -= here[..., stop:] @ x[..., stop:, :]
             rows[...] = _substitute(here[..., start:stop], rows, unit_diagonal)
-    return _narrow_like(x[..., ::-1, :] if lower else x, rhs)
+    return np.asarray(x[..., ::-1, :] if lower else x)
 
 
 def _substitute(a: Array, b: Array, unit_diagonal: bool) -> Array:  # noqa: FBT001
@@ -143,14 +130,14 @@ def _substitute(a: Array, b: Array, unit_diagonal: bool) -> Array:  # noqa: FBT0
 @_raise_our_errors
 def matrix_determinant(input: Array) -> Array:
     """Return the determinants."""
-    return _narrow_like(np.linalg.det(_widen(input)), input)
+    return np.asarray(np.linalg.det(input))
 
 
 @_raise_our_errors
 def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
     """Return signs and logarithms."""
-    sign, logarithm = np.linalg.slogdet(_widen(input))
-    return _narrow_like(sign, input), _narrow_like(logarithm, input)
+    sign, logarithm = np.linalg.slogdet(input)
+    return np.asarray(sign), np.asarray(logarithm)
 
 
 @_raise_our_errors
@@ -158,16 +145,15 @@ def log_matrix_determinant(input: Array) -> tuple[Array, Array]:
 def pseudo_inverse(input: Array, rtol: Array | None) -> Array:
     """Return the Moore-Penrose pseudo-inverses."""
     _check_finite(input)
-    # The default for float16 is its own eps, not that of float32.
     limit = max(input.shape[-2:]) * np.finfo(input.dtype).eps if rtol is None else rtol
-    return _narrow_like(np.linalg.pinv(_widen(input), rtol=limit), input)
+    return np.asarray(np.linalg.pinv(input, rtol=limit))
 
 
 @_raise_our_errors
 def qr(input: Array, *, full_matrices: bool) -> tuple[Array, Array]:
     """Return Q and R."""
-    q, r = np.linalg.qr(_widen(input), mode="complete" if full_matrices else "reduced")
-    return _narrow_like(q, input), _narrow_like(r, input)
+    q, r = np.linalg.qr(input, mode="complete" if full_matrices else "reduced")
+    return q, r
 
 
 @_raise_our_errors
@@ -175,25 +161,23 @@ def qr(input: Array, *, full_matrices: bool) -> tuple[Array, Array]:
 def svd(input: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
     """Return singular values and vectors; the vectors are empty unless ``compute_uv``."""
     _check_finite(input)
-    wide = _widen(input)
     if not compute_uv:
         empty = np.empty(0, input.dtype)
-        return _narrow_like(np.linalg.svd(wide, compute_uv=False), input), empty, empty
-    u, s, vh = np.linalg.svd(wide, full_matrices=full_matrices)
-    return _narrow_like(s, input), _narrow_like(u, input), _narrow_like(vh, input)
+        return np.linalg.svd(input, compute_uv=False), empty, empty
+    u, s, vh = np.linalg.svd(input, full_matrices=full_matrices)
+    return s, u, vh
 
 
 @_raise_our_errors
 @_as_one_stack
 def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
-    wide = _widen(input)
-    if not np.isfinite(wide).all():
-        _check_finite(np.tril(wide))
+    if not np.isfinite(input).all():
+        _check_finite(np.tril(input))
     if not compute_v:
-        return _narrow_like(np.linalg.eigvalsh(wide), input), np.empty(0, input.dtype)
-    e, v = np.linalg.eigh(wide)
-    return _narrow_like(e, input), _narrow_like(v, input)
+        return np.linalg.eigvalsh(input), np.empty(0, input.dtype)
+    e, v = np.linalg.eigh(input)
+    return e, v
 
 
 @_raise_our_errors
@@ -201,9 +185,8 @@ def self_adjoint_eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
 def eig(input: Array, *, compute_v: bool) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors, complex even where NumPy returns real ones."""
     _check_finite(input)
-    wide = _widen(input)
-    dtype = np.result_type(wide.dtype, np.complex64)
+    dtype = np.result_type(input.dtype, np.complex64)
     if not compute_v:
-        return np.linalg.eigvals(wide).astype(dtype), np.empty(0, dtype)
-    e, v = np.linalg.eig(wide)
+        return np.linalg.eigvals(input).astype(dtype), np.empty(0, dtype)
+    e, v = np.linalg.eig(input)
     return e.astype(dtype), v.astype(dtype)

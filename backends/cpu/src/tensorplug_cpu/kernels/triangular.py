@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tensorplug.plugin import KernelTable, host_functions, specs
+from tensorplug_cpu.arrays import UNROUNDED
 
 kernels = KernelTable()
 
-kernels.register(specs.MATRIX_TRIANGULAR_SOLVE)(host_functions.linalg.matrix_triangular_solve)
+kernels.register(specs.MATRIX_TRIANGULAR_SOLVE, dtypes=UNROUNDED)(
+    host_functions.linalg.matrix_triangular_solve
+)

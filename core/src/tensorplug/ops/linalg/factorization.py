@@ -295,9 +295,11 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     """
     tensor = as_tensor(x, what="pinv: x")
+    real_dtype = dt.real_part(dt.inexact(tensor.dtype))
+    if rtol is None and real_dtype.compute is not real_dtype and tensor.ndim >= 2:
+        rtol = max(tensor.shape[-2:]) * real_dtype.eps  # not that of what it is computed in
     if rtol is None:
         return dispatch(PSEUDO_INVERSE, tensor, None)
-    real_dtype = dt.real_part(dt.inexact(tensor.dtype))
     return dispatch(PSEUDO_INVERSE, tensor, as_tensor(rtol, real_dtype, what="pinv: rtol"))
 
 
