@@ -160,9 +160,8 @@ def write(
     for _, array in ordered:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         whole = little.reshape(-1).view(np.uint8)
-        if dt.of(array.dtype).bits == 4:
-            whole = (whole[::2] & 15) | (whole[1::2] << 4)
-        file.write(whole.data)
+        packed = dt.of(array.dtype).bits == 4
+        file.write(((whole[::2] & 15) | (whole[1::2] << 4)).data if packed else whole.data)
 
 
 def _name(entry: Entry) -> str:
