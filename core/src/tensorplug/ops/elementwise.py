@@ -408,7 +408,7 @@ def astype(
     """
     wanted = dt.of(dtype, "astype")
     flag(copy, "astype: copy")
-    if flag(saturate, "astype: saturate"):
+    if saturate is not False and flag(saturate, "astype: saturate"):
         return _saturated(x, wanted, device)
 
     def converted() -> Tensor:
