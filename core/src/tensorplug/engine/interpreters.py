@@ -27,9 +27,9 @@ from tensorplug.dispatch.context import (
     use_context,
 )
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.operands import flatten, transfer
+from tensorplug.engine.logical_devices import Carried, LogicalDevice
+from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import extra_arguments, unsupported_dtype
-from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
 from tensorplug.engine.widening import find_decomposition
 from tensorplug.errors import ArgumentError
 
@@ -52,60 +52,6 @@ LIMIT: Final = 16
 """Interpreters per device, which keep their plans for the next call: one per kind and size."""
 
 
-class Carried(ABC):
-    """What a logical tensor has as buffer: the physical tensors that carry it."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def tensors(self) -> tuple[Tensor | None, ...]:
-        """The physical tensors."""
-
-
-class _Backend(StandInBackend):
-    """The backend of an interpreter's device."""
-
-    def __init__(self, interpreter: Interpreter) -> None:
-        super().__init__(interpreter.real)
-        self._interpreter = interpreter
-
-    def type_of(self, buffer: Any) -> TensorType | None:
-        return self._interpreter.type_of(buffer) if isinstance(buffer, Carried) else None
-
-    def read(self, buffer: Any) -> np.ndarray[Any, Any]:
-        return self._interpreter.data(buffer)
-
-
-class _Device(StandInDevice):
-    """The device of logical tensors. Data from elsewhere become constants."""
-
-    __slots__ = ()
-
-    def storage(self) -> Device:
-        """Return the device of constants."""
-        return self.real.storage()
-
-    def beside(self, device: Device) -> Device:
-        """Return that of logical tensors whose physical ones are on ``device``."""
-        if device.trace is not None:
-            return device
-        return self.trace.on(self.real.beside(device)).device  # type: ignore[no-any-return]  # Any
-
-    def carry(self, tensor: Tensor, device: Device) -> Tensor | None:
-        """Return a logical tensor on that of the same interpreter for another real device."""
-        mine, other = self.trace, device.trace
-        if type(other) is not type(mine) or other.parameters != mine.parameters:
-            return None
-        outside = current_context().outside
-        if outside is None:
-            raise mine.escaped()
-        with use_context(outside):
-            physical = [transfer(each, other.real) for each in mine.lower([tensor])]
-            moved: Tensor = other.lift(physical, [tensor.type])[0]
-        return moved
-
-
 class Interpreter(ABC):
     """Runs kernel calls on logical tensors by ops on the physical tensors that carry them.
 
@@ -122,7 +68,7 @@ class Interpreter(ABC):
         self.real = real
         outer = real.trace
         self.depth: int = outer.depth + 1 if isinstance(outer, Interpreter) else 1
-        self.device = _Device(real, _Backend(self), self)
+        self.device = LogicalDevice(real, self)
 
     @classmethod
     def of(cls, outside: Context, *parameters: Hashable) -> Self:

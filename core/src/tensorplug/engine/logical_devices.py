@@ -1,0 +1,80 @@
+"""The device of logical tensors, which replaces a real one inside an interpreter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.engine.operands import transfer
+from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.tensor import Tensor
+
+__all__ = ["Carried", "LogicalDevice"]
+
+
+class Carried(ABC):
+    """What a logical tensor has as buffer: the physical tensors that carry it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """The physical tensors."""
+
+
+class _Backend(StandInBackend):
+    """The backend of logical tensors: its interpreter knows what their buffers mean."""
+
+    def __init__(self, real: Device, interpreter: Any) -> None:
+        super().__init__(real)
+        self._interpreter = interpreter
+
+    def type_of(self, buffer: Any) -> TensorType | None:
+        found: TensorType | None = None
+        if isinstance(buffer, Carried):
+            found = self._interpreter.type_of(buffer)
+        return found
+
+    def read(self, buffer: Any) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = self._interpreter.data(buffer)
+        return found
+
+
+class LogicalDevice(StandInDevice):
+    """The device of logical tensors. Data from elsewhere become constants."""
+
+    __slots__ = ()
+
+    def __init__(self, real: Device, interpreter: Any) -> None:
+        super().__init__(real, _Backend(real, interpreter), interpreter)
+
+    def storage(self) -> Device:
+        """Return the device of constants."""
+        return self.real.storage()
+
+    def beside(self, device: Device) -> Device:
+        """Return that of logical tensors whose physical ones are on ``device``."""
+        if device.trace is not None:
+            return device
+        return self.trace.on(self.real.beside(device)).device  # type: ignore[no-any-return]  # Any
+
+    def carry(self, tensor: Tensor, device: Device) -> Tensor | None:
+        """Return a logical tensor on that of the same interpreter for another real device."""
+        mine, other = self.trace, device.trace
+        if type(other) is not type(mine) or other.parameters != mine.parameters:
+            return None
+        outside = current_context().outside
+        if outside is None:
+            raise mine.escaped()
+        with use_context(outside):
+            physical = [transfer(each, other.real) for each in mine.lower([tensor])]
+            moved: Tensor = other.lift(physical, [tensor.type])[0]
+        return moved
