@@ -273,6 +273,7 @@ def test_explained():
         ("Softmax", "native"),
         ("Cast", "native"),
     ]
+    assert tp.explain("Softmax", dtype="bfloat16").steps == told.steps
     for name in ("Identity", "Reverse", "GatherV2", "Select", "Cast"):
         assert tp.explain(name, dtype="bfloat16").how == "native", name
 

@@ -293,13 +293,21 @@ def _resolve_registered(
     """Return how the registered entries run a kernel, and their owner; append to ``steps``."""
     state = engine.registry.state
     native = state.kernel(spec.name, device.backend_name)
+    wide = None if spec.exact or dtype is None or dtype.compute is dtype else dtype.compute
+    if wide not in device.backend.dtypes:
+        wide = None
     if native is None:
         steps.append(("native", "not registered"))
-    elif _serves(native.entry.dtypes, dtype):
+    elif not _serves(native.entry.dtypes, dtype):
+        steps.append(("native", f"the kernel of {native.owner} does not take {dtype}"))
+    elif wide and native.entry.dtypes is None and dtype in device.capabilities.widens:
+        steps.append(("native", f"the kernel of {native.owner} names no dtypes"))
+    else:
         steps.append(("native", f"kernel of {native.owner}"))
         return "native", str(native.owner)
-    else:
-        steps.append(("native", f"the kernel of {native.owner} does not take {dtype}"))
+    if wide:
+        steps.append(("widened", f"in {wide}"))
+        return "widened", "tensorplug"
     decomposed = state.decomposition(spec.name)
     if decomposed is None:
         steps.append(("decomposed", "no decomposition is registered"))
