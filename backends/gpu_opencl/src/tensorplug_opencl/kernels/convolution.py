@@ -107,7 +107,8 @@ def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
 
     With strides of 1 the gradient is itself a convolution. On CPUs the implicit product packs what
     it reads for each tap, for as few columns as there are channels. Patches are packed once, but
-    written and read for each channel.
+    written and read for each channel; those of a narrow float would be rounded before they are
+    added up.
     """
     enough = convolution.x[0] * convolution.positions >= MANY
     tile = direct.choose_tile(convolution.turned) if convolution.turnable and enough else None
@@ -115,7 +116,8 @@ def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
         run = direct.prepare_input_gradient(convolution, tile)
         return _turn_images(convolution, run, (convolution.y,), convolution.x)
     few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
-    if convolution.runtime.is_cpu and few and convolution.places > 1:
+    exact = convolution.dtype.compute is convolution.dtype
+    if convolution.runtime.is_cpu and few and exact and convolution.places > 1:
         run = patched.prepare_input_gradient(convolution.last)
         return _turn_images(convolution, run, (convolution.y,), convolution.x)
     y_by, copied = _make_readable(convolution, convolution.y, convolution.y_by)

@@ -63,7 +63,9 @@ def _launch(
         declarations=f"typedef {fold.element} A;",
     )
     host = ctypes.host(fold.element)
-    values = [calls.make_element(attributes[name], dtype).astype(host)[()] for name in names]
+    values = [
+        calls.make_element(attributes[name], dtype.compute).astype(host)[()] for name in names
+    ]
     constants = [*map(index.type, (x.size, x.shape[-1], radius)), *values]
     return backend.runtime.launch(text, len(arrays), constants, x.size)
 
