@@ -203,7 +203,13 @@ def test_programs_that_do_not_fit(backend, inputs, constants, items, error, mess
         program(backend, TOTAL, inputs, TensorType(dt.int32, ()), constants, items=items)
 
 
-@pytest.mark.parametrize("dtype", sorted(dt.FIXED - dt.COMPLEX, key=str), ids=str)
+@pytest.mark.parametrize("dtype", [dt.bfloat16, dt.complex64], ids=str)
+def test_c_types_that_c_cannot_compute_with(dtype):
+    with pytest.raises(KernelRefusedError, match=f"not with {dtype}"):
+        extensions.c_type(dtype)
+
+
+@pytest.mark.parametrize("dtype", sorted(dt.FIXED - dt.COMPLEX - {dt.bfloat16}, key=str), ids=str)
 def test_c_types_have_the_size_of_the_dtype(backend, dtype):
     if dtype not in backend.dtypes:
         pytest.skip(f"the device has no {dtype}")

@@ -53,7 +53,13 @@ __all__ = [
 
 
 def c_type(dtype: DType) -> str:
-    """Return the C type of an element of ``dtype`` in memory; a boolean is a byte, 0 or 1."""
+    """Return the C type of an element of ``dtype`` in memory; a boolean is a byte, 0 or 1.
+
+    Raises:
+        KernelRefusedError: C has no such type, as for complex numbers and bfloat16. A kernel that
+            is prepared for bfloat16 may let it pass: the core then asks for the kernel in float32.
+
+    """
     return ctypes.stored(dtype)
 
 
