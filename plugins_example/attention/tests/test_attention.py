@@ -97,7 +97,9 @@ def test_values(place, dtype, name):
     expected = formula(*inputs, **call.options)
     tolerance = 16 * float(np.finfo(dtype).eps)
     assert_close(attend(*inputs, **call.options), expected, dtype, tolerance)
-    assert tp.explain(specs.ATTENTION, [*[inputs[0]] * 3, None, None]).how == place
+    how = tp.explain(specs.ATTENTION, [*[inputs[0]] * 3, None, None]).how
+    narrow = (place, dtype) == ("decomposed", "float16")  # which no kernel serves
+    assert how == ("widened" if narrow else place)
 
 
 @pytest.mark.usefixtures("place")
