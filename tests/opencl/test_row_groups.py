@@ -177,6 +177,8 @@ def test_every_fold_of_every_dtype(device, near, shape, axis):
             [(op, taken) for op in FOLDS],
             [(parameter(2 + at, dtype), own) for at in range(len(FOLDS))],
         )
+        if dtype is dt.bfloat16 and device.compile_group(group) is None:
+            continue  # parts of rows are joined in C's types alone; the core takes single calls
         results = run(device, group, x, second)
         with np.errstate(all="ignore"):
             y = x + second if dtype in dt.INTEGER else x
@@ -188,7 +190,7 @@ def test_every_fold_of_every_dtype(device, near, shape, axis):
                 np.testing.assert_array_equal(result, fold(y, axis), err_msg=f"{dtype}")
             elif op == "sum":
                 near(result, y.astype(np.longdouble).sum(axis), dtype, ulp=1)
-            elif shape[axis] < 100 and dtype is not dt.float16:
+            elif shape[axis] < 100 and dtype.compute is dtype:
                 near(result, y.astype(np.longdouble).prod(axis), dtype, ulp=90)
 
 
