@@ -28,6 +28,7 @@ CONVENTIONS: dict[str, str] = {
     "Dilation2D": _FIRST,
     "DivNoNan": "0 where the divisor is 0",
     "Elu": "1 at 0",
+    "FakeQuantize": "straight through the rounding, 0 where x is clipped",
     "Hypot": "0 at the origin",
     "LeakyRelu": _BELOW,
     "Log": _STEEP,

@@ -267,7 +267,10 @@ OTHER_TESTS = {
     *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
     *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),
     *("dispose_variables", "variable_grads", "jvp", "jacobian", "hessian", "checkpoint"),
-    "compile",  # test_compile
+    *("compile", "vmap", "linearize", "jacfwd", "jacrev"),  # test_compile, test_vmap, ...
+    *("scan", "map", "associative_scan", "cond", "switch"),  # test_control_flow
+    *("while_loop", "fori_loop"),
+    *("register_tree", "unregister_tree", "static_field"),  # test_tree_nodes
     *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),

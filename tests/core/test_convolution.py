@@ -302,7 +302,7 @@ REFUSED = {
     "integers": (
         lambda: tp.nn.conv3d(VOLUME.astype(int), TAPS.astype(int)),
         DTypeError,
-        "input 'x' is int64[1,3,4,5,2], but its dtype must be one of float16, float32, float64",
+        "input 'x' is int64[1,3,4,5,2], but its dtype must be one of bfloat16, float16, float32,",
     ),
     "output shape": (
         lambda: tp.nn.conv2d_transpose(IMAGE, FILTER[:, :, :1, :2], (1, 6, 7, 1)),

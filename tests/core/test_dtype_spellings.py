@@ -67,7 +67,9 @@ def test_a_spelling_means_one_dtype(name, given):
 
 @pytest.mark.parametrize("given", [*NO_DTYPE, *NUMPYS_OWN, *NO_SPELLING], ids=repr)
 def test_what_is_no_dtype_of_a_tensor(given):
-    with pytest.raises(DTypeError, match=r"^some op: unknown dtype .*; dtypes are bfloat16, bool, "):
+    with pytest.raises(
+        DTypeError, match=r"^some op: unknown dtype .*; dtypes are bfloat16, bool, "
+    ):
         dt.of(given, "some op")
 
 

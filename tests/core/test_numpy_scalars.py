@@ -54,6 +54,8 @@ APART = {
     **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d"), PATTERNS),
     "where": ((T, N, N),),
 }
+# The dtype of a zero point is that of the quantized numbers.
+ZERO_POINT = dict.fromkeys(("quantize", "fake_quantize"), ((T, T, N), (T, N, N), (MASK, T, N)))
 
 
 def answer(function: Any, arguments: list[Any]) -> Any:
@@ -82,7 +84,7 @@ def fill(pattern: tuple[str, ...], tensor: Any, number: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_takes_it_for_the_python_number(name):
-    function, apart = FUNCTIONS[name], APART.get(name.rpartition(".")[2], ())
+    function, apart = FUNCTIONS[name], {**APART, **ZERO_POINT}.get(name.rpartition(".")[2], ())
     wrong = []
     for dtype, values in TENSORS.items():
         tensor = tp.asarray(values, dtype=dtype)

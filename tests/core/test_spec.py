@@ -136,8 +136,7 @@ CALLS = [  # spec, types, attributes, error, message
         [I, F],
         {},
         DTypeError,
-        "input 'a' is int32[4], but its dtype must be one of bfloat16, "
-        "float16, float32, float64",
+        "input 'a' is int32[4], but its dtype must be one of bfloat16, float16, float32, float64",
     ),
     (BINARY, [F, F], {"axes": 1}, ArgumentError, "has no attribute 'axes'; its attributes: axis"),
     (SCALE, [F, None], {"axes": 1}, ArgumentError, "'axes'; its attributes: none"),

@@ -347,6 +347,14 @@ ARGUMENTS = {
     "explain": ["Neg", ["x"]],
     "vjp": [tp.square, "x"],
     "jvp": [tp.square, ["x"], ["x"]],
+    "linearize": [tp.square, "x"],
+    "scan": [lambda carry, x: (carry + x, x), 0.0, "x"],
+    "map": [tp.square, "x"],
+    "associative_scan": [tp.add, "x"],
+    "cond": [True, tp.square, tp.square, "x"],
+    "switch": [0, [tp.square], "x"],
+    "while_loop": [lambda x: tp.sum(x) < 1, tp.square, "x"],
+    "fori_loop": [0, 1, lambda _, x: x * x, "x"],
     **{name: [lambda: tp.negative(disposed(2))] for name in ("profile", "time", "debug", "tidy")},
 }
 NEEDS_NO_TENSOR = {
@@ -355,6 +363,7 @@ NEEDS_NO_TENSOR = {
     *("register_kernel", "set_backend", "synchronize", "tree_map", "unregister_gradient"),
     *("load", "unregister_kernel", "value_and_grad", "zeros"),
     *("dispose_variables", "variable_grads", "checkpoint", "compile", "jacobian", "hessian"),
+    *("jacfwd", "jacrev", "vmap", "register_tree", "unregister_tree", "static_field"),
     *("devices", "find_backend", "register_backend", "remove_backend", "trace_dispatch"),
     *("copy_registered_kernels", "trim_memory"),
     *("broadcast_shapes", "empty", "eye", "linspace"),

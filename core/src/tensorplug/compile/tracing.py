@@ -332,9 +332,7 @@ class Trace:
         if create is not None:
             type_ = plan.output.type
             outputs = [create(type_.shape, dtype=type_.dtype)]
-        elif self.folds and not any(
-            isinstance(operand, Value) for operand in recorded.operands()
-        ):
+        elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
             outputs = self._compute(plan, inputs)
         elif not plan.static_shapes:
             raise needs_data(

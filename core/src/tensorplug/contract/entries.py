@@ -340,9 +340,7 @@ def tangent_entries(
     if rule is not None:
         given = _askable(spec)[len(cotangent_names(spec)) :]
         asks = signatures.check_names(rule, role, (*map(tangent_name, names), *given))
-    return [
-        TangentEntry(spec, name, kind, names, rule, asks, fixed, override) for name in names
-    ]
+    return [TangentEntry(spec, name, kind, names, rule, asks, fixed, override) for name in names]
 
 
 def decomposition_entry(

@@ -255,9 +255,7 @@ class TangentTable:
         product is linear in each factor alone: ``linear(MATMUL, "a")`` and
         ``linear(MATMUL, "b")``.
         """
-        self._add(
-            tangent_entries(spec, names, "linear", attributes=attributes, override=override)
-        )
+        self._add(tangent_entries(spec, names, "linear", attributes=attributes, override=override))
 
     def elementwise(self, *specs: KernelSpec, override: bool = False) -> None:
         """State that each element of the one output depends on one element of each input.

@@ -85,7 +85,7 @@ def transfer(tensor: Tensor, device: Device) -> Tensor:
     source = tensor._live()
     if device.can_use(tensor._placement):
         return tensor
-    moved = source.carry(tensor, device)
+    moved: Tensor | None = source.carry(tensor, device)
     if moved is None:
         moved = upload(source.backend.to_host(tensor._buffer), device)
     moved._node = tensor._node

@@ -200,7 +200,8 @@ def _operands(
     """Return the operands as tensors, with vectors along ``axis``."""
     caller = spec.name
     tensor = as_tensor(x, what=f"{caller}: input 'x'")
-    factor = as_tensor(as_constant(spec, 1, scale, tensor), what=f"{caller}: input 'scale'")
+    given = as_constant(spec, 1, dt.as_number(scale), tensor)
+    factor = as_tensor(given, what=f"{caller}: input 'scale'")
     offset = as_zero_point(zero_point, dtype or dt.int8, f"{caller}: input 'zero_point'")
     rank = tensor.ndim
     return tensor, _along(axis, factor, rank, caller), _along(axis, offset, rank, caller)

@@ -284,7 +284,7 @@ def unregister_tree(kind: type) -> None:
         >>> tp.unregister_tree(Scale)
 
     """
-    if kind not in _registered:
+    if not isinstance(kind, type) or kind not in _registered:
         raise RegistrationError(f"unregister_tree: {quoted(kind)} is not registered")
     _registered.remove(kind)
     del _OPEN[kind]
