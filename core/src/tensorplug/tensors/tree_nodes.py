@@ -284,7 +284,8 @@ def unregister_tree(kind: type) -> None:
         >>> tp.unregister_tree(Scale)
 
     """
-    if not isinstance(kind, type) or kind not in _registered:
+    given: object = kind  # a tensor, say, which has no hash
+    if not isinstance(given, type) or given not in _registered:
         raise RegistrationError(f"unregister_tree: {quoted(kind)} is not registered")
     _registered.remove(kind)
     del _OPEN[kind]
