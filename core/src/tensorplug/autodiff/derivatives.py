@@ -51,9 +51,9 @@ def jacobian(
     Args:
         f: takes and returns tensors, or trees of them.
         argnums: position of the argument x to differentiate, or several positions.
-        unconnected: whether an argument on which y does not depend gives an error or zeros.
-        holomorphic: x and y are complex, and y is a holomorphic function of x; compute its
-            complex derivatives.
+        unconnected: ``"error"`` or ``"zeros"`` for an argument on which y does not depend.
+        holomorphic: whether x and y are complex and y is a holomorphic function of x; the
+            derivatives are then complex, too.
 
     Without ``holomorphic``, y is real. The derivative of an element by a complex x is its
     gradient, as in ``grad``.
@@ -65,6 +65,11 @@ def jacobian(
 
     Raises:
         ArgumentError, DTypeError, NotConnectedError: as ``value_and_grad``.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> tp.jacobian(lambda x: x**2)(tp.asarray([1.0, 3.0])).tolist()
+        [[2.0, 0.0], [0.0, 6.0]]
 
     """
     check_function(f, "jacobian", unconnected)
@@ -153,6 +158,11 @@ def hessian(
         A function of ``f``'s arguments. For one tensor x and a scalar y its result has the shape
         ``x.shape + x.shape``, in general ``y.shape + x.shape + x.shape``; for several
         ``argnums`` it is a tuple of tuples, for trees a tree of trees.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> tp.hessian(lambda x: tp.sum(x**3))(tp.asarray([1.0, 2.0])).tolist()
+        [[6.0, 0.0], [0.0, 12.0]]
 
     """
     check_function(f, "hessian", unconnected)

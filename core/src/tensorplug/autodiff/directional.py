@@ -42,8 +42,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     """Return ``f(*primals)`` and its derivative in the direction of ``tangents``.
 
     Each kernel passes the tangents on as it runs, so nothing is stored, and this costs about as
-    much as one more call of ``f``. Kernels without a tangent rule cost a pass back and forth
-    through their gradient rule.
+    much as one more call of ``f``. A kernel without a tangent rule costs more: its gradient rule
+    is transposed.
 
     Args:
         f: takes and returns tensors, or trees of them.
@@ -52,13 +52,20 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
     Returns:
         ``(y, y_dot)``, with the same structure. If y does not depend on the primals, y_dot is
-        zero. For complex numbers it is the derivative along a real parameter.
+        zero. For complex numbers, y_dot is the derivative along a real parameter.
 
     Raises:
         ArgumentError: ``f`` is not a function, its result is not a tensor, or the tangents do
             not fit.
         DTypeError: a primal is neither floating nor complex.
         GradientNotFoundError: a kernel in ``f`` has no derivative.
+
+    Example:
+        >>> import tensorplug as tp
+        >>> x, x_dot = tp.asarray([1.0, 3.0]), tp.asarray([1.0, 0.5])
+        >>> y, y_dot = tp.jvp(lambda x: x**2, (x,), (x_dot,))
+        >>> y.tolist(), y_dot.tolist()
+        ([1.0, 9.0], [2.0, 3.0])
 
     """
     check_function(f, "jvp")
@@ -131,9 +138,9 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the derivative of every element of y, in forward mode.
 
-    One pass serves many elements of x at once (``vmap``), so this is cheaper than ``jacobian``
-    where y has more elements than x, and stores nothing. Args, results and errors are those of
-    ``jacobian``, but for a real x, y may be complex; then so is the result.
+    One pass serves many elements of x at once (``vmap``) and stores nothing. So this is cheaper
+    than ``jacobian`` where y has more elements than x. Args, results and errors are those of
+    ``jacobian``, except that y may be complex for a real x; then the result is complex, too.
 
     Example:
         >>> import tensorplug as tp

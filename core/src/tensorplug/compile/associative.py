@@ -39,14 +39,14 @@ def associative_scan(
             leaves ``axis`` alone.
         xs: a tree of tensors of one length along ``axis``.
         reverse: whether to begin at the last slice: ``f(x[n-1], x[n-2])`` and so on.
-        axis: along which to go; negative ones count from the end of each tensor.
+        axis: the axis of the slices; negative ones count from the end of each tensor.
 
     Returns:
         A tree like ``xs``.
 
     Raises:
         ArgumentError: ``f`` is not a function, or returns another structure, shape or dtype.
-        ShapeError: tensors of ``xs`` have no such axis, or several lengths; there are none.
+        ShapeError: tensors of ``xs`` have no such axis, or several lengths; or ``xs`` has none.
 
     Source: "Prefix sums and their applications" (Blelloch, 1990).
 

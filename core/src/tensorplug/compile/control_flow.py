@@ -46,7 +46,8 @@ def scan(
     Args:
         f: takes a carry and slices of xs, and returns the next carry and a result.
         init: the first carry, a tree of tensors. The carry keeps its structure, shapes and dtypes.
-        xs: a tree of tensors of one length along the first axis; None if there are none.
+        xs: a tree of tensors of one length along the first axis; None if there are none, and
+            then x is None, too.
         length: the number of steps; needed only without ``xs``.
         reverse: whether to go from the last slice to the first; the results stay in the order of
             the slices.
@@ -57,13 +58,14 @@ def scan(
     In a compiled function this is one call of its program, with a program for a step. Tensors and
     variables that ``f`` uses besides its arguments stay the same in all steps; ``f`` must not
     assign to variables or draw from generators there. Gradients flow to ``init``, to ``xs`` and to
-    these tensors. The backward pass computes each step again from the carry before it; so its
-    memory is that of all carries.
+    these tensors. The backward pass computes each step again from the carry before it, so only
+    the carries and ``xs`` stay in memory.
 
     Raises:
         ArgumentError: ``f`` is not a function or does not return a pair; the carry changes its
             structure, a shape or a dtype; the results of two steps differ; ``length`` is missing.
-        ShapeError: tensors of ``xs`` have no axis, or several lengths.
+        ShapeError: tensors of ``xs`` have no axis, or several lengths; or one other than
+            ``length``.
         CompileError: ``f`` does something that a compiled loop cannot.
 
     Example:
@@ -137,9 +139,9 @@ def while_loop(
         cond: takes the value and returns a boolean scalar.
         body: takes the value and returns the next one.
         init: the first value, a tree of tensors. It keeps its structure, shapes and dtypes.
-        max_steps: the loop ends after so many steps, even if ``cond`` still holds. In a compiled
-            function only such a loop can be differentiated backwards; then it always takes the
-            time of at least ``max_steps`` conditions, and memory for as many values.
+        max_steps: the loop ends after this many steps, even if ``cond`` still holds. In a
+            compiled function, a backward pass needs it; the loop then evaluates ``max_steps``
+            conditions, and keeps as many values in memory.
 
     In a compiled function this is one call of its program (see ``scan``).
 
@@ -183,13 +185,13 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
             value = body(i, value)
 
     Args:
-        lower: an integer, or a tensor of one.
+        lower: an integer, or an integer tensor of rank 0.
         upper: likewise.
         body: takes an int32 tensor of rank 0 and the value, and returns the next value.
         init: the first value, a tree of tensors. It keeps its structure, shapes and dtypes.
 
-    In a compiled function this is one call of its program (see ``scan``). It can be differentiated
-    there if the bounds do not depend on the function's arguments.
+    In a compiled function this is one call of its program (see ``scan``). There, a backward pass
+    needs bounds that do not depend on the function's arguments.
 
     Raises:
         ArgumentError: ``body`` is not a function; the value changes its structure, a shape or a
@@ -223,18 +225,19 @@ def cond(
     """Return ``true_fn(*operands)`` if ``predicate`` holds, else ``false_fn(*operands)``.
 
     Args:
-        predicate: a scalar; numbers other than 0 hold.
+        predicate: a scalar: a boolean, or a number, of which only 0 is false.
         true_fn: takes the operands, and returns a tree of tensors.
         false_fn: likewise.
         *operands: trees of tensors.
 
-    Outside of compiled functions, only one of them is called. In a compiled function, both become
-    programs of one call, and each run computes one of them; their results must have the same
-    structure, shapes and dtypes. Gradients flow to the operands and to tensors that the functions
-    use besides; the backward pass computes the branch again.
+    Outside of compiled functions, only the chosen function is called. In a compiled function,
+    both become programs of one call, and each run computes one of them; their results must have
+    the same structure, shapes and dtypes. Gradients flow to the operands and to other tensors
+    that the functions use; the backward pass computes the branch again.
 
     Raises:
-        ArgumentError: one is not a function; ``predicate`` is not a scalar; the results differ.
+        ArgumentError: a branch is not a function, or the results differ in structure or type.
+        ShapeError: ``predicate`` is not a scalar.
         CompileError: a function does something that a compiled branch cannot.
 
     Example:
@@ -254,7 +257,7 @@ def cond(
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """Return ``branches[index](*operands)``; an index out of range means the nearest branch.
+    """Return ``branches[index](*operands)``; an index out of range is clamped.
 
     Args:
         index: an integer scalar.
@@ -264,9 +267,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     For more, see ``cond``.
 
     Raises:
-        ArgumentError: there are no branches, or one is not a function; ``index`` is not a scalar;
-            the results differ.
-        DTypeError: ``index`` is not an integer.
+        ArgumentError: there are no branches, one is not a function, or the results differ in
+            structure or type.
+        ShapeError, DTypeError: ``index`` is not an integer scalar.
         CompileError: a function does something that a compiled branch cannot.
 
     Example:

@@ -43,8 +43,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     """Return ``f(*primals)`` and its derivative there, a linear function of tangents.
 
     ``f`` is called once. Each call of the derivative runs only what depends on the tangents, as a
-    program: for many directions at one point, this is cheaper than ``jvp``. It keeps the
-    intermediate results of ``f`` that it needs.
+    program: for many directions at one point, this is cheaper than ``jvp``. The derivative keeps
+    the intermediate results of ``f`` that it needs in memory.
 
     Args:
         f: takes and returns tensors, or trees of them. It may read the data of the primals.
@@ -55,7 +55,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         shapes and dtypes, and returns that of y, as ``jvp`` does.
 
     Raises:
-        ArgumentError: ``f`` is not a function, its result is not a tensor. ``f_jvp``: the
+        ArgumentError: ``f`` is not a function, or its result is not a tensor; in ``f_jvp``, the
             tangents do not fit.
         DTypeError: a primal is neither floating nor complex.
         GradientNotFoundError: a kernel in ``f`` has no derivative.

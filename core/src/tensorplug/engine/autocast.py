@@ -143,18 +143,19 @@ def _remember(
 class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a function
     """Run products in a narrow float inside a ``with`` block, in this thread or task only.
 
-    The parameters of a model stay float32. Inside the block, a kernel casts its inputs by its
-    family:
+    The parameters of a model stay float32. Inside the block, the family of a kernel decides to
+    which dtype its inputs are cast:
 
     - products of matrices, convolutions, attention and recurrent layers run in ``dtype``;
     - exponentials, logarithms, powers, norms, softmax, losses, sums, cumulative, special and
       matrix functions run in float32;
     - all others run in the widest dtype of their inputs, as outside.
 
-    Calls with float64 or complex numbers, and those without floats, are as outside. Casts have
-    gradients: those of float32 parameters are float32. A backward pass runs in the dtypes of the
-    forward pass, whether it is in the block or not. Compiled functions have a program of their
-    own inside the block. Blocks may be nested; ``enabled=False`` ends the effect of outer ones.
+    Calls with float64 or complex numbers, and calls without floats, do not change. Casts are
+    differentiable: the gradients of float32 parameters are float32. A backward pass runs in the
+    dtypes of the forward pass, whether it is in the block or not. Compiled functions have a
+    program of their own inside the block. Blocks may be nested; ``enabled=False`` ends the effect
+    of outer ones.
 
     As a decorator, ``autocast`` runs each call of a function in a block. (docs/mixed_precision.md;
     the idea and most of the rules are PyTorch's.)
@@ -167,15 +168,16 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
     Raises:
         DTypeError: ``dtype`` is no float of 16 bits; when entered: the backend does not have it.
         ArgumentError: ``enabled`` is not a bool.
-        RuntimeError: when entered: the block is entered already, here or in another thread.
+        RuntimeError: when entered: the same object is in use already, here or in another thread.
 
     Example:
         >>> import tensorplug as tp
         >>> w, x = tp.ones((2, 2)), tp.ones((2, 2))
         >>> with tp.autocast(tp.float16):
         ...     y = x @ w
-        >>> y.dtype, tp.sum(y).dtype
-        (tensorplug.float16, tensorplug.float16)
+        ...     total = tp.sum(y)
+        >>> y.dtype, total.dtype
+        (tensorplug.float16, tensorplug.float32)
         >>> tp.grad(tp.autocast(tp.float16)(lambda w: tp.sum(x @ w)))(w).dtype
         tensorplug.float32
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tensorplug.contract import shapes
@@ -34,32 +35,32 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return a function that applies ``f`` to each example of its arguments, all at once.
 
-    ``f`` is written for one example. It is called once, with tensors that lack the axis of the
+    Write ``f`` for one example. It is called once, with tensors that lack the axis of the
     examples, and its ops run on all examples together: no loop, no change to ``f``. ``grad``,
-    ``jvp``, ``jacobian``, ``compile``, ``custom_grad``, ``checkpoint`` and ``vmap`` itself may
-    stand around it and inside it, in any order.
+    ``jvp``, ``jacobian``, ``compile``, ``custom_grad``, ``checkpoint`` and ``vmap`` itself work
+    around it and inside it, in any order.
 
     Args:
         f: takes and returns tensors, or trees of them.
-        in_axes: the axis of the examples in each argument: one for all, or a list or tuple with
-            one entry per argument: an int (negative ones count from the end), None for an
-            argument that is the same for all examples, or a tree of these, which may end above
-            the argument's leaves. Keyword arguments have the examples in axis 0.
+        in_axes: the axis of the examples: one int for all arguments, or a list or tuple with one
+            entry per argument. An entry is an int (negative ones count from the end), None for
+            an argument that is the same for all examples, or a tree of these, in which one entry
+            may stand for a whole subtree. Keyword arguments have the examples in axis 0.
         out_axes: the axis of the examples in the result; also a tree of axes in the same way.
             None: the result is the same for all examples.
         axis_size: the number of examples; needed only if no argument has them.
 
-    Inside ``f``, the data of such a tensor cannot be read; conditions need ``where``. A
-    ``Generator`` draws other numbers for each example. Kernels without a batching rule batch by
-    their decomposition, those without one (a few that run on the host) are called once per example
-    (docs/vmap.md). What the function assigns to variables must not depend on the example.
+    ``f`` cannot read the data of a tensor that differs from example to example; use ``where``
+    for conditions. Values that it assigns to variables must not differ either. A ``Generator``
+    draws different numbers for each example. A kernel without a batching rule is batched by its
+    decomposition; without either (a few on the host), it runs once per example (docs/vmap.md).
 
     Returns:
         A function of ``f``'s arguments. Its results have the examples in an axis of their own.
 
     Raises:
         ArgumentError: ``f`` is not a function, the axes do not fit the arguments or the result,
-            ``f`` reads data of a tensor, or no argument has examples.
+            ``f`` reads data that differs from example to example, or no argument has examples.
         ShapeError, OutOfRangeError: the numbers of examples differ, an axis is out of range, or a
             kernel's output shape depends on its data.
 
@@ -74,7 +75,7 @@ def vmap(
     """
     if not callable(f):
         raise ArgumentError(f"vmap: f must be a function, got {type(f).__name__}")
-    if in_axes is not None and not isinstance(in_axes, int | list | tuple):
+    if in_axes is not None and not isinstance(in_axes, Integral | list | tuple):
         raise ArgumentError(
             "vmap: in_axes must be an axis, None, or a list or tuple with one entry per argument, "
             f"got {quoted(in_axes)}"
@@ -146,7 +147,7 @@ def _spread(axes: Axes, tree: Any, where: str, owner: str) -> list[int | None]:
 
 
 def _is_axis(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return value is None or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def _enter(leaf: Any, entry: _Entry) -> Tensor:

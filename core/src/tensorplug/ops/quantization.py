@@ -237,7 +237,7 @@ def quantize(
 
     Raises:
         ShapeError: a size of scale or zero_point does not divide that of x.
-        DTypeError: another dtype, or one that ``zero_point`` does not have.
+        DTypeError: ``dtype`` is none of these, or is not that of ``zero_point``.
         OutOfRangeError: ``axis`` is out of range.
 
     Example::
@@ -269,7 +269,7 @@ def dequantize(
 
     Raises:
         ShapeError: a size of scale or zero_point does not divide that of x.
-        DTypeError: other dtypes.
+        DTypeError: an argument has another dtype.
         OutOfRangeError: ``axis`` is out of range.
 
     Example::
@@ -291,9 +291,9 @@ def fake_quantize(
     """Return ``dequantize(quantize(x, ...), ...)``, for training with quantization in mind.
 
     The result consists of the floats that the quantized x stands for. The gradient goes straight
-    through the rounding: that of x is the incoming one, and 0 where x was clipped. That of the
-    scale is the slope of the result with each rounding error held fixed: ``q - x / scale`` with
-    q = round(x / scale), and where x was clipped, the limit less the zero point.
+    through the rounding: the gradient of x is the incoming one, or 0 where x was clipped. The
+    slope by the scale, with each rounding error held fixed, is ``round(x / scale) - x / scale``,
+    or the limit less the zero point where x was clipped.
 
     Args:
         x: real numbers; integers become floats.
@@ -304,7 +304,7 @@ def fake_quantize(
 
     Raises:
         ShapeError: a size of scale or zero_point does not divide that of x.
-        DTypeError: other dtypes.
+        DTypeError: an argument has another dtype.
         OutOfRangeError: ``axis`` is out of range.
 
     Example::
@@ -334,33 +334,33 @@ def quantized_matmul(
 ) -> Tensor:
     """Return the product of quantized matrices, ``(a - a_zero_point) @ (b - b_zero_point)``.
 
-    The products of integers are summed exactly, in int32, those of float8 and float4 in float32.
-    The sums are then multiplied by the scales, and those of several blocks added up in float32
-    (float64 for scales of it).
+    Products of integers are summed exactly in int32, products of float8 and float4 in float32.
+    The sums are then multiplied by the scales. The sums of several blocks are added up in float32
+    (in float64 if a scale is float64).
 
     Args:
-        a: [..., m, k] of int8, uint8, or a dtype of fewer bits. Floats of 16 or more bits are
-            quantized first, with ``a_scale`` and ``a_zero_point``.
+        a: [..., m, k] of int8, uint8, or a dtype for storage other than float8_e8m0fnu. Floats
+            of 16 or more bits are quantized first, with ``a_scale`` and ``a_zero_point``.
         b: [..., k, n], likewise. The leading axes broadcast.
         a_scale: one number; one for each row, [m, 1]; or for each block of a, as for
             ``quantize``. None for 1.
-        b_scale: likewise: [1, n] or [n] for one for each column, [k / 32, n] for blocks of 32.
+        b_scale: likewise: [1, n] or [n] for columns, [k / 32, n] for blocks of 32.
         a_zero_point: numbers of the dtype of a (for floats, of that to quantize to, by default
             int8); None for 0.
         b_zero_point: likewise.
         dtype: of the result; by default that of the scales.
 
     Returns:
-        [..., m, n]: int32 without scales, where sums that do not fit wrap; floats with them, and
-        of float8 and float4.
+        [..., m, n]: for integers without scales int32, in which sums that do not fit wrap; else
+        floats.
 
-    The scales are differentiable, and so are floats in a and b: straight through their rounding,
-    and with gradient 0 where they were clipped.
+    The scales are differentiable, and so are floats in a and b: gradients pass straight through
+    their rounding, and are 0 where they were clipped.
 
     Raises:
         ShapeError: rank below 2, different inner sizes, or a size of a scale or zero point that
             does not divide that of its matrix.
-        DTypeError: other dtypes.
+        DTypeError: an argument has another dtype.
         ArgumentError: floats without a scale.
 
     Example::

@@ -206,12 +206,12 @@ def register_tree(
     *,
     children: Sequence[str] | None = None,
 ) -> Any:
-    """Make the instances of a class nodes of trees, as dicts and dataclasses are.
+    """Turn the instances of a class into nodes of trees, like dicts and dataclasses.
 
     Wherever a function takes trees of tensors (``grad``, ``compile``, ``save``, optimizers), it
     then finds the tensors inside these instances, and returns instances with other tensors. For a
     class whose children are attributes, name them: all other attributes are static data. For any
-    other class, give the two functions. (docs/guides/trees.md)
+    other class, give the two functions. (docs/trees.md)
 
     Static data belong to the signature of a compiled function. They must be hashable, and are
     compared with ``==``.
@@ -232,7 +232,7 @@ def register_tree(
 
     Raises:
         ArgumentError: ``kind`` is not a class, or neither functions nor children are given.
-        RegistrationError: the class is a tree or a leaf anyway, or is registered.
+        RegistrationError: the class is built in (such as ``dict``), or is registered already.
 
     Example:
         >>> import tensorplug as tp
@@ -357,7 +357,7 @@ def _slots(base: type) -> Sequence[str]:
 
 
 def static_field(**options: Any) -> Any:
-    """Return a field of a dataclass that is static data, and no child of a tree.
+    """Return a field of a dataclass that holds static data, not a child of a tree.
 
     Static data belong to the signature of a compiled function, stay as they are in gradients and
     ``tree_map``, and are not saved. They must be hashable. The field has the metadata

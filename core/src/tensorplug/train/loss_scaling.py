@@ -33,13 +33,13 @@ _LEAST: Final = 1.0  # below, the gradients of float16 would be smaller than wit
 class LossScale:
     """A factor for the loss, as pure functions of a state, like those of an optimizer.
 
-    It grows by ``growth`` after ``interval`` steps with finite gradients in a row, and shrinks by
-    ``backoff``, to 1 at least, at each step whose gradients are not. With ``interval=None`` it
-    stays as it is. Powers of two change no digit of a gradient.
+    The factor is multiplied by ``growth`` after ``interval`` steps in a row with finite gradients,
+    and by ``backoff``, down to 1, at each step whose gradients are not finite. With
+    ``interval=None`` it stays constant. Powers of two change no digit of a gradient.
 
     Args:
         initial: the first factor.
-        interval: how many finite steps until it grows; None: never, nor does it shrink.
+        interval: the number of finite steps until the factor grows; None keeps it constant.
         growth: a number of at least 1.
         backoff: a number between 0 and 1.
 
@@ -146,8 +146,8 @@ class LossScaled:
     """An optimizer for the gradients of a scaled loss; it skips steps that are not finite.
 
     It has the functions of a ``GradientTransformation``, and ``scale`` for the loss. A skipped
-    step changes neither parameters nor the optimizer's state, only the factor. It works in
-    compiled functions, where nothing waits for the gradients.
+    step changes neither parameters nor the optimizer's state, only the factor. No data is read,
+    so this works in compiled functions, too.
 
     Args:
         optimizer: what ``sgd``, ``adam`` and the others return.
