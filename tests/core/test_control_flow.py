@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,18 @@ def test_scan_without_sequences(way: Any) -> None:
     same(last, np.float64(12))
     assert (int(one), none) == (1, None)
     same(ys, np.array([1.5, 3.0, 6.0]))
+
+
+def test_no_steps_leave_no_cycles() -> None:
+    x = tensor(X)
+    tp.scan(lambda h, row: (h, row * 2), tensor(H), x[:0])
+    gc.collect()
+    gc.disable()
+    try:
+        tp.scan(lambda h, row: (h, row * 2), tensor(H), x[:0])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @ways
@@ -412,6 +425,12 @@ def _assign(v: tp.Variable, x: Any) -> Any:
     return x
 
 
+def _count(x: Any) -> Any:
+    OPTIMIZER.learning_rate = 0.5
+    return x
+
+
+OPTIMIZER = tp.train.SGD(0.25)
 IN_PROGRAMS: dict[str, tuple[Any, type[Exception], str]] = {
     "branches that differ": (
         lambda x: tp.cond(x[0] > 0, lambda x: {"y": x}, lambda x: {"y": x[0]}, x),
@@ -427,6 +446,16 @@ IN_PROGRAMS: dict[str, tuple[Any, type[Exception], str]] = {
         lambda x: tp.map(lambda x: x + tp.random.normal((), GENERATOR.key()), x),
         CompileError,
         "map draws from a generator; pass keys instead",
+    ),
+    "an object": (
+        lambda x: tp.map(_count, x),
+        CompileError,
+        "map changes an object, such as an optimizer; return new values from it",
+    ),
+    "an object, in vmap": (
+        lambda x: tp.vmap(lambda y: tp.map(lambda z: _count(z * y), x))(x),
+        CompileError,
+        "map changes an object, such as an optimizer; return new values from it",
     ),
     "reading data": (
         lambda x: tp.map(lambda x: x if x > 0 else -x, x),
@@ -446,6 +475,52 @@ def test_refused_in_programs(name: str, monkeypatch: Any) -> None:
     with pytest.raises(error, match=message):
         tp.compile(f)(tensor(H))
     VARIABLE.dispose()
+
+
+def _set(x: Any, value: Any) -> Any:
+    x[0] = value
+    return x * 1.0
+
+
+ASSIGNMENTS = {  # what runs with a tensor from outside: in a program that would change it once
+    "while": lambda b: tp.while_loop(lambda v: v[0] > 9.0, lambda v: _set(b, 7.0) + v, b * 2),
+    "scan": lambda b: tp.scan(lambda v, _: (v + _set(b, b[0] + 1.0), ()), b * 2, tensor(X)),
+    "scan, by a slice": lambda b: tp.scan(lambda _, x: (_set(b, x[0]), ()), b * 2, tensor(X)),
+    "cond": lambda b: tp.cond(b[0] > 9.0, lambda: _set(b, 1.0) + b, lambda: b * 1.0),
+    "map of vmap": lambda b: tp.map(tp.vmap(lambda y: y * _set(b, 2.0)), tensor(X)),
+    "vmap of scan": lambda b: tp.vmap(
+        lambda x: tp.scan(lambda v, y: (v + _set(x, 5.0), y), x * 2, tensor(X))[0]
+    )(tp.stack([b, b])),
+    "nested": lambda b: tp.map(lambda _: tp.map(lambda y: y * _set(b, 2.0), tensor(X)), tensor(X)),
+}
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_loops_do_not_change_tensors_from_outside(name: str) -> None:
+    f = tp.compile(lambda x: ASSIGNMENTS[name](x * 2.0))
+    with pytest.raises(CompileError, match=r"assigns to a tensor \(float64\[2\]\) from outside"):
+        f(tensor(H))
+
+
+@ways
+def test_loops_change_their_own_tensors(way: Any) -> None:
+    def f(b: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            mine, row = b * 2.0, tp.zeros(2, dtype=tp.float64)
+            mine[0] = 5.0
+            constant = mine * 1.0
+            mine[0] = mine[0] + h[0]
+            row[1] = x[1]
+            return h + row, (constant, mine, row)
+
+        return tp.scan(step, b, tensor(X))
+
+    last, (constant, mine, row) = way(f)(tensor(H))
+    totals = H[1] + np.cumsum(X[:, 1])
+    same(last, [H[0], totals[-1]])
+    same(constant, np.array([[5.0, 2 * H[1]]] * 3))
+    same(mine, np.array([[5.0 + H[0], 2 * H[1]]] * 3))
+    same(row, X * [0.0, 1.0])
 
 
 def test_a_loop_of_unknown_length_has_no_gradient() -> None:

@@ -127,6 +127,14 @@ def test_third_derivative() -> None:
     same(tp.compile(third)(tensor(1.5)), np.float64(24 * 1.5))
 
 
+@pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
+def test_a_loop_of_no_steps(way: Any) -> None:
+    def f(x: Any) -> Any:
+        return tp.sum(tp.while_loop(lambda v: v[0] < 9.0, lambda v: v * 2, x, max_steps=0) * 3)
+
+    same(way(tp.grad(f))(tensor(W[0])), [3.0, 3.0])
+
+
 def test_gradients_of_variables() -> None:
     def loss(x: Any) -> Any:
         return tp.sum(tp.scan(lambda h, r: (tp.sin(h * VARIABLE + r), None), x[0], x)[0])

@@ -135,6 +135,14 @@ def test_it_may_read_the_primals() -> None:
     same(along(g)(tensor(X)), 2 * T)
 
 
+def test_it_may_read_primals_on_another_device() -> None:
+    def f(x: Any) -> Any:
+        with tp.use_backend("minimal"):
+            return x * x if x.numpy()[0] < 1.0 else x
+
+    same(along(f)(tensor(X)), 2 * X * T)
+
+
 def test_integers_and_stopped_tensors_have_no_tangent() -> None:
     g = lambda x: x * tp.astype(tp.astype(x * 2.0, tp.int32), tp.float32)  # noqa: E731
     same(along(g)(tensor(X)), T * [0, -1, 3])

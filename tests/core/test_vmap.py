@@ -53,6 +53,13 @@ AXES: list[tuple[str, Any, tuple[Any, ...], dict[str, Any], Any]] = [
     ("two arguments", lambda x, y: x * y, (A, B), {"in_axes": (0, 1)}, A * B.T),
     ("a list of axes", lambda x, y: x * y, (A, B), {"in_axes": [0, 1]}, A * B.T),
     ("a constant", lambda x, w: x @ w, (A, W), {"in_axes": (0, None)}, A @ W),
+    (
+        "axes of NumPy",
+        lambda x: x * 2.0,
+        (C,),
+        {"in_axes": np.int64(1), "out_axes": np.int8(2)},
+        2 * np.moveaxis(C, 1, 2),
+    ),
     ("axis 1 out", lambda x: x * 2.0, (A,), {"out_axes": 1}, 2 * A.T),
     ("the last axis out", lambda x: x * 2.0, (C,), {"out_axes": -1}, np.moveaxis(2 * C, 0, -1)),
     ("ranks that differ", lambda x, y: x + y, (A, A[:, 0]), {}, A + A[:, :1]),
@@ -235,6 +242,7 @@ ERRORS: list[tuple[Any, dict[str, Any], tuple[Any, ...], type[Exception], str]] 
         r"in_axes has 2 entries.* got 1 positional",
     ),
     (tp.sin, {"in_axes": ([0, 1],)}, (A,), ArgumentError, r"in_axes\[0\]"),
+    (tp.sin, {"in_axes": True}, (A,), ArgumentError, r"in_axes\[0\]: bool for Tensor"),
     (tp.sin, {"in_axes": ("x",)}, (A,), ArgumentError, r"in_axes\[0\]: str for Tensor"),
     (tp.sin, {"out_axes": 2}, (A,), OutOfRangeError, r"the result is float32\[4,3\].* no axis 2"),
     (tp.sin, {"out_axes": None}, (A,), ArgumentError, r"the result \(float32\[3\]\) depends on"),
@@ -266,10 +274,38 @@ def test_escaped_tensors_are_refused() -> None:
     escaped = []
     tp.vmap(lambda x: escaped.append(x) or x)(tensor(A))
     assert repr(escaped[0]) == "<Tensor float32[3] of each of 4 examples in vmap>"
-    with pytest.raises(ArgumentError, match=r"vmap: .* reads the data"):
-        escaped[0].numpy()
-    with pytest.raises(ArgumentError, match="vmap"):
-        tp.sin(escaped[0])
+    uses = [escaped[0].numpy, lambda: tp.sin(escaped[0]), tp.compile(lambda: escaped[0])]
+    for use in uses:
+        with pytest.raises(ArgumentError, match=r"vmap: a tensor of a call .* after that call"):
+            use()
+
+
+def test_tensors_that_escape_while_a_function_is_traced() -> None:
+    def f(x: Any) -> Any:
+        last = tp.zeros(3)
+
+        def keep(row: Any) -> Any:
+            last[0] = row[0]
+            return row
+
+        tp.vmap(keep)(x)
+        return last
+
+    with pytest.raises(ArgumentError, match=r"vmap: a tensor of a call .* after that call"):
+        tp.compile(f)(tensor(A))
+
+
+def test_a_call_leaves_no_cycles() -> None:
+    x = tensor(A)
+    mapped = tp.vmap(lambda row: tp.sum(row * row[0]))
+    mapped(x)
+    gc.collect()
+    gc.disable()
+    try:
+        mapped(x)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 # Rules of plugins ------------------------------------------------------------------------------

@@ -131,6 +131,8 @@ def while_loop(
     """Call ``body`` while the condition holds, at most ``most`` times."""
     context = current_context()
     trace, recording = context.trace, context.recording
+    if most == 0:
+        return list(init)
     if not _in_program():
         return _while_eagerly(condition, body, init, most)
     if isinstance(trace, Trace):
@@ -196,11 +198,15 @@ def result_types(
     trace = context.trace
     if isinstance(trace, Interpreter):
         return lift_types(f, init, xs, who, result_types)
-    if trace is None:
-        engine: Any = engine_of(context)
-        trace = Trace(engine, engine.devices.of(context))
     types = [*[tensor.type for tensor in init], *slice_types(xs)]
-    return trace_function(trace, f, types, who=who, recording=context.recording).program.types
+    if trace is not None:
+        return trace_function(trace, f, types, who=who, recording=context.recording).program.types
+    engine: Any = engine_of(context)
+    trace = Trace(engine, engine.devices.of(context))
+    try:
+        return trace_function(trace, f, types, who=who, recording=context.recording).program.types
+    finally:
+        trace.finish()
 
 
 def _bounded(

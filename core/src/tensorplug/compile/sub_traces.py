@@ -7,12 +7,14 @@ sub-program: the program passes them to each run of it.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.sub_programs import SubProgram
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import Constant, Value, error
 from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.engine.logical_devices import Carried
 from tensorplug.engine.operands import flatten
 
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ class _SubTrace(Trace):
     captured: dict[Value, Value] = field(default_factory=dict)  # of the outer trace, and here
     nodes: dict[Node, TensorType] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        outer: list[Trace] = [self.outer]
+        while isinstance(outer[-1], _SubTrace):
+            outer.append(outer[-1].outer)
+        self._begun = [(trace, len(trace.calls)) for trace in outer]
+
     # Tensors from outside -----------------------------------------------------------------
 
     def operand(self, tensor: Tensor) -> Value | Constant:
@@ -168,6 +177,22 @@ class _SubTrace(Trace):
     def assign(self, variable: Any, tensor: Tensor) -> None:  # noqa: ARG002  # as in a trace
         """Refuse to assign to a variable."""
         raise self._refuse(f"assigns to variable {getattr(variable, 'name', '')!r}")
+
+    def change(self, tensor: Tensor) -> None:
+        """Refuse to change a tensor from outside, which each step or branch would have to do."""
+        parts: list[Tensor | None] = [tensor]
+        for part in parts:
+            if part is None:
+                continue
+            if isinstance(part._buffer, Carried):
+                parts += part._buffer.tensors
+            elif isinstance(part._buffer, Value) and self._is_from_outside(part):
+                raise self._refuse(f"assigns to a tensor ({tensor.type}) from outside")
+
+    def _is_from_outside(self, tensor: Tensor) -> bool:
+        """Return whether the function did not make a tensor, here or in the outer traces."""
+        made = [call.outputs for trace, begin in self._begun for call in trace.calls[begin:]]
+        return tensor._placement.device is not self.device and tensor._buffer not in chain(*made)
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Refuse to draw from a generator, which would give each step the same numbers."""

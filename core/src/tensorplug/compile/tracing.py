@@ -18,6 +18,7 @@ from tensorplug.compile.values import Constant, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.logical_devices import Carried
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
@@ -202,6 +203,9 @@ class Trace:
         tensor._live()
         self.assigned[id(variable)] = (variable, Tensor._of(tensor._buffer, tensor._placement))
 
+    def change(self, tensor: Tensor) -> None:
+        """Check that the contents of a tensor may be replaced: those of any."""
+
     # Numbers ------------------------------------------------------------------------------
 
     def number(
@@ -279,6 +283,8 @@ class Trace:
         self._check_captured(tensor)
         constant = self._constants.get(id(buffer))
         if constant is None:
+            if isinstance(buffer, Carried):
+                raise tensor._placement.device.trace.escaped()
             home = self.real.home(tensor.dtype) or self.real
             constant = Constant(buffer, home.placement(tensor.type))
             self._constants[id(buffer)] = constant

@@ -110,7 +110,10 @@ class Interpreter(ABC):
 
         Its physical tensors may be on another device.
         """
-        device = tensor._placement.device
+        return self._is_on(tensor._placement.device)
+
+    def _is_on(self, device: Device | None) -> bool:
+        """Return whether a device is that of this interpreter, or the one beside it."""
         if device is self.device:
             return True
         other = getattr(device, "trace", None)  # a disposed tensor has no device
@@ -169,7 +172,7 @@ class Interpreter(ABC):
 
         """
         context: Context | None = current_context()
-        while context is not None and context.device is not self.device:
+        while context is not None and not self._is_on(context.device):
             context = context.outside
         if context is None or context.outside is None:
             raise self.escaped()
@@ -302,6 +305,12 @@ class Interpreter(ABC):
         with use_context(_outside()):
             variable._hold(tensor)
 
+    def change(self, tensor: Tensor) -> None:
+        """Check that the contents of a tensor may be replaced."""
+        outer = _outside().trace
+        if outer is not None:
+            outer.change(tensor)
+
     def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return a new key of a generator."""
         with use_context(_outside()):
@@ -314,7 +323,7 @@ class Interpreter(ABC):
 
     def set(self, cell: Any, value: Any) -> None:
         """Replace the number that a Python object holds."""
-        outer = self.real.trace
+        outer = _outside().trace
         if outer is None:
             cell.value = value
         else:

@@ -10,7 +10,7 @@ from tensorplug.engine.operands import flatten
 from tensorplug.ops.movement import RESHAPE, broadcast_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
@@ -42,14 +42,12 @@ def elementwise(
     given = flatten(plan.inputs)
     alike = plan.spec.expression_rule is None and len({type_.shape for type_ in given}) == 1
 
-    def fit(x: Any, is_batched: Any) -> Any:
-        if isinstance(x, list):
-            return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
+    def fit(x: Any, is_batched: bool) -> Any:  # noqa: FBT001  # of one input
         if is_batched:
             return align(x, rank)
         return in_front(x, is_batched, size) if alike and x is not None else x
 
-    return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)])
+    return run_call(plan, _map(fit, inputs, batched))
 
 
 def leading(
@@ -57,13 +55,21 @@ def leading(
 ) -> list[Tensor]:
     """Run a kernel that does the same along any further axis in front of all inputs."""
 
-    def fit(x: Any, is_batched: Any) -> Any:
-        if isinstance(x, list):
-            return [fit(*pair) for pair in zip(x, is_batched, strict=True)]
+    def fit(x: Any, is_batched: bool) -> Any:  # noqa: FBT001  # of one input
         return x if x is None else in_front(x, is_batched, size)
 
     changes = {name: _shifted(plan.attributes[name]) for name in axes}
-    return run_call(plan, [fit(*pair) for pair in zip(inputs, batched, strict=True)], **changes)
+    return run_call(plan, _map(fit, inputs, batched), **changes)
+
+
+def _map(
+    fit: Callable[[Any, bool], Any], inputs: Sequence[Any], batched: Sequence[Any]
+) -> list[Any]:
+    """Return the results of ``fit`` for each input, and for each member of a list."""
+    return [
+        _map(fit, x, flag) if isinstance(x, list) else fit(x, flag)
+        for x, flag in zip(inputs, batched, strict=True)
+    ]
 
 
 def _shifted(axes: Any) -> Any:

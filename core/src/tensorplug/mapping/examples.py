@@ -80,6 +80,7 @@ class Examples(Interpreter):
 
     def data(self, buffer: Any) -> np.ndarray[Any, Any]:
         """Raise: there is no one value to read."""
+        self.context_outside()  # which says whether the tensor has escaped
         raise ArgumentError(
             f"{self.name}: the function reads the data of a tensor ({self.type_of(buffer)}) that "
             "differs from example to example: numbers, conditions and shapes must not depend on "

@@ -113,10 +113,15 @@ def _augmented(
 def replace_contents(tensor: Tensor, other: Tensor) -> None:
     """Give ``tensor`` the data and the node of ``other``, which has the same type."""
     device = tensor._live()
+    trace = None if device.trace is None else current_context().trace
+    if trace is not None:
+        trace.change(tensor)
     if other._placement.device is not device:
-        if current_context().outside is None:
+        if trace is None and current_context().outside is None:
             other = to_device(other, device.name)
-        else:  # inside vmap, a constant becomes a tensor of one example, or the reverse
+        else:
+            # Inside vmap, a constant becomes a tensor of one example, or the reverse; inside a
+            # traced loop, a tensor that is the same in all steps one that is not.
             tensor._placement = other._placement
     tensor._exclusive = None
     tensor._node = other._node
