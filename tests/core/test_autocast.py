@@ -152,6 +152,7 @@ def test_as_a_decorator_it_covers_each_call() -> None:
         (lambda: tp.autocast(enabled=1), ArgumentError, "autocast: enabled"),
         (lambda: tp.autocast()(3), ArgumentError, "can be decorated, got 3"),
         (lambda: tp.autocast()(_steps), ArgumentError, "can be decorated, got <function _steps"),
+        (lambda: tp.autocast()(_events), ArgumentError, "can be decorated, got <function _events"),
     ],
 )
 def test_what_it_refuses(make: Any, error: type[Exception], message: str) -> None:
@@ -160,6 +161,10 @@ def test_what_it_refuses(make: Any, error: type[Exception], message: str) -> Non
 
 
 def _steps() -> Any:
+    yield 1
+
+
+async def _events() -> Any:
     yield 1
 
 

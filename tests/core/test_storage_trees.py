@@ -229,12 +229,19 @@ def test_the_record_is_not_for_users(path):
         tp.save({"a": tp.ones(2)}, path, metadata={"tensorplug.tree": "{}"})
 
 
+def _inside_itself():
+    found = []
+    found.append(found)
+    return found
+
+
 def test_parts_that_cannot_return_are_refused(path):
     x = tp.ones(2)
     for given, message in (
         ({"a": [x, {}]}, r"name '1' in 'a': an empty dict cannot be saved"),
         ({"a": [x, {"b.c": x}]}, r"name 'b\.c' in 'a\.1': the names of nested dicts must not"),
         ([1, 2], "must be a dict of tensors by name, got list"),
+        ({"a": _inside_itself()}, "a list contains itself"),
     ):
         with pytest.raises(ArgumentError, match=message):
             tp.save(given, path)

@@ -162,6 +162,8 @@ def test_trees_that_contain_themselves(tree, name):
         flatten(tree)
     with pytest.raises(ArgumentError, match="contains itself"):
         tp.tree_map(lambda a: a, tree)
+    with pytest.raises(ArgumentError, match="contains itself"):
+        tp.compile(lambda _: 1)(tree)
     assert leaves(tree) == [1]
 
 

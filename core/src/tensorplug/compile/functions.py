@@ -31,6 +31,7 @@ from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, CompileError
+from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -243,9 +244,13 @@ class Compiled(Generic[P, R]):
         autocast = current_context().autocast
         key: list[Hashable] = [device] if autocast is None else [device, autocast]
         dynamic = None if self._static_floats else floats
-        append_signature(args, key, tensors, dynamic)
-        if kwargs:
-            append_signature(kwargs, key, tensors, dynamic)
+        try:
+            append_signature(args, key, tensors, dynamic)
+            if kwargs:
+                append_signature(kwargs, key, tensors, dynamic)
+        except RecursionError:
+            tree.flatten(arguments)  # says which container is endless
+            raise
         signature = tuple(key)
         found = find(self._known, signature, floats) if floats else self._known.get(signature)
         if found is not None and found.state is engine.registry.state:

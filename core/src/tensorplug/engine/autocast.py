@@ -213,7 +213,12 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
 
         """
         given: Any = f
-        if not callable(given) or inspect.isgeneratorfunction(f) or inspect.iscoroutinefunction(f):
+        if (
+            not callable(given)
+            or inspect.iscoroutinefunction(f)
+            or inspect.isgeneratorfunction(f)
+            or inspect.isasyncgenfunction(f)
+        ):
             raise ArgumentError(
                 f"autocast: only a function that returns results can be decorated, got {f!r}"
             )

@@ -76,13 +76,17 @@ def is_container(value: Any) -> bool:
 
 def flat(value: Any, record: Record) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a tree by name, in order; fill ``record``."""
-    if not is_container(value):
-        raise ArgumentError(
-            f"save: tensors must be a dict of tensors by name, got {type(value).__name__}; lists "
-            "and tuples must contain tensors"
-        )
-    deep = any(is_container(child) for _, child in _children(value))
-    yield from _flat("", value, record, deep=deep)
+    try:
+        if not is_container(value):
+            raise ArgumentError(
+                f"save: tensors must be a dict of tensors by name, got {type(value).__name__}; "
+                "lists and tuples must contain tensors"
+            )
+        deep = any(is_container(child) for _, child in _children(value))
+        yield from _flat("", value, record, deep=deep)
+    except RecursionError:
+        tree.flatten(value)  # says which container is endless
+        raise
 
 
 def _flat(outer: str, value: Any, record: Record, *, deep: bool) -> Iterator[tuple[str, Any]]:
