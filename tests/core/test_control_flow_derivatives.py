@@ -260,6 +260,14 @@ def test_another_branch_for_each_example(way: Any) -> None:
     same(found, np.array([np.sin(x[0]), np.cos(x[1]), x[2] * 2, x[3] * 2]))
 
 
+@pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
+def test_more_branches_than_the_index_can_say(way: Any) -> None:
+    branches = [lambda x, by=by: x * by for by in range(130)]
+    index = tp.asarray([-128, 3, 127], dtype=tp.int8)
+    found = way(tp.vmap(lambda at, x: tp.switch(at, branches, x)))(index, tensor(X[:, 0]))
+    same(found, X[:, 0] * [0, 3, 127])
+
+
 def test_one_branch_for_all_examples_stays_a_branch() -> None:
     f = tp.compile(lambda p, x: tp.vmap(lambda x: tp.cond(p, tp.sin, tp.cos, x))(x))
     assert kernels(f.program(tp.asarray(True), tensor(X))) == ["Cast", "Switch"]

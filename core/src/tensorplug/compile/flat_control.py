@@ -118,6 +118,8 @@ def switch(
 
 def _select(index: Tensor, branches: Sequence[Flat], operands: Sequence[Tensor]) -> list[Tensor]:
     """Call all branches, and take the results of another one for each example."""
+    if len(branches) - 1 > index.dtype.max:
+        index = elementwise.astype(index, dt.int32)
     found = branches[0](list(operands))
     for at, branch in enumerate(branches[1:], 1):
         chosen = comparison.greater_equal(index, at)
