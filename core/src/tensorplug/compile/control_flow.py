@@ -57,7 +57,7 @@ def scan(
 
     In a compiled function this is one call of its program, with a program for a step. Tensors and
     variables that ``f`` uses besides its arguments stay the same in all steps; ``f`` must not
-    assign to variables or draw from generators there. Gradients flow to ``init``, to ``xs`` and to
+    assign to them or draw from generators there. Gradients flow to ``init``, to ``xs`` and to
     these tensors. The backward pass computes each step again from the carry before it, so only
     the carries and ``xs`` stay in memory.
 
