@@ -128,6 +128,23 @@ def test_a_result_that_almost_overflows(kernel: str, dtype: str) -> None:
     np.testing.assert_allclose(actual, expected.astype(dtype), rtol=ULP * np.finfo(dtype).eps * 99)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("kernel", "part", "factor"), [("Sinh", "real", np.cos), ("Cosh", "imag", np.sin)]
+)
+def test_a_part_that_vanishes_keeps_its_sign(
+    kernel: str, part: str, factor: Callable[[Any], Any], dtype: str
+) -> None:
+    """Sinh x cos y and sinh x sin y have the sign of both factors if x is 0."""
+    angles = np.array([0.5, 2.0, 3.5, 5.0, -0.5, -2.0, -3.5, -5.0])  # of all quadrants
+    z = np.empty((2, angles.size), dtype)
+    z.real, z.imag = np.array([[0.0], [-0.0]]), angles
+    actual = getattr(tp.run_kernel(kernel, [z]).numpy(), part)
+    expected = np.array([[0.0], [-0.0]]) * factor(angles)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+
+
 @pytest.mark.parametrize("kernel", FUNCTIONS)
 def test_gradients_go_through_it(kernel: str) -> None:
     z = np.array([0.75 + 0.5j, -0.5 + 1.25j, 1.5 - 0.75j])

@@ -124,12 +124,17 @@ def sigmoid(x: Tensor, y: Tensor) -> Parts:
     return where(turned, where(x < 0, 0.0, 1.0), real), where(turned, 0.0, imaginary)
 
 
+def _zero_without_angle(x: Tensor, y: Tensor) -> Tensor:
+    """Return where x is zero and y no angle: 0 times its sine is then 0, and not NaN."""
+    return logical_and(equal(x, 0.0), logical_not(isfinite(y)))
+
+
 def sinh(x: Tensor, y: Tensor) -> Parts:
     size = elementary.abs(x)
     far = size > _FAR
     real = where(far, copysign(0.5, x) * _times_exp(size, cos(y)), trigonometry.sinh(x) * cos(y))
     imaginary = where(far, 0.5 * _times_exp(size, sin(y)), trigonometry.cosh(x) * sin(y))
-    kept = logical_or(equal(x, 0.0), _turned(x, y))
+    kept = logical_or(_zero_without_angle(x, y), _turned(x, y))
     return where(kept, x, real), where(equal(y, 0.0), y, imaginary)
 
 
@@ -139,7 +144,7 @@ def cosh(x: Tensor, y: Tensor) -> Parts:
     real = where(far, 0.5 * _times_exp(size, cos(y)), trigonometry.cosh(x) * cos(y))
     large = copysign(0.5, x) * _times_exp(size, sin(y))
     imaginary = where(far, large, trigonometry.sinh(x) * sin(y))
-    zero = logical_or(equal(x, 0.0), equal(y, 0.0))
+    zero = logical_or(_zero_without_angle(x, y), equal(y, 0.0))
     nothing = copysign(copysign(0.0, x), copysign(1.0, x) * y)
     return where(_turned(x, y), size, real), where(zero, nothing, imaginary)
 
