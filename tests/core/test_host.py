@@ -53,6 +53,8 @@ TAKEN = [  # what, dtype asked, dtype that comes, values
     (np.array([255.0]), "uint8", "uint8", [255]),
     (np.array([1.5]), "complex64", "complex64", [1.5]),
     ([2**64 - 1], "uint64", "uint64", [2**64 - 1]),
+    ([[2**64 - 1], [3]], "uint64", "uint64", [[2**64 - 1], [3]]),  # floats for NumPy
+    ([3, 2**63 + 1], None, "uint64", [3, 2**63 + 1]),
 ]
 
 

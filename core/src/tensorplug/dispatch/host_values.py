@@ -114,7 +114,12 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     if array.dtype.kind in "UT" and not kinds <= {str, np.str_, np.ndarray}:
         raise DTypeError(f"{_short(value)} contains both strings and numbers")
     if array.dtype.kind == "f" and kinds and kinds <= {int, bool}:
-        raise ArgumentError(f"no integer dtype can represent all integers in {_short(value)}")
+        try:  # NumPy makes floats of integers on both sides of 2**63, whatever their sign
+            array = np.asarray(value, np.uint64)
+        except OverflowError:
+            raise ArgumentError(
+                f"no integer dtype can represent all integers in {_short(value)}"
+            ) from None
     wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
     if wanted.kind == "string" or array.dtype.kind in "UT":
         return _strings(array, wanted)
