@@ -84,9 +84,9 @@ GEOMETRIES = (
     Geometry("whole", (1, 3, 4, 2), (3, 4, 2, 3), {"strides": 1, "pad": "valid"}),
     Geometry("no batch", (0, 4, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "valid"}),
     Geometry("NCHW", (2, 3, 5, 4), (2, 3, 3, 2), {"strides": (2, 1), "pad": "same", **_FIRST}),
-    # All axes have one length, so that a misread layout still fits.
+    # All axes have one length, and nothing is padded, so that a misread layout still fits.
     Geometry(
-        "NCHW, equal axes", (1, 3, 3, 3), (2, 2, 3, 3), {"strides": 1, "pad": "same", **_FIRST}
+        "NCHW, equal axes", (1, 3, 3, 3), (1, 1, 3, 3), {"strides": 1, "pad": "valid", **_FIRST}
     ),
     Geometry(
         "NCHW, explicit pad",

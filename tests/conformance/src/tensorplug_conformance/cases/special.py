@@ -10,6 +10,7 @@ import numpy as np
 from tensorplug.plugin import ArgumentError, specs
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
+from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import special as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -130,6 +131,8 @@ def betainc(corpus: Corpus) -> Iterator[Case]:
     yield Case("broadcast", (*some, corpus.ordinary((3,), 0.01, 0.99)))
     yield Case("scalars", tuple(corpus.of(0.5 * np.ones(())) for _ in range(3)))
     yield Case("empty", (corpus.of(np.ones((0, 3))), corpus.of([1.0]), corpus.of([[0.5]])))
+    few = corpus.of([0.5, 2.5, 8.0])[:, None], corpus.of([[1.5]])
+    yield Case("large", (*few, corpus.ordinary((LARGE // 3 + 1,), 0.01, 0.99)))
     concentrations = np.array(_CONCENTRATIONS)
     a, b = concentrations[:, None, None], concentrations[:, None]
     mean = a / (a + b)

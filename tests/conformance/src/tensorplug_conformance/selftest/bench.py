@@ -14,7 +14,7 @@ from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.selftest.kinds.rules import install_rule
-from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install
+from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install, is_installable
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class Bench:
         prepared = self._prepare(entry, row)
         if saboteur.mode == "gradient":
             return self._try_rule(saboteur, entry, prepared)
+        if not is_installable(self.session, saboteur):
+            return Finding(saboteur, "harmless", "the backend has no kernel of its own")
         witness = Witness(watching=True, signed_zero=entry.signed_zero)
         allowed = tolerances().of(entry, dt.of(saboteur.dtype))
         with install(self.session, saboteur, witness, allowed):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
 
-__all__ = ["Call", "Saboteur", "Witness", "install"]
+__all__ = ["Call", "Saboteur", "Witness", "install", "is_installable"]
 
 
 @dataclass(slots=True)
@@ -167,6 +167,12 @@ def _alike(a: Array, b: Array, *, signed_zero: bool) -> bool:
         return False
     same_sign = np.signbit(a.real) == np.signbit(b.real)
     return not signed_zero or bool(np.all(same_sign | (a != 0)))
+
+
+def is_installable(session: Session, saboteur: Saboteur) -> bool:
+    """Return whether the clean backend has a kernel that the saboteur can replace."""
+    state = session.engine.registry.state
+    return state.kernel(saboteur.kernel, session.device.backend_name) is not None
 
 
 def install(
