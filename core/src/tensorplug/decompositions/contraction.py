@@ -32,7 +32,8 @@ def _reduce(x: Tensor, how: Reduced) -> Tensor:
         x = movement.reshape(x, how.shape)
     for first, second in how.diagonals:
         x = _take_diagonal(x, first, second)
-    return reduction.sum(x, axis=how.summed) if how.summed else x
+    # With the dtype of x: a sum of its own would widen small integers.
+    return reduction.sum(x, axis=how.summed, dtype=x.dtype) if how.summed else x
 
 
 def _take_diagonal(x: Tensor, first: int, second: int) -> Tensor:
