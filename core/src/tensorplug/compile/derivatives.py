@@ -20,12 +20,11 @@ from tensorplug.compile.programs import Program
 from tensorplug.compile.running import Executable
 from tensorplug.compile.specialized import run, trace_body, upload
 from tensorplug.compile.tracing import Trace
-from tensorplug.compile.values import Constant
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import is_taped, run_call
+from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
 from tensorplug.tensors.variable import alias
@@ -220,23 +219,8 @@ class _ProgramNode(FunctionNode):
         return outermost is not None and outermost.trace is None and not nested
 
     def _interpret_backward(self, dys: Sequence[Tensor]) -> dict[int, Tensor]:
-        program = self.derivative.backward.program
-        known: dict[Any, Tensor] = dict(zip(program.inputs, (*self.kept, *dys), strict=True))
-
-        def tensor(operand: Any) -> Any:
-            if isinstance(operand, list):
-                return [tensor(member) for member in operand]
-            if isinstance(operand, Constant):
-                return Tensor._of(operand.buffer, operand.placement)
-            return None if operand is None else known[operand]
-
-        for call in program.calls:
-            outputs = run_call(call.plan, [tensor(operand) for operand in call.inputs])
-            known.update(zip(call.outputs, outputs, strict=True))
-        return {
-            at: tensor(operand)
-            for at, operand in zip(self.derivative.reached, program.wanted, strict=True)
-        }
+        found = self.derivative.backward.program.by_ops([*self.kept, *dys])
+        return dict(zip(self.derivative.reached, found, strict=True))
 
     def _run_backward(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         device, backward = self.special.device, self.derivative.backward

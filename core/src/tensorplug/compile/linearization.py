@@ -19,7 +19,6 @@ from tensorplug.compile.running import Executable
 from tensorplug.compile.tracing import Trace
 from tensorplug.compile.values import Constant
 from tensorplug.contract import dtypes as dt
-from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
@@ -29,7 +28,6 @@ from tensorplug.tensors.tree import flatten
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.compile.values import Value
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
@@ -232,29 +230,9 @@ class _Derivative:
         device = self._program.device
         watched = context.recording or context.observers or self._engine.observers
         if watched or any(tangent._placement.device is not device for tangent in tangents):
-            return self._by_ops(tangents)
+            return self._program.by_ops(tangents)
         buffers = self._executable.run([tangent._buffer for tangent in tangents])
         return [
             Tensor._of(buffer, value.placement)
             for buffer, value in zip(buffers, self._program.wanted, strict=True)
         ]
-
-    def _by_ops(self, tangents: Sequence[Tensor]) -> list[Tensor]:
-        known: dict[Value | Constant, Tensor] = dict(
-            zip(self._program.inputs, tangents, strict=True)
-        )
-
-        def tensor(operand: Any) -> Any:
-            if isinstance(operand, list):
-                return [tensor(member) for member in operand]
-            if isinstance(operand, Constant):
-                return Tensor._of(operand.buffer, operand.placement)
-            return None if operand is None else known[operand]
-
-        for call in self._program.calls:
-            plan = call.plan
-            run = dispatch_multiple if plan.spec.multiple_outputs else dispatch
-            made: Any = run(plan.spec, *map(tensor, call.inputs), **plan.attributes)
-            found = made if plan.spec.multiple_outputs else [made]
-            known.update(zip(call.outputs, found, strict=True))
-        return [tensor(value) for value in self._program.wanted]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.compile.nested import NestedPlan
 from tensorplug.compile.values import Constant, Value
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.interpreters import run_call
 from tensorplug.errors import CompileError
 from tensorplug.observers.observation import describe
 
@@ -110,6 +111,22 @@ class Program:
             on_buffers(plan, call.inputs),
             inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
         )
+
+    def by_ops(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return what a run with ``tensors`` gives, by ops, which other transformations see."""
+        known: dict[Value | Constant, Tensor] = dict(zip(self.inputs, tensors, strict=True))
+
+        def tensor(operand: Any) -> Any:
+            if isinstance(operand, list):
+                return [tensor(member) for member in operand]
+            if isinstance(operand, Constant):
+                return Tensor._of(operand.buffer, operand.placement)
+            return None if operand is None else known[operand]
+
+        for call in self.calls:
+            outputs = run_call(call.plan, [tensor(operand) for operand in call.inputs])
+            known.update(zip(call.outputs, outputs, strict=True))
+        return [tensor(value) for value in self.wanted]
 
     def memory(self) -> ProgramMemory:
         """Return the bytes that a run takes at most, and what they hold.
