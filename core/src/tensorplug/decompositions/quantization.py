@@ -15,7 +15,7 @@ from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.rounding import clip_by_value
 from tensorplug.ops.rounding import round as round_
-from tensorplug.ops.scale_blocks import padded, spread
+from tensorplug.ops.scale_blocks import centred, padded, spread
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -37,7 +37,7 @@ def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DTyp
 @decompositions.of(ops.DEQUANTIZE)
 def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
     work = dt.promote((scale.dtype, dtype)).compute
-    numbers = astype(_centred(x, zero_point, _exactly(x)), work)
+    numbers = astype(centred(x, zero_point, _exactly(x)), work)
     return astype(numbers * spread(astype(scale, work), x.shape), dtype)
 
 
@@ -63,7 +63,7 @@ def quantized_mat_mul(
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
     exact = _exactly(a, b)
-    left, right = _centred(a, a_zero_point, exact), _centred(b, b_zero_point, exact)
+    left, right = centred(a, a_zero_point, exact), centred(b, b_zero_point, exact)
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
     if not scales:
         return astype(matmul(left, right), dtype)
@@ -90,12 +90,6 @@ def _quantized(x: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> Te
 def _exactly(*factors: Tensor) -> DType:
     """Return the dtype in which quantized numbers are added."""
     return dt.int32 if {x.dtype for x in factors} <= dt.WHOLE else dt.float32
-
-
-def _centred(x: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
-    """Return quantized numbers less their zero points, exactly."""
-    wide = astype(x, dtype)
-    return wide if zero_point is None else wide - astype(spread(zero_point, x.shape), dtype)
 
 
 def _rows(scale: Tensor, shape: tuple[int, ...]) -> Tensor:

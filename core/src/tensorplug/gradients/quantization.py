@@ -16,7 +16,7 @@ from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.rounding import round as round_
-from tensorplug.ops.scale_blocks import spread, total
+from tensorplug.ops.scale_blocks import centred, spread, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,19 +33,10 @@ gradients.stop(ops.FAKE_QUANTIZE, "zero_point", because="integers")
 gradients.stop(ops.QUANTIZED_MAT_MUL, "a_zero_point", "b_zero_point", because="integers")
 
 
-def _less(numbers: Tensor, zero_point: Tensor | None) -> Tensor:
-    """Return numbers less the zero points that belong to them."""
-    if zero_point is None:
-        return numbers
-    return numbers - astype(spread(zero_point, numbers.shape), numbers.dtype)
-
-
 def _of_integers(dy: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> Tensor:
     """Return the gradient of the scale of integers, in which the result is linear."""
     wide = dt.promote((dy.dtype, scale.dtype)).compute
-    return astype(
-        total(astype(dy, wide) * _less(astype(x, wide), zero_point), scale.shape), scale.dtype
-    )
+    return astype(total(astype(dy, wide) * centred(x, zero_point, wide), scale.shape), scale.dtype)
 
 
 def _straight_through(
@@ -59,7 +50,7 @@ def _straight_through(
     if zero_point is not None:
         shifted = shifted + astype(spread(zero_point, x.shape), wide)
     kept = logical_and(shifted >= dtype.min, shifted <= dtype.max)
-    slope = _less(astype(numbers, wide), zero_point) - where(kept, exact, 0.0)
+    slope = centred(numbers, zero_point, wide) - where(kept, exact, 0.0)
     to_scale = total(astype(dy, wide) * slope, scale.shape)
     return astype(where(kept, dy, 0.0), x.dtype), astype(to_scale, scale.dtype)
 
@@ -112,7 +103,7 @@ def quantized_mat_mul(
 def _meant(x: Tensor, scale: Tensor | None, zero_point: Tensor | None, dtype: DType) -> Tensor:
     """Return the numbers that a factor stands for."""
     if scale is None:
-        return _less(astype(x, dtype), zero_point)
+        return centred(x, zero_point, dtype)
     through = ops.dequantize if x.dtype in ops.FACTORS else ops.fake_quantize
     return astype(through(x, astype(scale, dtype), zero_point), dtype)
 

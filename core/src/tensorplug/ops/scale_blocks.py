@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
 
@@ -35,6 +37,12 @@ def spread(numbers: Tensor, shape: Shape) -> Tensor:
         repeated += (size,) if inside == 1 else (size, inside)
         joined.append(size * inside)
     return reshape(broadcast_to(reshape(numbers, cells), repeated), joined)
+
+
+def centred(x: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return quantized numbers less the zero points that belong to them, in ``dtype``."""
+    wide = astype(x, dtype)
+    return wide if zero_point is None else wide - astype(spread(zero_point, x.shape), dtype)
 
 
 def total(x: Tensor, sizes: Shape) -> Tensor:
