@@ -8,10 +8,11 @@ With S the scores and P = exp(S - log_sum_exp), and dots for tangents,
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import TangentTable
-from tensorplug.ops.elementwise import astype
+from tensorplug.ops.elementwise import add, astype
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.nn import attention as ops
 from tensorplug.ops.nn.attention_scores import (
@@ -58,10 +59,7 @@ def attention(
         of_scores.append(wide(bias_dot))
     if not of_scores:
         return [None if found is None else astype(found, y.dtype), None]
-    slope = of_scores[0]
-    for part in of_scores[1:]:
-        slope = slope + part
-    weighted = p * slope
+    weighted = p * reduce(add, of_scores)
     of_rows = sum_(weighted, axis=-1)
     along = matmul(weighted - p * column(of_rows), wide(v))
     return [astype(along if found is None else along + found, y.dtype), of_rows]

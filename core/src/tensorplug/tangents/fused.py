@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import TangentTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.gradients.fused import Call
-from tensorplug.ops.elementwise import where
+from tensorplug.ops.elementwise import add, where
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.nn import fused as ops
 from tensorplug.ops.nn.convolution import convolution, depthwise
@@ -50,19 +51,12 @@ def _push(
         parts.append(multiply(a, b_dot))
     if bias_dot is not None:
         parts.append(call(out).aligned(bias_dot))
-    found = [call(_sum(parts)).inner] if parts else []
+    found = [call(reduce(add, parts)).inner] if parts else []
     if weights_dot is not None and attributes["activation"] == "prelu":
         sloped = call(out)
         before = sloped.before
         found.append(where(before > 0, 0.0, before * sloped.aligned(weights_dot)))
-    return _sum(found) if found else out * 0.0
-
-
-def _sum(parts: list[Tensor]) -> Tensor:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, found) if found else out * 0.0
 
 
 def _register_convolution(spec: KernelSpec, forward: KernelSpec) -> None:
