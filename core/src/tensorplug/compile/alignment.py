@@ -117,15 +117,14 @@ class Alignment:
         self._zeros = frozenset(padded[:arguments])
         return list(padded)
 
-    def walk(
-        self, exact: Sequence[Call], padded: Sequence[Call], *, new: bool = False, depth: int = 0
-    ) -> None:
+    def walk(self, exact: Sequence[Call], padded: Sequence[Call], depth: int = 0) -> None:
         """Add the calls of both traces to the program.
 
-        ``new``: whether the outputs of ``padded`` get new values.
+        ``depth``: the number of decompositions and sub-programs around them. Inside of one, the
+        outputs of ``padded`` get new values.
         """
         for mine, other in zip(exact, padded, strict=False):
-            self._add(mine, other, new, depth)
+            self._add(mine, other, depth)
         if len(exact) != len(padded):
             raise RefusedError(
                 f"the function calls {len(exact)} kernels at one size, and {len(padded)} at "
@@ -143,7 +142,7 @@ class Alignment:
 
     # Pairs of calls -----------------------------------------------------------------------
 
-    def _add(self, exact: Call, padded: Call, new: bool, depth: int) -> None:  # noqa: FBT001
+    def _add(self, exact: Call, padded: Call, depth: int) -> None:
         mine, other = exact.plan, padded.plan
         if mine.spec is not other.spec or len(mine.outputs) != len(other.outputs):
             raise RefusedError(
@@ -154,7 +153,7 @@ class Alignment:
             self._pair(a, b) for a, b in zip(exact.operands(), padded.operands(), strict=True)
         ]
         if isinstance(mine, NestedPlan):
-            self._nest(exact, padded, operands, new, depth)
+            self._nest(exact, padded, operands, depth)
             return
         masks: list[Mask] | None = []
         if not same_call(mine, other):
@@ -164,9 +163,9 @@ class Alignment:
             except RefusedError as error:
                 raise RefusedError(f"{mine.describe()}{_at(exact)}: {error}") from None
         if masks is None:
-            self._decompose(exact, padded, operands, new, depth)
+            self._decompose(exact, padded, operands, depth)
         else:
-            self._emit(exact, padded, operands, masks, new)
+            self._emit(exact, padded, operands, masks, depth)
 
     def _emit(
         self,
@@ -174,7 +173,7 @@ class Alignment:
         padded: Call,
         operands: list[Operand],
         masks: Sequence[Mask],
-        new: bool,  # noqa: FBT001
+        depth: int,
     ) -> None:
         placed = []
         for mask in masks:
@@ -190,7 +189,9 @@ class Alignment:
             self.log.append((*mask[:2], repr(mask.neutral), where))
         self._interventions += len(placed)
         self.log.append(None)
-        outputs = [Value(output.placement) for output in padded.outputs] if new else padded.outputs
+        outputs = (
+            [Value(output.placement) for output in padded.outputs] if depth else padded.outputs
+        )
         self._know(exact.outputs, padded.outputs, outputs)
         self.calls.append(Masked(padded, _like(padded.inputs, iter(operands)), outputs, placed))
 
@@ -205,7 +206,6 @@ class Alignment:
         exact: Call,
         padded: Call,
         operands: list[Operand],
-        new: bool,  # noqa: FBT001
         depth: int,
     ) -> None:
         """Judge a call by its decomposition; put that in its place if padding takes part in it."""
@@ -222,15 +222,14 @@ class Alignment:
             self.walk(
                 eliminate_dead_calls(mine.calls, mine.outputs),
                 eliminate_dead_calls(other.calls, other.outputs),
-                new=True,
-                depth=depth + 1,
+                depth + 1,
             )
             outputs = [self._pair(*pair) for pair in zip(mine.outputs, other.outputs, strict=True)]
         except RefusedError as error:
             raise RefusedError(f"{what}: in its decomposition: {error}") from None
         if self._interventions == before:  # the kernel itself leaves padding alone
             del self.calls[calls:], self.log[log:]
-            self._emit(exact, padded, operands, (), new)
+            self._emit(exact, padded, operands, (), depth)
         else:
             self.log.append("decomposed")
             self._know(exact.outputs, padded.outputs, outputs)
@@ -242,7 +241,6 @@ class Alignment:
         exact: Call,
         padded: Call,
         operands: list[Operand],
-        new: bool,  # noqa: FBT001
         depth: int,
     ) -> None:
         """Judge a loop or a branch by its sub-programs; put masks into the body of a scan."""
@@ -275,13 +273,13 @@ class Alignment:
             padded = padded.plan.extend(padded, changes, outer)
             operands = [*operands, *outer]
             self.log.append("rebuilt")
-        self._emit(exact, padded, operands, (), new)
+        self._emit(exact, padded, operands, (), depth)
 
     def _walk_inside(self, exact: SubProgram, padded: SubProgram, depth: int) -> _Inside:
         """Return the calls of a sub-program, and its results."""
         start = len(self.calls)
         self._know(exact.inputs, padded.inputs, padded.inputs)
-        self.walk(exact.calls, padded.calls, new=True, depth=depth + 1)
+        self.walk(exact.calls, padded.calls, depth + 1)
         outputs = [self._pair(*pair) for pair in zip(exact.outputs, padded.outputs, strict=True)]
         calls = self.calls[start:]
         del self.calls[start:]
