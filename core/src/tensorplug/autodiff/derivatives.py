@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import find_path
 from tensorplug.autodiff.complex_numbers import (
@@ -11,7 +11,7 @@ from tensorplug.autodiff.complex_numbers import (
     check_real_loss,
     conjugate,
 )
-from tensorplug.autodiff.directional import forward_jacobian
+from tensorplug.autodiff.directional import MOST_ELEMENTS, forward_jacobian
 from tensorplug.autodiff.tape import CallNode
 from tensorplug.autodiff.tracing import (
     Argnums,
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = ["hessian", "jacobian", "jacrev"]
-
-MOST_ELEMENTS: Final = 1 << 24
-"""Elements of the largest tensor of a backward pass for many elements of a result."""
 
 
 def jacobian(

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["forward_jacobian", "jacfwd", "jvp"]
+__all__ = ["MOST_ELEMENTS", "forward_jacobian", "jacfwd", "jvp"]
 
 MOST_ELEMENTS: Final = 1 << 24
-"""Elements of an argument or a result, times the directions that are taken at once."""
+"""Elements of the largest tensor of a pass, forward or backward, for many elements."""
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
