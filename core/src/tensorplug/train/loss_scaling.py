@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
-from tensorplug.dispatch.tensor import Tensor
-from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.errors import ArgumentError
 from tensorplug.ops import creation, reduction
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import isfinite, logical_and
 from tensorplug.tensors import tree
+from tensorplug.train.transformations import check_inexact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.train.transformations import GradientTransformation
 
 __all__ = ["LossScale", "LossScaled"]
@@ -114,15 +115,7 @@ class LossScale:
         leaves, build = tree.flatten(gradients)
         found, finite = [], creation.full((), True, dtype=dt.bool_)  # noqa: FBT003  # a value
         for where, leaf in zip(tree.paths(gradients), leaves, strict=True):
-            if not isinstance(leaf, Tensor):
-                raise ArgumentError(
-                    f"unscale: gradients{where} must be a tensor, got {leaf!r:.60}"
-                )
-            if leaf.dtype not in dt.INEXACT:
-                raise DTypeError(
-                    f"unscale: gradients{where} is {leaf.type}, but must be of floating or "
-                    "complex numbers"
-                )
+            check_inexact(leaf, f"unscale: gradients{where}")
             wide = ops.astype(leaf, leaf.dtype.compute, copy=False)
             divisor = ops.astype(state[_SCALE], dt.real_part(wide.dtype), copy=False)
             finite = logical_and(finite, reduction.all(isfinite(leaf)))

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     Slots: TypeAlias = dict[str, Tensor]  # the state of one parameter
     Formula: TypeAlias = Callable[[Tensor, Slots, "Numbers"], tuple[Tensor, Any]]
 
-__all__ = ["STEP", "GradientTransformation", "Numbers", "apply_updates", "check_rate", "move"]
+__all__ = [
+    "STEP",
+    "GradientTransformation",
+    "Numbers",
+    "apply_updates",
+    "check_inexact",
+    "check_rate",
+    "move",
+]
 
 STEP: Final = "step"
 """The name of the number of steps in a state."""
@@ -240,15 +248,7 @@ class GradientTransformation:
         found = []
         for where, leaf in zip(tree.paths(given), tree.flatten(given)[0], strict=True):
             value = leaf.read() if isinstance(leaf, Variable) else leaf
-            if not isinstance(value, Tensor):
-                raise ArgumentError(
-                    f"{self._name}: {what}{where} must be a tensor, got {leaf!r:.60}"
-                )
-            if value.dtype not in dt.INEXACT:
-                raise DTypeError(
-                    f"{self._name}: {what}{where} is {value.type}, but must be of floating or "
-                    "complex numbers"
-                )
+            check_inexact(value, f"{self._name}: {what}{where}")
             found.append(_Leaf(where, value))
         return found
 
@@ -307,6 +307,19 @@ def _matched(name: str, what: str, like: Any, other: Any) -> list[Any]:
         return f"{name}: {what}{where} is {theirs}, but {mine} is needed"
 
     return tree.matched(like, other, message)
+
+
+def check_inexact(value: Any, what: str) -> None:
+    """Check that a leaf of a tree, called ``what``, is a floating or complex tensor.
+
+    Raises:
+        ArgumentError, DTypeError: it is not.
+
+    """
+    if not isinstance(value, Tensor):
+        raise ArgumentError(f"{what} must be a tensor, got {value!r:.60}")
+    if value.dtype not in dt.INEXACT:
+        raise DTypeError(f"{what} is {value.type}, but must be of floating or complex numbers")
 
 
 def check_rate(rate: Any, what: str, also: str = "") -> None:
