@@ -11,8 +11,14 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array
+
+    # Takes a corpus, a shape, and what becomes of sizes that bound indices.
+    _Again = Callable[["Corpus", tuple[int, ...], Mapping[int, int]], Array]
+    _Drawn = tuple[Array, _Again, bool]
 
 __all__ = ["HUGE", "LARGE", "Corpus", "wide", "wrap"]
 
@@ -22,7 +28,7 @@ LARGE: Final = (1 << 16) + 1
 HUGE: Final = (1 << 21) + 11
 """Elements enough that libraries share them out among threads, the cheapest functions too."""
 
-_WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40)
+_WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40, "a\0b\0", "\0", "é" * 150)
 
 
 def wide(x: Array) -> Array:
@@ -59,6 +65,7 @@ class Corpus:
 
     def __init__(self, dtype: DType, seed: int = 0, label: str = "") -> None:
         self.dtype = dtype
+        self._drawn: dict[int, _Drawn] = {}
         self._rng = np.random.default_rng([seed, zlib.crc32(f"{label}:{dtype.name}".encode())])
 
     @property
@@ -110,11 +117,27 @@ class Corpus:
         special.real, special.imag = parts[:, None], parts
         return special
 
+    def redrawn(self, array: Array, *, indices: bool = False) -> _Again | None:
+        """Return a function that draws such an array in any shape; None if it is not from here.
+
+        ``indices``: those too. They fit an axis only as long as it does not become shorter.
+        """
+        _, again, bounded = self._drawn.get(id(array), (None, None, False))
+        return None if bounded and not indices else again
+
+    def _noted(self, array: Array, again: _Again, *, bounded: bool = False) -> Array:
+        self._drawn[id(array)] = array, again, bounded  # which keeps the array, and so its id
+        return array
+
     def ordinary(self, shape: tuple[int, ...], low: float = -4.0, high: float = 4.0) -> Array:
         """Return numbers without anything special, between ``low`` and ``high``.
 
         Integers get 25 times that range, so that small dtypes overflow in arithmetic.
         """
+        found = self._ordinary(shape, low, high)
+        return self._noted(found, lambda corpus, shape, _: corpus.ordinary(shape, low, high))
+
+    def _ordinary(self, shape: tuple[int, ...], low: float, high: float) -> Array:
         dtype = self.dtype
         if dtype in dt.FLOATING:
             return self.of(self._rng.uniform(low, high, shape))
@@ -132,18 +155,39 @@ class Corpus:
     def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
         """Return small whole numbers: products and sums of a few are exact in every dtype."""
         least = 0 if self.dtype in dt.UNSIGNED | dt.BOOL else -most
-        return self.of(self._rng.integers(least, most + 1, shape))
+        found = self.of(self._rng.integers(least, most + 1, shape))
+        return self._noted(found, lambda corpus, shape, _: corpus.small(shape, most))
 
     def distinct(self, shape: tuple[int, ...]) -> Array:
         """Return numbers that are far apart, so that their order is certain."""
         count = int(np.prod(shape))
-        return self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
+        found = self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
+        return self._noted(found, lambda corpus, shape, _: corpus.distinct(shape))
 
-    def indices(self, shape: tuple[int, ...], below: int, dtype: str = "int32") -> Array:
-        """Return indices in ``[0, below)``, repeated ones among them."""
-        return np.asarray(self._rng.integers(0, below, shape)).astype(dtype)
+    def indices(
+        self, shape: tuple[int, ...], below: int, dtype: str = "int32", *, signed: bool = False
+    ) -> Array:
+        """Return indices in ``[0, below)``, repeated ones among them.
 
-    def places(self, lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+        ``signed``: in ``[-below, below)``, where negative ones count from the end.
+        """
+        least = -below if signed and np.dtype(dtype).kind == "i" else 0
+        found = np.asarray(self._rng.integers(least, below, shape)).astype(dtype)
+
+        def again(corpus: Corpus, shape: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
+            return corpus.indices(shape, sizes.get(below, below), dtype, signed=signed)
+
+        return self._noted(found, again, bounded=True)
+
+    def places(
+        self, lead: tuple[int, ...], shape: tuple[int, ...], *, signed: bool = False
+    ) -> Array:
         """Return indices ``[*lead, len(shape)]``, whose last axis names a place in ``shape``."""
-        columns = [self.indices(lead, n) for n in shape]
-        return np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
+        columns = [self.indices(lead, n, signed=signed) for n in shape]
+        found = np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
+
+        def again(corpus: Corpus, wanted: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
+            below = tuple(sizes.get(n, n) for n in shape)
+            return corpus.places(wanted[:-1], below, signed=signed)
+
+        return self._noted(found, again, bounded=True)

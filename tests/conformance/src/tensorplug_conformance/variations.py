@@ -13,7 +13,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array, Case, Layout, Operand
@@ -81,40 +81,11 @@ class Variation:
         )
 
 
-class _Ledger(Corpus):
-    """A corpus that remembers what it has drawn."""
-
-    def __init__(self, dtype: DType, seed: int, label: str) -> None:
-        super().__init__(dtype, seed, label)
-        self._drawn: dict[int, tuple[Array, Callable[[Corpus, Any], Array]]] = {}
-
-    def _noted(self, array: Array, again: Callable[[Corpus, Any], Array]) -> Array:
-        self._drawn[id(array)] = array, again  # which keeps the array, and so its id
-        return array
-
-    def ordinary(self, shape: tuple[int, ...], low: float = -4.0, high: float = 4.0) -> Array:
-        array = super().ordinary(shape, low, high)
-        return self._noted(array, lambda corpus, shape: corpus.ordinary(shape, low, high))
-
-    def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
-        array = super().small(shape, most)
-        return self._noted(array, lambda corpus, shape: corpus.small(shape, most))
-
-    def distinct(self, shape: tuple[int, ...]) -> Array:
-        array = super().distinct(shape)
-        return self._noted(array, lambda corpus, shape: corpus.distinct(shape))
-
-    def redrawn(self, array: Array) -> Callable[[Corpus, Any], Array] | None:
-        """Return a function that draws such an array in any shape; None if it is not from here."""
-        found = self._drawn.get(id(array))
-        return None if found is None else found[1]
-
-
 @dataclass(frozen=True, slots=True)
 class _Drawing:
     """The cases of a kernel that can be varied, made from one seed."""
 
-    ledger: _Ledger
+    ledger: Corpus
     cases: Mapping[str, Case]
 
 
@@ -197,7 +168,7 @@ class Variations:
     def _drawing(self, draw: int) -> _Drawing:
         if draw not in self._drawings:
             seed = self.seed if not draw else (self.seed + 1) * 1000 + draw
-            ledger = _Ledger(self.dtype, seed, self.spec.name)
+            ledger = Corpus(self.dtype, seed, self.spec.name)
             found = {case.id: case for case in self.entry.generate(ledger) if _fits(case)}
             self._drawings[draw] = _Drawing(ledger, found)
         return self._drawings[draw]
@@ -310,7 +281,7 @@ def _bearable(case: Case, old: Sequence[int], sizes: tuple[int, ...]) -> tuple[i
         sizes = tuple((n + 1) // 2 for n in sizes)
 
 
-def _resize(ledger: _Ledger, corpus: Corpus, array: Array, new: Mapping[int, int]) -> Array:
+def _resize(ledger: Corpus, corpus: Corpus, array: Array, new: Mapping[int, int]) -> Array:
     again = ledger.redrawn(array)
     assert again is not None  # a free case
-    return again(corpus, tuple(new.get(n, n) for n in array.shape))
+    return again(corpus, tuple(new.get(n, n) for n in array.shape), new)
