@@ -12,14 +12,14 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
-from tensorplug.ops import creation
+from tensorplug.ops import creation, elementwise
 from tensorplug.tensors import tree
 from tensorplug.tensors.variable import Variable, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["VariableGrads", "variable_grads"]
+__all__ = ["VariableGrads", "scaled_variable_grads", "variable_grads"]
 
 
 class VariableGrads(NamedTuple):
@@ -60,6 +60,17 @@ def variable_grads(
         GradientError: ``f`` assigns to one of the variables.
 
     """
+    return scaled_variable_grads(f, var_list, None, has_aux=has_aux)
+
+
+def scaled_variable_grads(
+    f: Callable[[], Any], var_list: Any, scale: Tensor | None, *, has_aux: bool
+) -> VariableGrads:
+    """Return what ``variable_grads`` does, with gradients multiplied by ``scale``.
+
+    ``scale``: a tensor of rank 0 with which the backward pass starts, cast to the dtype of y;
+    None for 1.
+    """
     check_function(f, "variable_grads")
     chosen = _all_trainable() if var_list is None else _check_variables(var_list)
     leaves: dict[int, Leaf] = {}
@@ -73,7 +84,8 @@ def variable_grads(
     traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
     value = detach(y)
-    found = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
+    start = creation.ones_like(value) if scale is None else elementwise.astype(scale, value.dtype)
+    found = backpropagate([(y._node, start)], list(leaves.values()))
     if not found:
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}

@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tensorplug.train.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from tensorplug.train.loss_scaling import LossScale, LossScaled
-from tensorplug.train.optimizers import (
-    SGD,
-    Adadelta,
-    Adagrad,
-    Adam,
-    Adamax,
-    Momentum,
-    Optimizer,
-    RMSProp,
-)
+from tensorplug.train.optimizer import Optimizer
+from tensorplug.train.optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, Momentum, RMSProp
 from tensorplug.train.rules import adadelta, adagrad, adam, adamax, momentum, rmsprop, sgd
 from tensorplug.train.schedules import (
     constant,

@@ -9,9 +9,11 @@ from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.tensors.variable import Variable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["HeldNumber", "Slot", "outside_tracing"]
+__all__ = ["HeldNumber", "HeldTensor", "Slot", "outside_tracing"]
 
 
 class HeldNumber:
@@ -52,6 +54,31 @@ class Slot(Variable):
     def set(self, value: Tensor) -> None:
         """Replace the contents by ``value``, which has their type."""
         self._hold(value)
+
+
+class HeldTensor:
+    """A slot that gets its first contents, the result of ``make``, when it is first used."""
+
+    __slots__ = ("_make", "_name", "_slot")
+
+    def __init__(self, make: Callable[[], Tensor], name: str) -> None:
+        self._make = make
+        self._name = name
+        self._slot: Slot | None = None
+
+    def get(self) -> Tensor:
+        """Return the contents, which the caller must not dispose of."""
+        return self._found().get()
+
+    def set(self, value: Tensor) -> None:
+        """Replace the contents by ``value``, which has their type."""
+        self._found().set(value)
+
+    def _found(self) -> Slot:
+        if self._slot is None:
+            with outside_tracing():
+                self._slot = Slot(self._make(), self._name)
+        return self._slot
 
 
 def outside_tracing() -> AbstractContextManager[Any]:

@@ -6,28 +6,35 @@ gradients are not finite is skipped. (Micikevicius et al., "Mixed precision trai
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite as is_finite_number
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.ops import creation, reduction
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import isfinite, logical_and
 from tensorplug.tensors import tree
+from tensorplug.tensors.variable import alias
+from tensorplug.train.held import HeldTensor
 from tensorplug.train.transformations import check_inexact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.contract.dtypes import DType
     from tensorplug.train.transformations import GradientTransformation
 
-__all__ = ["LossScale", "LossScaled"]
+__all__ = ["HeldScale", "LossScale", "LossScaled", "all_finite", "divided"]
 
 _SCALE: Final = "scale"
 _FINITE: Final = "finite_steps"
+_DTYPES: Final = {_SCALE: dt.float32, _FINITE: dt.int32}
 _LEAST: Final = 1.0  # below, the gradients of float16 would be smaller than without scaling
 
 
@@ -89,8 +96,10 @@ class LossScale:
 
         It is ``{"scale": float32, "finite_steps": int32}``, of rank 0.
         """
-        scale = creation.full((), self._initial, dtype=dt.float32)
-        return {_SCALE: scale, _FINITE: creation.zeros((), dtype=dt.int32)}
+        first = {_SCALE: self._initial, _FINITE: 0}
+        return {
+            name: creation.full((), first[name], dtype=dtype) for name, dtype in _DTYPES.items()
+        }
 
     def scale(self, loss: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """Return the loss times the factor, in float32 at least."""
@@ -112,15 +121,8 @@ class LossScale:
             ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.
 
         """
-        leaves, build = tree.flatten(gradients)
-        found, finite = [], creation.full((), True, dtype=dt.bool_)  # noqa: FBT003  # a value
-        for where, leaf in zip(tree.paths(gradients), leaves, strict=True):
-            check_inexact(leaf, f"unscale: gradients{where}")
-            wide = ops.astype(leaf, leaf.dtype.compute, copy=False)
-            divisor = ops.astype(state[_SCALE], dt.real_part(wide.dtype), copy=False)
-            finite = logical_and(finite, reduction.all(isfinite(leaf)))
-            found.append(ops.astype(wide / divisor, leaf.dtype, copy=False))
-        return build(found), finite
+        found = divided(gradients, state[_SCALE], "unscale")
+        return found, all_finite(tree.flatten(gradients)[0])
 
     def update(self, state: Mapping[str, Tensor], finite: Tensor) -> dict[str, Tensor]:
         """Return the state after a step whose gradients were ``finite`` or not."""
@@ -201,8 +203,76 @@ class LossScaled:
         }
 
 
+class HeldScale:
+    """A loss scale and its state, for an optimizer that holds what it needs between steps."""
+
+    def __init__(self, loss_scale: LossScale) -> None:
+        self.loss_scale = loss_scale
+        self._held = {name: HeldTensor(partial(self._first, name), name) for name in _DTYPES}
+
+    def _first(self, name: str) -> Tensor:
+        return self.loss_scale.init()[name]
+
+    def get(self) -> dict[str, Tensor]:
+        """Return the state."""
+        return {name: alias(held.get()) for name, held in self._held.items()}
+
+    def set(self, state: Mapping[str, Tensor]) -> None:
+        """Replace the state."""
+        for name, held in self._held.items():
+            held.set(state[name])
+
+    def restore(self, state: Any) -> None:
+        """Replace the state.
+
+        Raises:
+            ArgumentError: it is not a state of a loss scale.
+
+        """
+        if not hasattr(state, "keys") or set(state) != set(_DTYPES):
+            got = sorted(state) if hasattr(state, "keys") else quoted(state)
+            raise ArgumentError(f"set_weights: loss_scale needs {sorted(_DTYPES)}, got {got}")
+        values = {name: _tensor(state[name], _DTYPES[name]) for name in _DTYPES}
+        for name, value in values.items():
+            wanted = TensorType(_DTYPES[name], ())
+            if value.type != wanted:
+                raise ArgumentError(
+                    f"set_weights: loss_scale[{name!r}] must be {wanted}, got {value.type}"
+                )
+        self.set(values)
+
+
+def divided(gradients: Any, scale: Tensor, who: str) -> Any:
+    """Return a tree divided by ``scale``, each leaf in its dtype.
+
+    Raises:
+        ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.
+
+    """
+    leaves, build = tree.flatten(gradients)
+    found = []
+    for where, leaf in zip(tree.paths(gradients), leaves, strict=True):
+        check_inexact(leaf, f"{who}: gradients{where}")
+        wide = ops.astype(leaf, leaf.dtype.compute, copy=False)
+        divisor = ops.astype(scale, dt.real_part(wide.dtype), copy=False)
+        found.append(ops.astype(wide / divisor, leaf.dtype, copy=False))
+    return build(found)
+
+
+def all_finite(tensors: Iterable[Tensor]) -> Tensor:
+    """Return whether no element of any tensor is infinite or NaN, a bool of rank 0."""
+    finite = creation.full((), True, dtype=dt.bool_)  # noqa: FBT003  # a value
+    for tensor in tensors:
+        finite = logical_and(finite, reduction.all(isfinite(tensor)))
+    return finite
+
+
 def _choose(condition: Tensor, chosen: Any, other: Any) -> Any:
     return tree.tree_map(lambda one, two: ops.where(condition, one, two), chosen, other)
+
+
+def _tensor(value: Any, dtype: DType) -> Tensor:
+    return value if isinstance(value, Tensor) else as_tensor(value, dtype)
 
 
 def _number(value: Any, name: str, allowed: str, fits: Any) -> float:
