@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile import backward
+from tensorplug.compile.backward import programs as backward
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch

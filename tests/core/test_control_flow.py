@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile.nested import NestedPlan
+from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.errors import ArgumentError, CompileError, DTypeError, GradientError, ShapeError
 
 from .test_compile import agree, kernels

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile.dynamic import padded_size
+from tensorplug.compile.dynamic.sizes import padded_size
 from tensorplug.errors import ArgumentError, RecompileWarning, ShapeError
 from tensorplug.tensors import tree
 

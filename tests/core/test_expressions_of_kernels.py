@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile.forming import form_group
-from tensorplug.compile.loops import Leaves, Loops
-from tensorplug.compile.steps import Steps
-from tensorplug.compile.tracing import Call
-from tensorplug.compile.values import Value
+from tensorplug.compile.fusion.forming import form_group
+from tensorplug.compile.fusion.loops import Leaves, Loops
+from tensorplug.compile.fusion.steps import Steps
+from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.values import Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug_conformance.cases import tables

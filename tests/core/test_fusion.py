@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile.running import Executable
+from tensorplug.compile.programs.executable import Executable
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec, TensorType

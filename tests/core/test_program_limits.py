@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile import backward
-from tensorplug.compile.running import Executable
+from tensorplug.compile.backward import programs as backward
+from tensorplug.compile.programs.executable import Executable
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch import device as device_module

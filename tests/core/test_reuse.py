@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorplug as tp
-from tensorplug.compile import memory, reuse
+from tensorplug.compile.fusion import reuse
+from tensorplug.compile.programs import memory
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import parameter
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorplug.compile.programs import FlatCall
-from tensorplug.compile.straight_line import StraightLine
+from tensorplug.compile.programs.program import FlatCall
+from tensorplug.compile.programs.straight_line import StraightLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile import backward
-from tensorplug.compile.tapes import Pattern, describe, outline
+from tensorplug.compile.backward import programs as backward
+from tensorplug.compile.backward.tapes import Pattern, describe, outline
 from tensorplug.engine.current import current_engine
 
 if TYPE_CHECKING:

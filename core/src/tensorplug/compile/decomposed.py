@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.compile.decompositions import TracedDecomposition, trace_decomposition
-from tensorplug.compile.fusion import fuse
-from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
-from tensorplug.compile.programs import Program
-from tensorplug.compile.running import Executable
-from tensorplug.compile.tracing import Call
-from tensorplug.compile.values import Constant, Value
+from tensorplug.compile.fusion.groups import fuse
+from tensorplug.compile.programs.executable import Executable
+from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.decompositions import TracedDecomposition, trace_decomposition
+from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
+from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import now
 from tensorplug.engine.operands import flatten
@@ -18,7 +18,7 @@ from tensorplug.engine.operands import flatten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.compile.fusion import Fusion
+    from tensorplug.compile.fusion.groups import Fusion
     from tensorplug.dispatch.device import Usage
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan

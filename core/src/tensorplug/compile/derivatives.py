@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.autodiff.backpropagation import FunctionNode, backpropagate
 from tensorplug.autodiff.recording import Recording
 from tensorplug.autodiff.tape import Leaf, Node, OutputNode
-from tensorplug.compile.epilogues import add_epilogues
-from tensorplug.compile.floats import Floats, find, remember
-from tensorplug.compile.nested import NestedPlan
-from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls, select_used
-from tensorplug.compile.programs import Program
-from tensorplug.compile.running import Executable
+from tensorplug.compile.arguments.floats import Floats, find, remember
+from tensorplug.compile.fusion.epilogues import add_epilogues
+from tensorplug.compile.programs.executable import Executable
+from tensorplug.compile.programs.program import Program
 from tensorplug.compile.specialized import run, trace_body, upload
-from tensorplug.compile.tracing import Trace
+from tensorplug.compile.tracing.nested import NestedPlan
+from tensorplug.compile.tracing.passes import (
+    eliminate_common_calls,
+    eliminate_dead_calls,
+    select_used,
+)
+from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, use_context

@@ -19,13 +19,13 @@ from typing import (
     overload,
 )
 
-from tensorplug.compile import recompiles
+from tensorplug.compile.arguments import recompiles
+from tensorplug.compile.arguments.donation import Donation
+from tensorplug.compile.arguments.floats import Floats, find, remember
+from tensorplug.compile.arguments.signatures import append_signature
 from tensorplug.compile.derivatives import run_recorded
-from tensorplug.compile.donation import Donation
-from tensorplug.compile.dynamic import LIMIT as SIZES
-from tensorplug.compile.dynamic import Dynamic
-from tensorplug.compile.floats import Floats, find, remember
-from tensorplug.compile.signatures import append_signature
+from tensorplug.compile.dynamic.sizes import LIMIT as SIZES
+from tensorplug.compile.dynamic.sizes import Dynamic
 from tensorplug.compile.specialized import Body, Specialized
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.context import current_context, engine_of
@@ -36,7 +36,7 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from tensorplug.compile.programs import Program
+    from tensorplug.compile.programs.program import Program
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.engine import Engine

@@ -13,11 +13,11 @@ from tensorplug.autodiff.forward import push
 from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.tape import with_node
 from tensorplug.autodiff.tracing import check_function, check_result, match_tree
-from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
-from tensorplug.compile.programs import Program
-from tensorplug.compile.running import Executable
-from tensorplug.compile.tracing import Trace
-from tensorplug.compile.values import Constant
+from tensorplug.compile.programs.executable import Executable
+from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
+from tensorplug.compile.tracing.trace import Trace
+from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor

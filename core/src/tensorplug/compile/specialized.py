@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.compile.epilogues import add_epilogues
-from tensorplug.compile.floats import TracedFloat
-from tensorplug.compile.passes import eliminate_common_calls, eliminate_dead_calls
-from tensorplug.compile.programs import Program
-from tensorplug.compile.running import Executable
-from tensorplug.compile.tracing import Trace
-from tensorplug.compile.values import error
+from tensorplug.compile.arguments.floats import TracedFloat
+from tensorplug.compile.fusion.epilogues import add_epilogues
+from tensorplug.compile.programs.executable import Executable
+from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
+from tensorplug.compile.tracing.trace import Trace
+from tensorplug.compile.tracing.values import error
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.tensors.assignment import replace_contents
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.autodiff.recording import Recording
-    from tensorplug.compile.floats import Floats
-    from tensorplug.compile.tracing import Call
-    from tensorplug.compile.values import Constant, Value
+    from tensorplug.compile.arguments.floats import Floats
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.context import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.decomposed import find_groups
-from tensorplug.compile.tracing import Trace
+from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands

@@ -23,7 +23,7 @@ def run_steps(
 
     ``f`` takes the carries and one slice of each of ``xs``, of which there is one at least, along
     the first axis; it returns the next carries, then results. In a program this is one call
-    (``compile.flat_control``).
+    (``compile.control.flat``).
     """
     run = engine_of(current_context()).run_steps
     if run is not None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from importlib_metadata import PackageNotFoundError
 
-from tensorplug.compile.backward import run_backward
+from tensorplug.compile.backward.programs import run_backward
+from tensorplug.compile.control.flat import run_steps
 from tensorplug.compile.decomposed import make_program
-from tensorplug.compile.flat_control import run_steps
 from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry

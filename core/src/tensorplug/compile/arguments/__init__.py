@@ -1,0 +1,1 @@
+"""The arguments of a compiled function: signatures, Python floats, donated tensors."""

@@ -1,0 +1,1 @@
+"""Backward passes of tapes as programs."""

@@ -1,0 +1,188 @@
+"""Loops as calls of a program: ``Scan``, of a known number of steps, and ``While``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.compile.control.sub_programs import SubProgram, make_part
+from tensorplug.compile.programs.program import on_buffers
+from tensorplug.compile.tracing.nested import NestedPlan
+from tensorplug.compile.tracing.values import Value
+from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
+from tensorplug.ops import movement
+from tensorplug.ops.indexing import slicing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["SCAN", "WHILE", "ScanPlan", "WhilePlan"]
+
+
+def _infer_scan(
+    operands: list[TensorType],  # noqa: ARG001  # those of the body
+    *,
+    body: SubProgram,
+    carries: int,
+    length: int,
+) -> tuple[TensorType, ...]:
+    types = body.types
+    return (
+        *types[:carries],
+        *[TensorType(type_.dtype, (length, *type_.shape)) for type_ in types[carries:]],
+    )
+
+
+def _infer_while(operands: list[TensorType], *, body: SubProgram) -> tuple[TensorType, ...]:  # noqa: ARG001  # those of the body
+    return tuple(body.types)
+
+
+_AS_IT_IS: Final = Attribute(lambda value, _: value)
+
+SCAN: Final = KernelSpec(
+    "Scan",
+    ("operands[]",),  # carries, then sequences, then values that are the same in each step
+    _infer_scan,
+    attributes=dict.fromkeys(("body", "carries", "sequences", "length", "reverse"), _AS_IT_IS),
+    outputs=("outs[]",),  # carries, then what the steps give, stacked
+)
+WHILE: Final = KernelSpec(
+    "While",
+    ("operands[]",),  # carries, then values that are the same in each step
+    _infer_while,
+    # The condition and the body take the operands at the places of their names.
+    attributes=dict.fromkeys(("condition", "body", "asks", "takes", "most"), _AS_IT_IS),
+    outputs=("outs[]",),  # carries
+)
+
+
+class ScanPlan(NestedPlan):
+    """A loop with a known number of steps, over slices of its sequences."""
+
+    __slots__ = ()
+
+    def prune(self, call: Call, needed: Collection[Any]) -> Call:
+        """Drop results that nothing needs, and what only they depend on."""
+        body, count = self.attributes["body"], self.attributes["carries"]
+        outputs = [at for at, output in enumerate(call.outputs) if output in needed]
+        while True:  # a carry may be needed by another one in the next step
+            part = body.returning(outputs)
+            inputs = part.used()
+            more = {at for at in inputs if at < count}.difference(outputs)
+            if not more:
+                break
+            outputs = sorted({*outputs, *more})
+        kept = sum(at < count for at in outputs)
+        inputs = sorted({*inputs, *outputs[:kept]})
+        if len(outputs) == len(call.outputs) and len(inputs) == len(body.inputs):
+            return call
+        end = count + self.attributes["sequences"]
+        changes = {
+            "body": part.taking(inputs),
+            "carries": kept,
+            "sequences": sum(count <= at < end for at in inputs),
+        }
+        return self.derive(call, changes, inputs, outputs)
+
+    def prepared(
+        self, engine: Engine, make: Callable[..., Any]
+    ) -> Callable[[list[Buffer]], list[Buffer]]:
+        """Return the loop."""
+        body, count = self.attributes["body"], self.attributes["carries"]
+        length, end = self.attributes["length"], count + self.attributes["sequences"]
+        rows = [self._splitter(engine, type_) for type_ in self.types[count:end]]
+        columns = [self._joiner(engine, type_) for type_ in body.types[count:]]
+        step = make_part(engine, make, self, "body", body, donated=count)
+        steps = range(length - 1, -1, -1) if self.attributes["reverse"] else range(length)
+
+        def run(operands: list[Buffer]) -> list[Buffer]:
+            found = operands[:count]
+            slices = [split(x) for split, x in zip(rows, operands[count:end], strict=True)]
+            fixed = operands[end:]
+            stacks: list[list[Buffer]] = [[None] * length for _ in columns]
+            for at in steps:
+                given = [*found[:count], *[x[at] for x in slices], *fixed]
+                del found  # the last reference to carries that the step may overwrite
+                found = step(given)
+                for stack, buffer in zip(stacks, found[count:], strict=True):
+                    stack[at] = buffer
+            joined = [join(stack) for join, stack in zip(columns, stacks, strict=True)]
+            return [*found[:count], *joined]
+
+        return run
+
+    def needed(self) -> int:
+        """Return the bytes of a step, and of the results before they are stacked."""
+        stacked = self.outputs[self.attributes["carries"] :]
+        return super().needed() + sum(placement.type.nbytes for placement in stacked)
+
+    def _splitter(self, engine: Engine, type_: TensorType) -> Callable[[Buffer], Sequence[Buffer]]:
+        """Return a function that gives the slices of a sequence."""
+        plan, _ = engine.explain(slicing.UNPACK, self.device, [type_], {"axis": 0})
+        return on_buffers(plan, [Value(self.device.placement(type_))])
+
+    def _joiner(self, engine: Engine, type_: TensorType) -> Callable[[list[Buffer]], Buffer]:
+        """Return a function that stacks what the steps give."""
+        types = [type_] * self.attributes["length"]
+        plan, _ = engine.explain(movement.PACK, self.device, [types], {"axis": 0})
+        return on_buffers(plan, [[Value(self.device.placement(type_))] * len(types)])
+
+
+class WhilePlan(NestedPlan):
+    """A loop that ends when its condition does not hold, or after ``most`` steps."""
+
+    __slots__ = ()
+
+    def prune(self, call: Call, needed: Collection[Any]) -> Call:
+        """Drop carries that neither the condition nor a needed one depends on."""
+        known = self.attributes
+        body, asks, takes = known["body"], known["asks"], known["takes"]
+        condition: SubProgram = known["condition"]
+        count = len(call.outputs)
+        outputs = {at for at, output in enumerate(call.outputs) if output in needed}
+        asked = [asks[at] for at in condition.used()]
+        outputs |= {at for at in asked if at < count}
+        while True:
+            places = sorted(outputs)
+            part = body.returning(places)
+            taken = [takes[at] for at in part.used()]
+            more = {at for at in taken if at < count} - outputs
+            if not more:
+                break
+            outputs |= more
+        inputs = sorted({*outputs, *asked, *taken})
+        if len(inputs) == len(call.operands()):
+            return call
+        number = {at: new for new, at in enumerate(inputs)}
+        changes = {
+            "condition": condition.taking(condition.used()),
+            "body": part.taking(part.used()),
+            "asks": tuple(number[at] for at in asked),
+            "takes": tuple(number[at] for at in taken),
+        }
+        return self.derive(call, changes, inputs, places)
+
+    def prepared(
+        self, engine: Engine, make: Callable[..., Any]
+    ) -> Callable[[list[Buffer]], list[Buffer]]:
+        """Return the loop."""
+        known = self.attributes
+        asks, takes, most = known["asks"], known["takes"], known["most"]
+        count = len(self.outputs)
+        holds = make_part(engine, make, self, "condition", known["condition"])
+        step = make_part(engine, make, self, "body", known["body"], donated=0)
+        read = self.device.backend.to_host
+
+        def run(operands: list[Buffer]) -> list[Buffer]:
+            fixed = operands[count:]
+            now = operands
+            steps = 0
+            while (most is None or steps < most) and read(holds([now[at] for at in asks])[0]):
+                now = [*step([now[at] for at in takes]), *fixed]
+                steps += 1
+            return now[:count]
+
+        return run

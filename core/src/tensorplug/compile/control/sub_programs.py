@@ -1,0 +1,95 @@
+"""Sub-programs: what a loop does in each step, or a branch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.compile.fusion.epilogues import add_epilogues
+from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
+from tensorplug.dispatch.context import current_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.compile.tracing.nested import NestedPlan
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Constant, Value
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["SubProgram", "make_part"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SubProgram:
+    """Calls without common or dead ones, from inputs to outputs."""
+
+    inputs: Sequence[Value]
+    calls: Sequence[Call]
+    outputs: Sequence[Value | Constant]
+
+    @classmethod
+    def of(
+        cls, inputs: Sequence[Value], calls: Sequence[Call], outputs: Sequence[Value | Constant]
+    ) -> SubProgram:
+        """Return the sub-program of recorded calls."""
+        common, wanted = eliminate_common_calls(calls, outputs)
+        return cls(inputs, eliminate_dead_calls(common, wanted), wanted)
+
+    @property
+    def types(self) -> list[TensorType]:
+        """The types of the outputs."""
+        return [output.placement.type for output in self.outputs]
+
+    def returning(self, places: Sequence[int]) -> SubProgram:
+        """Return the sub-program of the outputs at ``places``."""
+        outputs = [self.outputs[at] for at in places]
+        return SubProgram(self.inputs, eliminate_dead_calls(self.calls, outputs), outputs)
+
+    def used(self) -> list[int]:
+        """Return the positions of the inputs on which the outputs depend."""
+        used: set[Any] = set(self.outputs)
+        for call in self.calls:
+            used.update(call.operands())
+        return [at for at, value in enumerate(self.inputs) if value in used]
+
+    def taking(self, places: Sequence[int]) -> SubProgram:
+        """Return the sub-program without other inputs than those at ``places``."""
+        return SubProgram([self.inputs[at] for at in places], self.calls, self.outputs)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.calls)} calls>"
+
+
+def make_part(
+    engine: Engine,
+    make: Callable[..., Any],
+    plan: NestedPlan,
+    name: str,
+    body: SubProgram,
+    donated: int = 0,
+) -> Callable[[list[Buffer]], list[Buffer]]:
+    """Return a function that runs a sub-program of ``plan``, which gets the part ``name``.
+
+    The function empties the list of the inputs that it gets. ``donated``: how many of the first
+    inputs may be overwritten if nothing but that list refers to them. ``make``: as in
+    ``NestedPlan.prepare``.
+    """
+    calls = add_epilogues(engine, body.calls, body.outputs)
+    program = plan.parts[name] = Program(plan.device, body.inputs, calls, body.outputs)
+    executable = make(engine, program, small=True, donated=body.inputs[:donated])
+
+    def run(buffers: list[Buffer]) -> list[Buffer]:
+        context = current_context()
+        observers = (*context.observers, *engine.observers)
+        found: list[Buffer]
+        if observers:
+            found = executable.run_observed(observers, buffers)
+        else:
+            found = executable.run(buffers, consumed=buffers)
+        return found
+
+    return run

@@ -1,0 +1,1 @@
+"""Dynamic sizes: one program for many sizes of an axis, by padding."""

@@ -1,0 +1,355 @@
+"""Dynamic sizes: one program for many sizes of an axis, by padding (docs/adr/0040).
+
+A size is padded to the next one of a geometric series. The function is traced at the exact sizes,
+once for each, and at the padded ones; ``compile.dynamic.alignment`` makes one program of both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.compile.arguments.donation import find_parameter
+from tensorplug.compile.arguments.floats import Floats, find, remember
+from tensorplug.compile.dynamic.alignment import Alignment, build
+from tensorplug.compile.dynamic.padding import RefusedError
+from tensorplug.compile.specialized import Specialized, make_executable, run, upload
+from tensorplug.contract.arguments import quoted
+from tensorplug.contract.shapes import normalize_axis
+from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.context import Context, use_context
+from tensorplug.dispatch.device import Placement
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine import notices
+from tensorplug.errors import ArgumentError, CompileError, RecompileWarning, ShapeError
+from tensorplug.ops import movement
+from tensorplug.tensors import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from tensorplug.compile.programs.executable import Executable
+    from tensorplug.compile.specialized import Body
+    from tensorplug.compile.tracing.decompositions import TracedDecomposition
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Constant, Value
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["LIMIT", "Dynamic", "padded_size"]
+
+LIMIT: Final = 1024
+"""The number of exact sizes that one function keeps: most of them share a program."""
+
+_SMALLEST: Final = 2  # sizes 0 and 1 broadcast, or leave nothing to compute: they are exact
+
+
+def padded_size(size: int) -> int:
+    """Return the next size of the series 2, 3, 4, 6, 8, 12, 16, 24, ...; 0 and 1 are their own."""
+    if size < _SMALLEST:
+        return size
+    power = 1 << (size - 1).bit_length()  # the next power of two
+    return power * 3 // 4 if 4 * size <= 3 * power else power
+
+
+class _Option(NamedTuple):
+    """One dynamic parameter: its position and name, if it has them, and its axes by prefix."""
+
+    position: int | None
+    name: str | None
+    axes: Any
+
+
+class Dynamic:
+    """The dynamic axes of one compiled function, and its traces at padded sizes.
+
+    Raises:
+        ArgumentError: the function has no such parameter, or axes are no integers.
+
+    """
+
+    def __init__(self, f: Callable[..., Any], wanted: Any) -> None:
+        if not isinstance(wanted, dict):
+            raise ArgumentError(
+                "compile: dynamic must be a dict of axes by the name or position of a parameter, "
+                f"got {quoted(wanted)}"
+            )
+        self._f = f
+        self._options: list[_Option] = []
+        for parameter, axes in wanted.items():
+            _check_axes(axes, f"compile: dynamic of {parameter!r}")
+            position, name = find_parameter(f, parameter, "dynamic")
+            self._options.append(_Option(position, name, axes))
+        self._templates: dict[Hashable, _Template] = {}
+        self._warned = False
+
+    def specialize(
+        self,
+        engine: Engine,
+        device: Device,
+        body: Body,
+        tensors: Sequence[Tensor],
+        floats: Floats,
+        donated: Sequence[Tensor],
+        call: tuple[Any, Any, tuple[Hashable, ...]],
+    ) -> Specialized:
+        """Return the program for a call: args, kwargs and signature.
+
+        Raises:
+            ArgumentError: the arguments do not have the dynamic axes.
+
+        """
+        args, kwargs, signature = call
+        sizes = [
+            tuple(padded_size(n) if at in axes else n for at, n in enumerate(tensor.shape))
+            for tensor, axes in zip(tensors, self._axes(args, kwargs), strict=True)
+        ]
+        if all(shape == tensor.shape for shape, tensor in zip(sizes, tensors, strict=True)):
+            return Specialized(engine, device, body, tensors, floats, donated)
+        placements = iter(
+            tensor._placement.device.placement(TensorType(tensor.dtype, shape))
+            for tensor, shape in zip(tensors, sizes, strict=True)
+        )
+        key = tuple(next(placements) if type(item) is Placement else item for item in signature)
+
+        def template() -> _Template:
+            found = find(self._templates, key, floats.given)
+            if found is None or found.state is not engine.registry.state:
+                traced = Floats(floats.given, static=floats.static)
+                found = _Template(engine, device, _with_shapes(body, sizes), tensors, traced)
+                remember(self._templates, key, floats.given, found, LIMIT)
+            return found
+
+        special = Padded(engine, device, body, tensors, floats, donated, template)
+        if special.refusal:
+            self.warn(special.refusal)
+        return special
+
+    def warn(self, reason: str) -> None:
+        """Say once why each size gets a program of its own."""
+        if not self._warned:
+            self._warned = True
+            name = getattr(self._f, "__qualname__", repr(self._f))
+            notices.warn(
+                f"compile: {name} is compiled anew for each of its dynamic sizes, which cannot be "
+                f"padded: {reason}",
+                RecompileWarning,
+            )
+
+    def _axes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[int, ...]]:
+        """Return the dynamic axes of each tensor among the arguments, in their order."""
+        options: dict[int | str | None, _Option] = {}
+        for each in self._options:
+            options |= {each.position: each, each.name: each}
+        given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        return [axes for key, argument in given for axes in _axes_of(argument, options.get(key))]
+
+
+def _check_axes(axes: Any, where: str) -> None:
+    for leaf in [axes] if _are_axes(axes) else tree.flatten(axes)[0]:
+        if not _are_axes(leaf):
+            raise ArgumentError(f"{where}: axes must be integers, got {quoted(leaf)}")
+
+
+def _are_axes(axes: Any) -> bool:
+    """Return whether part of a prefix holds axes: an integer, several, or None."""
+    members = axes if isinstance(axes, list | tuple) else () if axes is None else (axes,)
+    return all(isinstance(axis, int) and not isinstance(axis, bool) for axis in members)
+
+
+def _axes_of(argument: Any, option: _Option | None) -> list[tuple[int, ...]]:
+    """Return the dynamic axes of each tensor in one argument."""
+    leaves = tree.flatten(argument)[0]
+    if option is None:
+        return [() for leaf in leaves if leaf.__class__ is Tensor]
+    name = option.name if option.name is not None else f"argument {option.position}"
+    try:
+        given = tree.broadcast(option.axes, argument, _are_axes)
+    except ArgumentError as error:
+        raise ArgumentError(f"compile: dynamic of {name}{error}") from None
+    found = []
+    for leaf, axes, path in zip(leaves, given, tree.paths(argument), strict=True):
+        if leaf.__class__ is Tensor:
+            listed = axes if isinstance(axes, list | tuple) else [] if axes is None else [axes]
+            found.append(tuple(_axis(axis, leaf, name + path) for axis in listed))
+    return found
+
+
+def _axis(axis: int, tensor: Tensor, where: str) -> int:
+    try:
+        return normalize_axis(axis, tensor.ndim)
+    except ShapeError as error:
+        raise ShapeError(f"compile: dynamic of {where}, {tensor.type}: {error}") from None
+
+
+def _with_shapes(body: Body, shapes: Sequence[Shape]) -> Body:
+    leaves = list(body.leaves)
+    for at, shape in zip(body.places, shapes, strict=True):
+        leaves[at] = TensorType(leaves[at].dtype, shape)
+    return body._replace(leaves=leaves)
+
+
+class _Template(Specialized):
+    """A trace at padded sizes, without a program.
+
+    ``programs``: by the log of an alignment. ``decompositions``: at padded sizes.
+    """
+
+    def compile(
+        self,
+        calls: Sequence[Call],
+        inputs: list[Value],
+        wanted: Sequence[Value | Constant],
+        _free: list[Value],
+    ) -> None:
+        """Keep what the trace recorded."""
+        self.calls, self.inputs, self.wanted = list(calls), inputs, list(wanted)
+        self.programs: dict[Hashable, Executable] = {}
+        self.decompositions: dict[Plan, TracedDecomposition | None] = {}
+
+
+class Padded(Specialized):
+    """A function at exact sizes, run by a program at padded sizes.
+
+    ``refusal``: why that is not possible; then its program has the exact sizes. ``shared``:
+    whether the program was made for other exact sizes.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        device: Device,
+        body: Body,
+        tensors: Sequence[Tensor],
+        floats: Floats,
+        donated: Sequence[Tensor],
+        template: Callable[[], _Template],
+    ) -> None:
+        self.refusal = ""
+        self._template = template
+        self._exact: Specialized | None = None
+        super().__init__(engine, device, body, tensors, floats, donated)
+        del self._template
+
+    def compile(
+        self,
+        calls: Sequence[Call],
+        inputs: list[Value],
+        wanted: Sequence[Value | Constant],
+        free: list[Value],
+    ) -> None:
+        """Use the program at padded sizes, or make one."""
+        try:
+            self._align(calls, inputs, wanted)
+        except RefusedError as error:
+            self.refusal = str(error)
+            super().compile(calls, inputs, wanted, free)
+
+    def _align(
+        self, calls: Sequence[Call], inputs: list[Value], wanted: Sequence[Value | Constant]
+    ) -> None:
+        try:
+            template = self._template()
+        except CompileError as error:
+            raise RefusedError(str(error)) from None
+        except Exception as error:  # whatever the function raises at another size
+            raise RefusedError(f"at the padded sizes, the function raises {error!r}") from error
+        if len(wanted) != len(template.wanted) or self.changed != template.changed:
+            raise RefusedError("the function returns other results at another size")
+        if self.effects_on() != template.effects_on():
+            raise RefusedError("the function uses other variables at another size")
+        alignment = Alignment(self.engine, self.device, template.decompositions)
+        entered = alignment.enter(inputs, template.inputs, len(self.body.places))
+        alignment.walk(calls, template.calls)
+        pairs = zip(wanted, template.wanted, strict=True)
+        results = [alignment.result(mine, other) for mine, other in pairs]
+        operands = [result.operand for result in results if result.operand is not None]
+        log = tuple(alignment.log)
+        found = template.programs.get(log)
+        self.shared = found is not None
+        if found is None:
+            made = build(self.engine, self.device, alignment.calls)
+            made_inputs = [*entered, *alignment.masks.values(), *alignment.varying]
+            found = make_executable(self.engine, self.device, made, made_inputs, operands, [])
+            template.programs[log] = found
+        self.executable = found
+        self._arguments = [
+            _paddings(mine.placement.type.shape, other.placement.type.shape)
+            for mine, other in zip(inputs[: len(self.body.places)], template.inputs, strict=False)
+        ]
+        self._results = results
+        self._data = [
+            self.device.backend.from_host(np.arange(padded) < exact)
+            for exact, padded in alignment.masks
+        ]
+        self._data += [self._pad_constant(*each) for each in alignment.varying.items()]
+
+    def _pad_constant(self, value: Value, constant: Constant) -> Buffer:
+        tensor = Tensor._of(constant.buffer, constant.placement)
+        paddings = _paddings(tensor.shape, value.placement.type.shape)
+        return self._pad([tensor], [paddings])[0]
+
+    def run(
+        self,
+        context: Context,
+        tensors: Sequence[Tensor],
+        floats: Sequence[float],
+        donated: Sequence[Tensor] = (),
+    ) -> Any:
+        """Run the program on padded arguments; return the function's result, cut back."""
+        if self.refusal:
+            return super().run(context, tensors, floats, donated)
+        count = len(self._arguments)
+        engine: Any = context.engine
+        if context.observers or engine.observers:
+            # They see what the function computes: no padding, which may hold NaN.
+            if self._exact is None:
+                numbers = Floats(floats, static=self.floats.static)
+                given = tensors[:count]
+                self._exact = Specialized(self.engine, self.device, self.body, given, numbers)
+            return self._exact.run(context, tensors, floats, donated)
+        buffers = self._pad(tensors[:count], self._arguments)
+        buffers += [tensor._buffer for tensor in tensors[count:]]
+        for tensor in donated:
+            tensor.dispose()
+        values: Sequence[float] = ()
+        if self.numeric:
+            values = self.floats.evaluate(floats)
+            buffers += upload(self.device, self.floats, values)
+        found = run(self.executable, context, [*buffers, *self._data])
+        return self.leave(context, self._cut(found), values)
+
+    def _pad(self, tensors: Sequence[Tensor], paddings: Sequence[Any]) -> list[Buffer]:
+        with use_context(Context(self.engine, self.device, None)):
+            return [
+                tensor._buffer if pairs is None else movement.pad(tensor, pairs)._buffer
+                for tensor, pairs in zip(tensors, paddings, strict=True)
+            ]
+
+    def _cut(self, found: Sequence[Buffer]) -> list[Buffer]:
+        """Return the results at exact sizes."""
+        buffers = iter(found)
+        cut = []
+        with use_context(Context(self.engine, self.device, None)):
+            for result, placement in zip(self._results, self.placements, strict=True):
+                if result.operand is None:
+                    assert result.held is not None, "a result is computed or held"
+                    cut.append(result.held.buffer)
+                    continue
+                buffer, shape = next(buffers), placement.type.shape
+                if result.operand.placement.type.shape != shape:
+                    tensor = Tensor._of(buffer, result.operand.placement)
+                    buffer = movement.slice(tensor, (0,) * len(shape), shape)._buffer
+                cut.append(buffer)
+        return cut
+
+
+def _paddings(exact: Shape, padded: Shape) -> tuple[tuple[int, int], ...] | None:
+    """Return what to add behind each axis; None for nothing."""
+    if exact == padded:
+        return None
+    return tuple((0, whole - size) for size, whole in zip(exact, padded, strict=True))

@@ -1,0 +1,1 @@
+"""Fusion: calls that a backend runs as one."""

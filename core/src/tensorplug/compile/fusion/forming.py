@@ -1,0 +1,113 @@
+"""Forming groups: from loops over the axes of tensors to those that a backend compiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tensorplug.contract.expressions import linearize, parameter, substitute
+from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tensorplug.compile.fusion.loops import Loops, Source
+    from tensorplug.compile.tracing.values import Value
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.expressions import Expression
+
+__all__ = ["Formed", "form_group"]
+
+
+class Formed(NamedTuple):
+    """A group, and where its inputs come from."""
+
+    group: Group
+    sources: list[Source]
+
+
+def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
+    """Return the group that computes ``outputs``, over as few axes as possible.
+
+    Axes of length 1 are left out, and neighbouring axes that nothing tells apart become one.
+    """
+    elements = [loops.elements[value] for value in outputs]
+    roots = [element.expression for element in elements]
+    reductions = _needed(loops, roots)
+    reduced = [loops.reductions[number] for number in reductions]
+    roots = [reduction.expression for reduction in reduced] + roots
+    inputs = [number for number in _parameters(roots) if number in loops.leaves.sources]
+    sources = [loops.leaves.sources[number] for number in inputs]
+    operations = {
+        number: parameter(at, _dtype(loops, number))
+        for at, number in enumerate([*inputs, *reductions])
+    }
+    roots = substitute(roots, operations)  # type: ignore[arg-type]  # looked up by number
+    own, results = roots[: len(reduced)], roots[len(reduced) :]
+    spanned: list[Collection[int]] = [axes for _, axes in sources]
+    spanned += [reduction.axes for reduction in reduced]
+    spanned += [element.axes for element in elements]
+    runs = _collapse(loops, spanned)
+    sizes = [loops.shape[first] for first, _ in runs]
+    for at, (_, rest) in enumerate(runs):
+        for axis in rest:
+            sizes[at] *= loops.shape[axis]
+
+    def spans(axes: Collection[int]) -> tuple[bool, ...]:
+        return tuple(first in axes for first, _ in runs)
+
+    return Formed(
+        Group(
+            name,
+            tuple(sizes),
+            tuple(GroupInput(source.placement.type, spans(axes)) for source, axes in sources),
+            tuple(
+                Reduction(reduction.op, root, spans(reduction.axes))
+                for reduction, root in zip(reduced, own, strict=True)
+            ),
+            tuple(
+                GroupOutput(root, value.placement.type, spans(element.axes))
+                for root, value, element in zip(results, outputs, elements, strict=True)
+            ),
+        ),
+        [source for source, _ in sources],
+    )
+
+
+def _dtype(loops: Loops, number: int) -> DType:
+    source = loops.leaves.sources.get(number)
+    if source is None:
+        return loops.reductions[number].expression.dtype
+    return source[0].placement.type.dtype
+
+
+def _parameters(roots: Sequence[Expression]) -> list[int]:
+    """Return the numbers of the parameters, in the order in which they occur."""
+    return list(
+        dict.fromkeys(
+            int(operation.value)  # type: ignore[arg-type]  # a number
+            for operation in linearize(roots)
+            if operation.op == "parameter"
+        )
+    )
+
+
+def _needed(loops: Loops, roots: Sequence[Expression]) -> list[int]:
+    """Return the numbers of the reductions on which the roots depend, in order."""
+    needed = set(_parameters(roots))
+    for number in reversed(loops.reductions):
+        if number in needed:
+            needed.update(_parameters([loops.reductions[number].expression]))
+    return [number for number in loops.reductions if number in needed]
+
+
+def _collapse(loops: Loops, spanned: Sequence[Collection[int]]) -> list[tuple[int, list[int]]]:
+    """Return runs of axes that can become one: the first, and the others."""
+    runs: list[tuple[int, list[int]]] = []
+    for axis, size in enumerate(loops.shape):
+        if size == 1:
+            continue
+        if runs and all((axis in axes) == (runs[-1][0] in axes) for axes in spanned):
+            runs[-1][1].append(axis)
+        else:
+            runs.append((axis, []))
+    return runs

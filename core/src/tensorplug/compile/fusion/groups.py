@@ -1,0 +1,310 @@
+"""Fusion: finds the groups of a program that its backend runs as one.
+
+A call joins the groups of the calls whose results it uses, unless a call outside has used such a
+result already: then the group could not run at the place of its last member. If the backend
+declines a group, it is asked for the parts. A group of few elements saves no memory traffic, only
+the cost of calls, so it needs several of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug.compile.fusion.forming import form_group
+from tensorplug.compile.fusion.loops import Leaves, Loops
+from tensorplug.compile.fusion.reuse import choose_overwritten
+from tensorplug.compile.fusion.steps import (
+    Composite,
+    Reshape,
+    Steps,
+    count_calls,
+    is_plain_reduction,
+    reduces,
+)
+from tensorplug.contract.dtypes import STORAGE, string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from tensorplug.compile.fusion.loops import Source
+    from tensorplug.compile.fusion.steps import Step
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Constant, Value
+    from tensorplug.contract.backend import CompilesGroups
+    from tensorplug.contract.groups import Group
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan
+
+__all__ = ["FusedCall", "Fusion", "fuse"]
+
+_NEVER_FUSED: Final = STORAGE | {string}
+_NAMED: Final = 8  # members in the name of a group
+_MANY: Final = 4  # kernel calls that cost more than one call of a compiled group of few elements
+
+
+@dataclass(eq=False, slots=True)
+class FusedCall:
+    """Calls that run as one, at the place of the last of them.
+
+    ``run`` takes the buffers of ``inputs`` and returns those of ``outputs``.
+    """
+
+    group: Group
+    members: list[int]
+    inputs: list[Source]
+    outputs: list[Value]
+    run: Callable[..., Any]
+
+
+class Fusion(NamedTuple):
+    """The groups of a program; ``alone``: the other calls by position, each with the reason."""
+
+    groups: Sequence[FusedCall]
+    alone: Mapping[int, str]
+
+
+@dataclass(eq=False)
+class _Members:
+    """Calls, by their positions in the program, that run in common loops.
+
+    ``open``: no call outside has used a result yet.
+    """
+
+    loops: Loops
+    places: list[int] = field(default_factory=list)
+    open: bool = True
+
+
+def fuse(
+    engine: Engine,
+    groups: CompilesGroups,
+    calls: Sequence[Call],
+    wanted: Sequence[Value | Constant],
+    *,
+    small: bool = False,
+    owned: Collection[Value] = (),
+) -> Fusion:
+    """Return the groups of a program's calls that the backend accepts.
+
+    ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
+    than the backend's ``least_group`` are formed too, of several calls. ``owned``: values whose
+    memory a group may overwrite after their last use.
+    """
+    steps = Steps(engine)
+    found = [_find_step(steps, call) for call in calls]
+    program = _Program(groups, calls, found, frozenset(wanted), small, frozenset(owned))
+    fused = program.fuse(range(len(calls)))
+    inside = {at for each in fused for at in each.members}
+    alone = [at for at in range(len(calls)) if at not in inside]
+    return Fusion(fused, {at: program.why_alone(at) for at in alone})
+
+
+def _find_step(steps: Steps, call: Call) -> Step | None:
+    plan, device = call.plan, call.plan.device
+    if plan.how == "native" and plan.owner != device.owner:
+        return None  # somebody's kernel in the place of the backend's, which is never fused away
+    step = steps.find(plan)
+    if plan.how != "native" and isinstance(step, Composite):
+        names = {inner.plan.spec.name for inner, _ in step.calls}
+        if any(_is_replaced(plan, name) for name in names):
+            return None
+    for operand in (*call.operands(), *call.outputs):
+        placement = operand.placement
+        if placement.device is not device or placement.type.dtype in _NEVER_FUSED:
+            return None
+    return step
+
+
+def _is_replaced(plan: Plan, name: str) -> bool:
+    """Return whether a kernel of the device's backend is somebody else's."""
+    owned = plan.state.kernel(name, plan.device.backend.name)
+    return owned is not None and owned.owner != plan.device.owner
+
+
+@dataclass(eq=False)
+class _Program:
+    """The calls of a program, with their steps, and the backend's compiler."""
+
+    backend: CompilesGroups
+    calls: Sequence[Call]
+    steps: Sequence[Step | None]
+    wanted: frozenset[Value | Constant]
+    small: bool
+    owned: frozenset[Value]
+
+    def __post_init__(self) -> None:
+        self.leaves = Leaves()
+        self.declined: set[int] = set()
+        self.users: dict[Any, set[int]] = {}
+        for at, call in enumerate(self.calls):
+            for operand in call.operands():
+                self.users.setdefault(operand, set()).add(at)
+
+    def fuse(self, places: Sequence[int]) -> list[FusedCall]:
+        """Return the groups of the calls at ``places`` that the backend accepts."""
+        grouping = _Grouping(self)
+        for at in places:
+            grouping.place(at)
+        return [fused for members in grouping.groups() for fused in self._compile(members)]
+
+    def _compile(self, members: _Members) -> Iterator[FusedCall]:
+        places = members.places
+        if not self._is_worthwhile(members):
+            return
+        inside = set(places)
+        outputs = [
+            output
+            for at in places
+            for output in self.calls[at].outputs
+            if output in self.wanted or not self.users.get(output, inside) <= inside
+        ]
+        names = [self.calls[at].plan.spec.name for at in places]
+        more = ["..."] if len(names) > _NAMED else []
+        group, inputs = form_group(members.loops, outputs, "+".join(names[:_NAMED] + more))
+        dying = [n for n, source in enumerate(inputs) if self._dies(source, places)]
+        group = choose_overwritten(group, dying)
+        run = self.backend.compile_group(group)
+        if run is not None:
+            yield FusedCall(group, places, inputs, outputs, run)
+            return
+        self.declined |= inside
+        if len(places) > 1:
+            cut = self._cut(places)
+            yield from self.fuse(places[:cut])
+            yield from self.fuse(places[cut:])
+
+    def why_alone(self, at: int) -> str:
+        """Return why a call is in no group."""
+        call, step, least = self.calls[at], self.steps[at], self.backend.least_group
+        plan = call.plan
+        if at in self.declined:
+            return "declined by the backend"
+        if step is None and plan.how != "native":
+            return f"runs {plan.how}"
+        if step is None and plan.owner != plan.device.owner:
+            return f"a kernel of {plan.owner}"
+        if step is None:
+            return "neither elementwise nor a reduction"
+        if isinstance(step, Reshape):
+            return "moves no elements"
+        if max(prod(shape) for shape in _shapes(call)) >= least:
+            return "one pass as it is"
+        few = "few calls on " if self.small else ""
+        return f"{few}fewer than {least} elements"
+
+    def _dies(self, source: Source, places: Sequence[int]) -> bool:
+        """Return whether nothing needs a value after the group of the calls at ``places``.
+
+        A call outside must come before, and belong to no group, which may run later.
+        """
+        return (
+            source in self.owned
+            and source not in self.wanted
+            and all(
+                at in places or (at < places[-1] and self.steps[at] is None)
+                for at in self.users[source]
+            )
+        )
+
+    def _is_worthwhile(self, members: _Members) -> bool:
+        """Return whether a group saves passes over the elements, or calls."""
+        computing = [at for at in members.places if self._computes(at, members.loops)]
+        if prod(members.loops.shape) < self.backend.least_group:
+            return sum(count_calls(self.steps[at]) for at in computing) >= _MANY
+        if len(computing) != 1:
+            return bool(computing)
+        plan = self.calls[computing[0]].plan
+        if plan.how != "native":
+            return True
+        return isinstance(self.steps[computing[0]], Composite) and not is_plain_reduction(plan)
+
+    def _computes(self, at: int, loops: Loops) -> bool:
+        """Return whether a call does more than to move elements."""
+        if isinstance(self.steps[at], Reshape):
+            return False
+        results = [loops.elements[output].expression for output in self.calls[at].outputs]
+        return any(
+            result.op not in ("parameter", "constant")
+            or (result.op == "parameter" and result.value not in self.leaves.sources)
+            for result in results
+        )
+
+    def _cut(self, places: Sequence[int]) -> int:
+        """Return where to cut a group that the backend declined: after its reductions, if any."""
+        last = max((n for n, at in enumerate(places) if reduces(self.steps[at])), default=None)
+        if last is None:
+            return len(places) // 2
+        return last + 1 if last + 1 < len(places) else last
+
+
+class _Grouping:
+    """The groups of some calls of a program, as far as these have been placed."""
+
+    def __init__(self, program: _Program) -> None:
+        self.program = program
+        self._filled: dict[Any, _Members] = {}  # by the values of the members
+
+    def groups(self) -> list[_Members]:
+        """Return the groups."""
+        return list(dict.fromkeys(self._filled.values()))
+
+    def place(self, at: int) -> None:
+        """Put a call into a group, perhaps a new one, or close the groups that it uses."""
+        call, step = self.program.calls[at], self.program.steps[at]
+        operands = call.operands()
+        used = list(dict.fromkeys(self._filled[x] for x in operands if x in self._filled))
+        joined = None if step is None else self._join(call, step, [x for x in used if x.open])
+        if joined is not None:
+            joined.places.append(at)
+            joined.places.sort()
+            self._filled.update(dict.fromkeys(call.outputs, joined))
+        for operand in operands:
+            members = self._filled.get(operand)
+            if members is not None and members is not joined:
+                members.open = False
+
+    def _join(self, call: Call, step: Step, used: Sequence[_Members]) -> _Members | None:
+        """Return the group of which a call has become a member; None if there is none."""
+        used = sorted(used, key=lambda members: prod(members.loops.shape), reverse=True)
+        merged = self._merge(used)
+        if merged is not None and merged.loops.add(call, step):
+            for value in merged.loops.elements:
+                self._filled[value] = merged
+            return merged
+        for members in used:
+            if members.loops.add(call, step):
+                return members
+        return None if isinstance(step, Reshape) else self._start(call, step)
+
+    def _start(self, call: Call, step: Step) -> _Members | None:
+        """Return a group of one call; None if there is none."""
+        least = self.program.backend.least_group
+        least = min(least, 1) if self.program.small else least
+        for shape in _shapes(call):
+            if prod(shape) >= least:
+                loops = Loops(self.program.leaves, shape)
+                if loops.add(call, step):
+                    return _Members(loops)
+        return None
+
+    @staticmethod
+    def _merge(used: Sequence[_Members]) -> _Members | None:
+        """Return a new group of all members of several; None if they do not fit together."""
+        if len(used) < 2:
+            return None
+        loops: Loops | None = used[0].loops
+        for members in used[1:]:
+            loops = loops and loops.merge(members.loops)
+        if loops is None:
+            return None
+        return _Members(loops, sorted(at for members in used for at in members.places))
+
+
+def _shapes(call: Call) -> list[Shape]:
+    """Return the shapes that the loops of a call may have, largest first, its outputs' first."""
+    values = [*call.outputs, *call.operands()]
+    shapes = dict.fromkeys(value.placement.type.shape for value in values)
+    return sorted(shapes, key=prod, reverse=True)

@@ -1,0 +1,187 @@
+"""Steps: what a kernel call computes for one element, for the calls of which that is known.
+
+A step is an elementwise expression, a reduction, a change of axes of length 1, or a composite: a
+decomposition all of whose calls are such steps, such as a softmax.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from tensorplug.compile.tracing.decompositions import trace_decomposition
+from tensorplug.compile.tracing.passes import eliminate_dead_calls
+from tensorplug.compile.tracing.values import Constant
+from tensorplug.contract.expressions import parameter
+from tensorplug.contract.spec import TensorType
+from tensorplug.engine.widening import find_decomposition, is_asked
+from tensorplug.ops import movement, reduction
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Value
+    from tensorplug.contract.expression_rules import ExpressionRule
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Plan
+
+__all__ = [
+    "Composite",
+    "Elementwise",
+    "Reduce",
+    "Reshape",
+    "Step",
+    "Steps",
+    "count_calls",
+    "reduces",
+]
+
+MOST_CALLS: Final = 256
+"""The most calls of a composite: longer ones are not worth the time to compile them."""
+
+_REDUCTIONS: Final[dict[Any, tuple[Literal["sum", "prod", "max", "min"], str]]] = {
+    # All and Any are those of the numbers 0 and 1. The name is that of the attribute of the axes.
+    reduction.SUM: ("sum", "axis"),
+    reduction.PROD: ("prod", "axis"),
+    reduction.MAX: ("max", "reduction_indices"),
+    reduction.MIN: ("min", "axis"),
+    reduction.ALL: ("min", "axis"),
+    reduction.ANY: ("max", "axis"),
+}
+_PLAIN: Final = frozenset({*_REDUCTIONS, reduction.MEAN})
+
+
+class Elementwise(NamedTuple):
+    """Each element is an expression of the operands' elements, which broadcast."""
+
+    rule: ExpressionRule
+
+
+class Reduce(NamedTuple):
+    """A reduction of the only operand along some of its axes."""
+
+    op: Literal["sum", "prod", "max", "min"]
+    axes: tuple[int, ...]
+    keeps_axes: bool
+
+
+class Reshape(NamedTuple):
+    """The operand with axes of length 1 put in or left out."""
+
+
+class Composite(NamedTuple):
+    """Calls in the place of one, with the step of each; none of these is a composite."""
+
+    inputs: list[Value]
+    calls: list[tuple[Call, Step]]
+    outputs: list[Value | Constant]
+
+
+Step: TypeAlias = "Elementwise | Reduce | Reshape | Composite"
+
+
+class _TooLongError(Exception):
+    """A decomposition is too long, or has a call that is no step."""
+
+
+class Steps:
+    """The steps of the plans of one engine, by what they depend on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._found: dict[Hashable, Step | None] = {}
+
+    def find(self, plan: Plan) -> Step | None:
+        """Return the step of a call of ``plan``; None if there is none."""
+        key = (
+            plan.spec,
+            tuple((name, type(x), repr(x)) for name, x in plan.attributes.items()),
+            tuple(tuple(x) if isinstance(x, list) else x for x in plan.inputs),
+        )
+        if key not in self._found:
+            found = _find_single(plan)
+            self._found[key] = self._find_composite(plan) if found is None else found
+        return self._found[key]
+
+    def _find_composite(self, plan: Plan) -> Composite | None:
+        calls = 0
+
+        def expand(inner: Plan) -> bool:
+            nonlocal calls
+            calls += 1
+            if calls > MOST_CALLS:
+                raise _TooLongError
+            if _find_single(inner) is not None:
+                return False
+            if find_decomposition(inner) is None:
+                raise _TooLongError
+            return True
+
+        traced = trace_decomposition(self._engine, plan, expand=expand)
+        if traced is None:
+            return None
+        found: list[tuple[Call, Step]] = []
+        for call in eliminate_dead_calls(traced.calls, traced.outputs):
+            step = _find_single(call.plan)
+            if step is None or any(_is_large(operand) for operand in call.operands()):
+                return None
+            found.append((call, step))
+        if any(_is_large(output) for output in traced.outputs):
+            return None
+        return Composite(traced.inputs, found, traced.outputs)
+
+
+def count_calls(step: Step | None) -> int:
+    """Return how many calls a step stands for: several for a composite."""
+    return len(step.calls) if isinstance(step, Composite) else 1
+
+
+def reduces(step: Step | None) -> bool:
+    """Return whether a step is, or has, a reduction."""
+    if isinstance(step, Composite):
+        return any(isinstance(inner, Reduce) for _, inner in step.calls)
+    return isinstance(step, Reduce)
+
+
+def is_plain_reduction(plan: Plan) -> bool:
+    """Return whether a call of ``plan`` does nothing but reduce its input."""
+    return plan.spec in _PLAIN
+
+
+def _find_single(plan: Plan) -> Step | None:
+    """Return the step of a call of ``plan``, if it is not a composite."""
+    if not plan.static_shapes or plan.spec.multiple_outputs or _is_left(plan):
+        return None
+    found = _REDUCTIONS.get(plan.spec)
+    if found is not None:
+        op, axes = found
+        return Reduce(op, plan.attributes[axes], plan.attributes["keep_dims"])
+    if plan.spec is movement.RESHAPE:
+        old, new = plan.inputs[0], plan.output.type
+        return Reshape() if isinstance(old, TensorType) and _same_but_ones(old, new) else None
+    rule = plan.spec.expression_rule
+    if rule is None:
+        return None
+    operands = [
+        [parameter(0, member.dtype) for member in type_]
+        if isinstance(type_, list)
+        else type_ and parameter(0, type_.dtype)
+        for type_ in plan.inputs
+    ]
+    found_rule = rule(operands, plan.attributes, plan.output.type)
+    return None if found_rule is None else Elementwise(rule)
+
+
+def _is_left(plan: Plan) -> bool:
+    """Return whether the backend leaves a dtype of a call to the core, which widens it."""
+    found = plan.state.kernel(plan.spec.name, plan.device.backend_name)
+    return not is_asked(None if found is None else found.entry, plan)
+
+
+def _same_but_ones(a: TensorType, b: TensorType) -> bool:
+    return [size for size in a.shape if size != 1] == [size for size in b.shape if size != 1]
+
+
+def _is_large(operand: Value | Constant) -> bool:
+    """Return whether an operand is a constant of more than one number."""
+    return isinstance(operand, Constant) and operand.placement.type.size != 1

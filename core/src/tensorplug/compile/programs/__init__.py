@@ -1,0 +1,1 @@
+"""Programs: inputs, calls and results, and how they run."""

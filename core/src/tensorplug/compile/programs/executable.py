@@ -1,0 +1,250 @@
+"""Running a program: one kernel after the other, which take and return buffers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tensorplug.compile.fusion.groups import fuse
+from tensorplug.compile.fusion.reuse import OverwritingGroup, overwritten
+from tensorplug.compile.programs.memory import plan_memory
+from tensorplug.compile.programs.program import FlatCall
+from tensorplug.compile.programs.straight_line import StraightLine
+from tensorplug.compile.tracing.nested import NestedPlan
+from tensorplug.compile.tracing.values import Constant
+from tensorplug.dispatch.observer import execute
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
+from tensorplug.errors import BackendMemoryError
+from tensorplug.ops import movement
+from tensorplug.ops.indexing import slicing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tensorplug.compile.fusion.groups import FusedCall
+    from tensorplug.compile.programs.program import FlatProgram, Program
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.values import Value
+    from tensorplug.contract.backend import Buffer
+    from tensorplug.dispatch.observer import Observer
+    from tensorplug.engine.engine import Engine
+
+__all__ = ["Executable"]
+
+_VIEWS: Final = frozenset(
+    {
+        *(movement.IDENTITY, movement.RESHAPE, movement.EXPAND_DIMS, movement.TRANSPOSE),
+        *(movement.BROADCAST_TO, movement.SLICE),
+        *(slicing.UNPACK, slicing.SPLIT_V, slicing.STRIDED_SLICE),
+    }
+)
+"""Kernels that backends compute without copies."""
+
+
+class _Step(NamedTuple):
+    """One call, and the slots that later calls do not use."""
+
+    call: FlatCall
+    done: list[int]
+
+
+class Executable:
+    """An executable program, compiled by the backend if it can and ``fuses``.
+
+    ``small``: whether several calls on few elements are fused too. ``donated``: inputs that only
+    the list ``consumed`` of ``run`` refers to. Threads may share a program.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        program: Program,
+        *,
+        fuses: bool = True,
+        small: bool = False,
+        donated: Sequence[Value] = (),
+    ) -> None:
+        self.program = program
+        for call in program.calls:
+            if isinstance(call.plan, NestedPlan):
+                call.plan.prepare(engine, partial(Executable, fuses=fuses))
+        flat = program.flat()
+        groups = program.device.capabilities.groups
+        calls = flat.calls
+        inside: set[int] = set()
+        if groups is not None and fuses:
+            owned = _find_owned(program, donated)
+            found = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
+            program.fusion = found
+            if found.groups:
+                inside = {at for fused in found.groups for at in fused.members}
+                calls = _with_groups(program, calls, found.groups, inside)
+        self._fused = calls is not flat.calls
+        inputs = len(program.inputs)
+        self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
+        self._outputs = [program.slots[value] for value in program.wanted]
+        self._steps = _make_steps(calls, flat)
+        done = [step.done for step in self._steps]
+        self._line = StraightLine(calls, done, inputs, flat.constants, self._outputs)
+        program.planned = plan_memory(
+            [value.placement.type for value in program.slots],
+            inputs,
+            flat.constants,
+            flat.outputs,
+            [
+                (step.call.outputs, step.done, step.call.overwrites, step.call.inside)
+                for step in self._steps
+            ],
+        )
+        # The first run of a kernel is checked against its spec. Kernels in groups do not run.
+        alone = [call for at, call in enumerate(program.calls) if at not in inside]
+        self._unverified = any(not call.plan.published for call in alone)
+
+    def run(
+        self, buffers: Sequence[Buffer], *, consumed: list[Buffer] | None = None
+    ) -> list[Buffer]:
+        """Return the wanted buffers; empty ``consumed``, the caller's list of the given ones."""
+        if self._unverified:
+            found = self._verify(buffers)
+            if not self._fused:
+                return found
+        try:
+            return self._line.run(buffers, consumed)
+        except BaseException as error:
+            failed = self._line.find_failed(error)
+            if failed is not None:
+                self._annotate(error, self._steps[failed].call)
+            raise
+
+    def _verify(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """Run once kernel by kernel, and check each result against its spec; return the wanted.
+
+        Raises:
+            KernelOutputError: an output does not have the type that the spec infers.
+
+        """
+        found = self.run_observed((), buffers)
+        self._unverified = False
+        return found
+
+    def run_observed(
+        self, observers: Sequence[Observer], buffers: Sequence[Buffer]
+    ) -> list[Buffer]:
+        """Run kernel by kernel inside the observers."""
+        slots, program = self.program.slots, self.program
+        last = _last_uses(
+            [[slots[value] for value in call.operands()] for call in program.calls],
+            [[slots[value] for value in call.outputs] for call in program.calls],
+            frozenset(self._outputs),
+        )
+        values = [*buffers, *self._blank]
+        for call, done in zip(program.calls, last, strict=True):
+            tensors = [_tensor(operand, values, slots) for operand in call.inputs]
+            try:
+                outputs = execute(
+                    observers, call.plan, tensors, partial(_run_verified, call, tensors)
+                )
+            except BaseException as error:
+                _locate(error, call)
+                raise
+            for value, tensor in zip(call.outputs, outputs, strict=True):
+                values[slots[value]] = tensor._buffer
+            del tensors, outputs
+            for at in done:
+                values[at] = None
+        return [values[at] for at in self._outputs]
+
+    def _annotate(self, error: BaseException, failed: FlatCall) -> None:
+        for call in self.program.calls:
+            slot = self.program.slots[call.outputs[0]]
+            if slot in failed.outputs and failed.spec is call.plan.spec:
+                try:
+                    call.plan.annotate(error)
+                except BackendMemoryError as found:
+                    _locate(found, call)
+                    raise
+                _locate(error, call)
+                return
+        error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")
+
+
+def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
+    """Return the values whose memory may be overwritten after their last use.
+
+    A result that is often a view would have its memory checked in each run in vain.
+    """
+    if program.device.capabilities.reuses is None:
+        return []
+    calls = [call for call in program.calls if call.plan.spec not in _VIEWS]
+    return [*donated, *(value for call in calls for value in call.outputs)]
+
+
+def _with_groups(
+    program: Program,
+    calls: Sequence[FlatCall],
+    found: Sequence[FusedCall],
+    inside: Collection[int],
+) -> list[FlatCall]:
+    """Return the calls, with groups in the places of their last members (all: ``inside``)."""
+    slots = program.slots
+    last = {max(fused.members): fused for fused in found}
+    result = []
+    for at, call in enumerate(calls):
+        fused = last.get(at)
+        if fused is not None:
+            inputs = tuple(slots[source] for source in fused.inputs)
+            outputs = tuple(slots[output] for output in fused.outputs)
+            name, run = fused.group.name, fused.run
+            places = overwritten(fused.group)
+            if places:
+                run = OverwritingGroup(program.device.backend, fused.group, run)
+            overwrites = tuple(inputs[at] for at in places)
+            result.append(FlatCall(name, None, inputs, outputs, True, run, overwrites))  # noqa: FBT003  # a record
+        elif at not in inside:
+            result.append(call)
+    return result
+
+
+def _run_verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:
+    outputs = call.plan.execute(tensors)
+    if not call.plan.published:
+        call.plan.verify(outputs)
+        call.plan.published = True
+    return outputs
+
+
+def _locate(error: BaseException, call: Call) -> None:
+    if call.site is not None:
+        error.add_note(f"called in a compiled function, at {call.site.describe()}")
+
+
+def _tensor(operand: Any, values: Sequence[Any], slots: dict[Any, int]) -> Any:
+    """Return an operand's current value: a tensor, a list of tensors, or None."""
+    if isinstance(operand, list):
+        return [_tensor(member, values, slots) for member in operand]
+    if operand is None:
+        return None
+    buffer = operand.buffer if isinstance(operand, Constant) else values[slots[operand]]
+    return Tensor._of(buffer, operand.placement)
+
+
+def _make_steps(calls: Sequence[FlatCall], flat: FlatProgram) -> list[_Step]:
+    used = [flatten(call.inputs) for call in calls]
+    kept = flat.outputs.union(flat.constants)
+    last = _last_uses(used, [call.outputs for call in calls], kept)
+    return [_Step(call, done) for call, done in zip(calls, last, strict=True)]
+
+
+def _last_uses(
+    used: Sequence[Sequence[int]], written: Sequence[Sequence[int]], kept: Collection[int]
+) -> list[list[int]]:
+    """Return for each call the slots that later calls do not use."""
+    seen = set(kept)
+    result: list[list[int]] = []
+    for inputs, outputs in zip(reversed(used), reversed(written), strict=True):
+        done = [at for at in dict.fromkeys((*inputs, *outputs)) if at not in seen]
+        seen.update(done)
+        result.append(done)
+    result.reverse()
+    return result

@@ -1,0 +1,1 @@
+"""Traces: the kernel calls of a function, and passes over them."""

@@ -1,0 +1,377 @@
+"""Tracing: calling a function with tensors without data, and recording its kernel calls.
+
+A ``TracedDevice`` replaces the device in the context. The engine infers types, promotes inputs,
+runs decompositions and computes gradients as usual, but records a ``Call`` instead of running a
+kernel. Results that do not depend on the function's arguments are computed immediately.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from tensorplug.autodiff.tape import find_boundary, mark
+from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
+from tensorplug.compile.tracing.traced_device import TracedDevice
+from tensorplug.compile.tracing.values import Constant, Value, error, needs_data
+from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.context import Context, current_context
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.logical_devices import Carried
+from tensorplug.engine.operands import flatten
+from tensorplug.engine.plans import BY_OPS, Plan
+from tensorplug.engine.resolution import resolve, resolve_decomposition
+from tensorplug.observers import callsite
+from tensorplug.ops import creation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.autodiff.recording import Recording
+    from tensorplug.compile.arguments.floats import FloatInput
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
+    from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import Step
+    from tensorplug.errors import CompileError
+    from tensorplug.observers.callsite import CallSite
+    from tensorplug.tensors.variable import Variable
+
+__all__ = ["Call", "Operand", "Read", "Trace"]
+
+# The results of these depend only on the types of their inputs.
+_OF_TYPES: Final = {creation.ONES_LIKE: creation.ones, creation.ZEROS_LIKE: creation.zeros}
+
+Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One kernel call of a program: a plan of the real device, and the line of the call."""
+
+    plan: Plan
+    inputs: list[Operand]
+    outputs: list[Value]
+    site: CallSite | None = None
+
+    def operands(self) -> list[Value | Constant]:
+        """Return the inputs as one list, without absent ones."""
+        return flatten(self.inputs)
+
+
+@dataclass(eq=False, slots=True)
+class Read:
+    """An input that each run of a program reads from a variable or a generator."""
+
+    source: Any
+    fetch: Callable[[], Tensor]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a finished trace has recorded: for a program."""
+
+    calls: list[Call]
+    reads: list[Read]
+    held: list[tuple[Held, Any]]
+    floats: Floats
+    by_float: Mapping[FloatInput, Value]
+
+    @property
+    def numbers(self) -> list[Value]:
+        """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
+        return [self.by_float[input_] for input_ in self.floats.inputs]
+
+
+class Held(Protocol):
+    """A number that a Python object holds, and that a traced function reads and assigns."""
+
+    value: float
+
+
+@dataclass(eq=False)
+class Trace:
+    """The recorded calls and reads of one function on one device, in order.
+
+    ``folds``: whether calls that do not depend on the function's arguments run at once, and every
+    run uses their results.
+    """
+
+    engine: Engine
+    real: Device
+    floats: Floats = field(default_factory=lambda: Floats(()))
+    folds: bool = True
+    finished: bool = False
+
+    def __post_init__(self) -> None:
+        self.since = mark()
+        self._differentiated = current_context().recording is not None
+        self.device = TracedDevice(self)
+        self._expected: list[Read] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.calls: list[Call] = []
+        self.reads: list[Read] = []
+        self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
+        self._constants: dict[int, Constant] = {}
+        self._numbers: dict[FloatInput, Value] = {}
+        self._sources: dict[int, TracedFloat] = {}
+        self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
+
+    def context(
+        self, recording: Recording | None = None, autocast: DType | None = None
+    ) -> Context:
+        """Return the context in which to call the function, without outer scopes or tapes."""
+        return Context(self.engine, self.device, recording, autocast=autocast)
+
+    def enter(self, type_: TensorType, node: Any = None) -> tuple[Value, Tensor]:
+        """Return a new input of the program, and its tensor."""
+        home = self.real.home(type_.dtype) or self.real
+        value = Value(home.placement(type_))
+        return value, Tensor._of(value, self.device.placement(type_), node)
+
+    def finish(self) -> Recorded:
+        """Make tensors and floats that outlive the trace unreadable; return what it recorded.
+
+        The trace forgets it and its device: these and the plans refer to one another, and would
+        wait for the garbage collector, with the variables and captured tensors that they keep.
+        """
+        found = Recorded(
+            self.calls, self.reads, list(self.held.values()), self.floats, self._numbers
+        )
+        self.finished = self.floats.finished = True
+        self.floats, self._expected = Floats(()), None
+        self._forget()
+        self.device.constants.clear()
+        self.device.forget_plans()
+        del self.device  # it refers to the trace
+        return found
+
+    # Reads and assignments ----------------------------------------------------------------
+
+    def expect(self, reads: Sequence[Read]) -> None:
+        """Require the same reads as in an earlier trace, in the same order."""
+        for read in reads:
+            value, _ = self.enter(read.value.placement.type)
+            self.reads.append(Read(read.source, read.fetch, value))
+        self._expected = list(self.reads)
+
+    def read(self, variable: Any, held: Tensor) -> Tensor:
+        """Return a tensor for the contents of a variable."""
+        assigned = self.assigned.get(id(variable))
+        if assigned is not None:
+            return assigned[1]
+        for read in self.reads:
+            if read.source is variable:
+                return self._tensor(read.value)
+        return self._tensor(self._add_read(variable, variable._reading, held.type).value)
+
+    def draw(self, generator: Any, like: Tensor) -> Tensor:
+        """Return a tensor for a new key of a generator; ``like`` has its type."""
+        if self._expected is not None:
+            for read in self._expected:
+                if read.source is generator:
+                    self._expected.remove(read)
+                    return self._tensor(read.value)
+        return self._tensor(self._add_read(generator, generator.key, like.type).value)
+
+    def _add_read(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
+        if self._expected is not None:
+            raise error("the function reads other variables or generators than in the first trace")
+        read = Read(source, fetch, self.enter(type_)[0])
+        self.reads.append(read)
+        return read
+
+    def _tensor(self, value: Value) -> Tensor:
+        return Tensor._of(value, self.device.placement(value.placement.type))
+
+    def refusal(self, message: str) -> CompileError:
+        """Return the error for an action that a program cannot repeat."""
+        return error(message)
+
+    def assign(self, variable: Any, tensor: Tensor) -> None:
+        """Record new contents of a variable, which each run of the program assigns."""
+        if not hasattr(variable, "_placement"):
+            raise error(
+                "the function creates a variable, but its body runs only in tracing; create "
+                "variables outside, and pass or capture them"
+            )
+        tensor._live()
+        self.assigned[id(variable)] = (variable, Tensor._of(tensor._buffer, tensor._placement))
+
+    def change(self, tensor: Tensor) -> None:
+        """Check that the contents of a tensor may be replaced: those of any."""
+
+    # Numbers ------------------------------------------------------------------------------
+
+    def number(
+        self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
+    ) -> Tensor | None:
+        """Return a traced float as a tensor of rank 0; None for any other value.
+
+        ``dtype``: of the tensor; by default it follows ``peer``, the dtype of the other inputs.
+        """
+        if type(value) is not TracedFloat or value.floats is not self.floats:
+            return None
+        wanted = dtype or dt.of_scalar(0.0, peer)
+        if wanted not in dt.INEXACT and not (wanted in dt.INTEGER and value.is_held):
+            return None
+        if self.real.home(wanted) is None:
+            return None
+        input_ = self.floats.input(value, wanted)
+        if input_ is None:
+            return None
+        found = self._numbers.get(input_)
+        if found is None:
+            found = self._numbers[input_] = self.enter(input_.type)[0]
+        return self._tensor(found)
+
+    def get(self, cell: Held) -> Any:
+        """Return the number in ``cell``, as the function left it; every run reads it again."""
+        assigned = self.held.get(id(cell))
+        if assigned is not None:
+            return assigned[1]
+        found = self._sources.get(id(cell))
+        if found is None:
+            found = self._sources[id(cell)] = self.floats.source(lambda: cell.value)
+        return found
+
+    def set(self, cell: Held, value: Any) -> None:
+        """Record a new number in ``cell``, which each run of the program puts there."""
+        self.held[id(cell)] = (cell, value)
+
+    def check(self, check: Callable[[], None]) -> None:
+        """Make each run call ``check``, which raises if the program no longer fits."""
+
+        def checked() -> float:
+            check()
+            return 0.0
+
+        self.floats.source(checked)
+
+    def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the attributes of a call with numbers for traced floats."""
+        return {name: fixed(value) for name, value in attributes.items()}
+
+    def describe(self, tensor: Tensor) -> str | None:
+        """Return a description of a tensor of this trace, in one line; None if it has data."""
+        if not isinstance(tensor._buffer, Value):
+            return None
+        if self.finished:
+            return f"<traced Tensor {tensor.type}, unreadable: its trace has ended>"
+        return (
+            f"<traced Tensor {tensor.type} on {self.real.name}, which gets its values when the "
+            "compiled function runs: return it, or call the function without compile, to see them>"
+        )
+
+    # Calls --------------------------------------------------------------------------------
+
+    def operand(self, tensor: Tensor) -> Value | Constant:
+        """Return the value or the constant of a tensor."""
+        buffer = tensor._buffer
+        if isinstance(buffer, Value):
+            if tensor._placement.device is not self.device:
+                raise error(
+                    f"the function uses a tensor ({tensor.type}) of another traced function; pass "
+                    "it as an argument"
+                )
+            return buffer
+        self._check_captured(tensor)
+        constant = self._constants.get(id(buffer))
+        if constant is None:
+            if isinstance(buffer, Carried):
+                raise tensor._placement.device.trace.escaped()
+            home = self.real.home(tensor.dtype) or self.real
+            constant = Constant(buffer, home.placement(tensor.type))
+            self._constants[id(buffer)] = constant
+        return constant
+
+    def _check_captured(self, tensor: Tensor) -> None:
+        node = tensor._node
+        if node is None or not self._differentiated:
+            return
+        if node.order < self.since or find_boundary([node], self.since):
+            raise error(
+                f"the function captures a tensor ({tensor.type}) that is being differentiated, to "
+                "which no gradient can flow; pass it as an argument, or apply stop_gradient to it "
+                "before"
+            )
+
+    def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
+        """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
+        outputs = [output.type for output in plan.outputs]
+        real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
+        steps = resolve(engine, real)
+        if not (self.expands(real) and resolve_decomposition(plan, [])):
+            plan.call, plan.how, plan.owner = partial(self.record, real), "traced", real.owner
+        return steps
+
+    @property
+    def constants(self) -> Device:
+        """The device whose cache keeps the function's Python numbers as tensors."""
+        return self.device
+
+    def expands(self, plan: Plan) -> bool:
+        """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
+        return plan.how in BY_OPS
+
+    def locate(self) -> CallSite | None:
+        """Return the line of the call that is being recorded."""
+        return callsite.find()
+
+    def record(self, plan: Plan, *inputs: Any) -> Any:
+        """Record a call of ``plan``, a plan of the real device; return its outputs."""
+        operands: list[Operand] = [
+            [self.operand(tensor) for tensor in value]
+            if isinstance(value, list)
+            else None
+            if value is None
+            else self.operand(value)
+            for value in inputs
+        ]
+        recorded = Call(plan, operands, [])
+        create = _OF_TYPES.get(plan.spec)
+        if create is not None:
+            type_ = plan.output.type
+            outputs = [create(type_.shape, dtype=type_.dtype)]
+        elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
+            outputs = self._compute(plan, inputs)
+        elif not plan.static_shapes:
+            raise needs_data(
+                f"the output shape of {plan.describe()} depends on the data of the arguments; "
+                "a compiled function needs static shapes",
+                f"the output shape of {plan.spec.name} depends on its data",
+            )
+        else:
+            outputs = self.add(recorded)
+        return outputs if plan.spec.multiple_outputs else outputs[0]
+
+    def add(self, call: Call) -> list[Tensor]:
+        """Add a call to the program, at the current line; return its outputs."""
+        call.outputs = [Value(output) for output in call.plan.outputs]
+        call.site = self.locate()
+        self.calls.append(call)
+        return [self._tensor(output) for output in call.outputs]
+
+    def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
+        """Run a call that does not depend on the function's arguments."""
+        outputs = plan.execute([_to_real(self.real, tensor) for tensor in tensors])
+        if not plan.published:
+            plan.verify(outputs)
+        return [
+            Tensor._of(output._buffer, self.device.placement(output.type)) for output in outputs
+        ]
+
+
+def _to_real(device: Device, operand: Any) -> Any:
+    """Return a constant, a list of constants, or None with placements on the real device."""
+    if isinstance(operand, list):
+        return [_to_real(device, tensor) for tensor in operand]
+    if operand is None:
+        return None
+    home = device.home(operand.dtype) or device
+    return Tensor._of(operand._buffer, home.placement(operand.type))

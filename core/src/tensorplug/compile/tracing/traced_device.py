@@ -1,0 +1,64 @@
+"""The device that replaces a real one in the context while a function is traced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tensorplug.compile.tracing.values import Value, error, needs_data
+from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device, Placement
+
+__all__ = ["TracedDevice"]
+
+
+class Tracing(Protocol):
+    """What the device needs from its trace."""
+
+    real: Device
+    finished: bool
+
+
+class _TracedBackend(StandInBackend):
+    """The backend of a traced device: the data of constants can be read, that of values cannot."""
+
+    def __init__(self, trace: Tracing) -> None:
+        super().__init__(trace.real)
+        self._trace = trace
+
+    def type_of(self, buffer: Any) -> TensorType | None:
+        return buffer.placement.type if isinstance(buffer, Value) else None
+
+    def read(self, buffer: Any) -> np.ndarray[Any, Any]:
+        type_ = self.type_of(buffer)
+        if self._trace.finished:
+            raise error(
+                f"a tensor ({type_}) created while a function was traced is used after tracing, "
+                "but has no data; return it from the function instead"
+            )
+        raise needs_data(
+            f"the function reads the data of a tensor ({type_}) that depends on its arguments. "
+            "Such a tensor has no data during tracing: numbers, conditions and shapes must not "
+            "depend on it. Use where(...), or move this out of the compiled function",
+            "it reads the values of a tensor",
+        )
+
+
+class TracedDevice(StandInDevice):
+    """Replaces a real device while a function is traced."""
+
+    __slots__ = ()
+
+    def __init__(self, trace: Tracing) -> None:
+        super().__init__(trace.real, _TracedBackend(trace), trace)
+
+    def can_use(self, placement: Placement) -> bool:
+        """Return whether a tensor may be an operand, also one of a trace around this one."""
+        device = placement.device
+        if isinstance(device, TracedDevice) and not device.trace.finished:
+            return device.real is self.real
+        return super().can_use(placement)
