@@ -146,9 +146,8 @@ def _whole(value: Any) -> int:
 
 
 def select(condition: Array, t: Array, e: Array) -> Array:
-    """Element by element, chosen in Python."""
+    """All of ``e``, and then those of ``t`` that are chosen, written over it."""
     conditions, ts, es = np.broadcast_arrays(condition, t, e)
-    out = np.empty(es.shape, dtype=es.dtype)
-    for at in np.ndindex(out.shape):
-        out[at] = (ts if conditions[at] else es)[at]
+    out = np.array(es)
+    out[conditions] = ts[conditions]
     return out

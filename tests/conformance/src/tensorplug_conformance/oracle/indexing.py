@@ -10,6 +10,7 @@ import numpy as np
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide, wrap
 from tensorplug_conformance.floats import epsilon, kind_of
+from tensorplug_conformance.oracle.places import everywhere, taken
 from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
@@ -23,22 +24,18 @@ def gather(x: Array, indices: Array, *, axis: int = 0, batch_dims: int = 0) -> A
     at = axis % x.ndim
     batches = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     shape = (*x.shape[:at], *indices.shape[batches:], *x.shape[at + 1 :])
-    out = np.empty(shape, dtype=x.dtype)
     inner = indices.ndim - batches
-    for to in np.ndindex(shape):
-        where = (*to[:batches], *to[at : at + inner])
-        picked = int(indices[where])
-        out[to] = x[(*to[:at], picked, *to[at + inner :])]
-    return out
+    to = everywhere(shape)
+    picked = indices[(*to[:batches], *to[at : at + inner])] if indices.ndim else indices
+    return taken(x, [*to[:at], picked.astype(np.int64), *to[at + inner :]], shape)
 
 
 def gather_nd(params: Array, indices: Array) -> Array:
     """The slices of ``params`` at each row of the indices."""
     lead = indices.shape[:-1]
-    out = np.empty((*lead, *params.shape[indices.shape[-1] :]), dtype=params.dtype)
-    for at in np.ndindex(lead):
-        out[at] = params[tuple(int(index) for index in indices[at])]
-    return out
+    rest = params.shape[indices.shape[-1] :]
+    places = np.moveaxis(indices.astype(np.int64), -1, 0)
+    return taken(params, [*places], (*lead, *rest))
 
 
 def tensor_scatter_update(tensor: Array, indices: Array, updates: Array) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.floats import kind_of
+from tensorplug_conformance.oracle.places import everywhere, spread, taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,27 +27,22 @@ def reshape(x: Array, *, shape: Sequence[int]) -> Array:
     rest = x.size // int(np.prod(known, dtype=int)) if known and np.prod(known) else x.size
     target = tuple(rest if n == -1 else n for n in shape)
     flat = np.empty(x.size, dtype=x.dtype)
-    for at, value in enumerate(x.flat):
-        flat[at] = value
+    flat[:] = x.flat
     return flat.reshape(target)
 
 
 def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
     """``out[i_perm[0], i_perm[1], ...] = x[i_0, i_1, ...]``."""
     order = [axis % x.ndim for axis in perm] if perm is not None else list(range(x.ndim))[::-1]
-    out = np.empty([x.shape[axis] for axis in order], dtype=x.dtype)
-    for at in np.ndindex(x.shape):
-        out[tuple(at[axis] for axis in order)] = x[at]
-    return out
+    shape = [x.shape[axis] for axis in order]
+    at = everywhere(shape)
+    return taken(x, [at[order.index(axis)] for axis in range(x.ndim)], shape)
 
 
 def broadcast_to(x: Array, *, shape: Sequence[int]) -> Array:
     """Index 0 along every axis of length 1."""
-    lead = len(shape) - x.ndim
-    out = np.empty(tuple(shape), dtype=x.dtype)
-    for at in np.ndindex(out.shape):
-        out[at] = x[tuple(0 if n == 1 else i for i, n in zip(at[lead:], x.shape, strict=True))]
-    return out
+    at = everywhere(shape)[len(shape) - x.ndim :]
+    return taken(x, [0 * i if n == 1 else i for i, n in zip(at, x.shape, strict=True)], shape)
 
 
 def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None) -> Array:
@@ -59,10 +54,7 @@ def slice_(x: Array, *, begin: Sequence[int], size: Sequence[int] | None = None)
         range(first, n if count == -1 else first + count)
         for first, count, n in zip(firsts, counts, x.shape, strict=True)
     ]
-    out = np.empty([len(span) for span in spans], dtype=x.dtype)
-    for to, at in zip(np.ndindex(out.shape), itertools.product(*spans), strict=True):
-        out[to] = x[at]
-    return out
+    return taken(x, spread(spans), [len(span) for span in spans])
 
 
 def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = None) -> Array:
@@ -70,8 +62,8 @@ def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = No
     shape = [before + n + after for (before, after), n in zip(paddings, x.shape, strict=True)]
     constant = ("" if x.dtype.kind == "T" else 0) if constant_value is None else constant_value
     out = np.full(shape, np.asarray(constant).astype(x.dtype), dtype=x.dtype)
-    for at in np.ndindex(x.shape):
-        out[tuple(i + before for i, (before, _) in zip(at, paddings, strict=True))] = x[at]
+    spans = [range(before, before + n) for (before, _), n in zip(paddings, x.shape, strict=True)]
+    out[spread(spans)] = x
     return out if kind_of(x.dtype) not in "fc" else wide(out)
 
 
@@ -83,8 +75,9 @@ def concat(xs: list[Array], *, axis: int = 0) -> Array:
     out = np.empty(shape, dtype=xs[0].dtype)
     first = 0
     for x in xs:
-        for index in np.ndindex(x.shape):
-            out[(*index[:at], index[at] + first, *index[at + 1 :])] = x[index]
+        spans = [range(n) for n in x.shape]
+        spans[at] = range(first, first + x.shape[at])
+        out[spread(spans)] = x
         first += x.shape[at]
     return out
 
@@ -100,6 +93,6 @@ def pack(xs: list[Array], *, axis: int = 0) -> Array:
     at = axis % (xs[0].ndim + 1)
     out = np.empty((*xs[0].shape[:at], len(xs), *xs[0].shape[at:]), dtype=xs[0].dtype)
     for place, item in enumerate(xs):
-        for index in np.ndindex(item.shape):
-            out[(*index[:at], place, *index[at:])] = item[index]
+        index: list[Any] = everywhere(item.shape)
+        out[(*index[:at], place, *index[at:])] = item
     return out

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tensorplug_conformance.oracle.places import everywhere, spread, taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,11 @@ def unpack(value: Array, *, axis: int = 0) -> tuple[Array, ...]:
     """One part for each index along the axis."""
     at = axis % value.ndim
     shape = [n for item, n in enumerate(value.shape) if item != at]
-    parts = [np.empty(shape, dtype=value.dtype) for _ in range(value.shape[at])]
-    for index in np.ndindex(value.shape):
-        parts[index[at]][(*index[:at], *index[at + 1 :])] = value[index]
-    return tuple(parts)
+    index = everywhere(shape)
+    return tuple(
+        taken(value, [*index[:at], np.array(part), *index[at:]], shape)
+        for part in range(value.shape[at])
+    )
 
 
 def split(
@@ -39,10 +41,9 @@ def split(
     for size in sizes:
         shape = list(x.shape)
         shape[at] = size
-        part = np.empty(shape, dtype=x.dtype)
-        for index in np.ndindex(*shape):
-            part[index] = x[(*index[:at], index[at] + first, *index[at + 1 :])]
-        parts.append(part)
+        places = everywhere(shape)
+        places[at] = places[at] + first
+        parts.append(taken(x, places, shape))
         first += size
     return tuple(parts)
 
@@ -64,18 +65,14 @@ def strided_slice(x: Array, **attributes: Any) -> Array:
         else:
             places.append([everywhere[part]])
         axis += 1
-    out = np.empty([len(place) for place in places], dtype=x.dtype)
-    for to, at in zip(np.ndindex(out.shape), itertools.product(*places), strict=True):
-        out[to] = x[at]
-    return out.reshape(shape)
+    return taken(x, spread(places), [len(place) for place in places]).reshape(shape)
 
 
 def strided_slice_grad(dy: Array, *, shape: Sequence[int], **attributes: Any) -> Array:
     """The slice of a table of positions says where each element goes."""
     positions = np.arange(int(np.prod(shape))).reshape(tuple(shape))
     out = np.zeros(positions.size, dtype=dy.dtype)
-    for position, value in zip(strided_slice(positions, **attributes).flat, dy.flat, strict=True):
-        out[position] = value
+    out[strided_slice(positions, **attributes)] = dy
     return out.reshape(tuple(shape))
 
 
