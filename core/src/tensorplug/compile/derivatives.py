@@ -16,7 +16,8 @@ from tensorplug.compile.arguments.floats import Floats, find, remember
 from tensorplug.compile.fusion.epilogues import add_epilogues
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
-from tensorplug.compile.specialized import run, trace_body, upload
+from tensorplug.compile.specialized import run, upload
+from tensorplug.compile.tracing.bodies import trace_body
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.passes import (
     eliminate_common_calls,

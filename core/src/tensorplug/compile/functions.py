@@ -26,7 +26,8 @@ from tensorplug.compile.arguments.signatures import append_signature
 from tensorplug.compile.derivatives import run_recorded
 from tensorplug.compile.dynamic.sizes import LIMIT as SIZES
 from tensorplug.compile.dynamic.sizes import Dynamic
-from tensorplug.compile.specialized import Body, Specialized
+from tensorplug.compile.specialized import Specialized
+from tensorplug.compile.tracing.bodies import Body, Request, trace_request
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
@@ -263,8 +264,8 @@ class Compiled(Generic[P, R]):
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
             given = self._donation.tensors(args, kwargs) if self._donation else ()
-            call = None if self._dynamic is None else (args, kwargs, signature)
-            special = self._trace(engine, device, body, tensors, floats, given, call)
+            request = Request(engine, device, body, tensors, Floats(floats), given)
+            special = self._trace(request, args, kwargs, signature)
             limit = LIMIT if self._dynamic is None else SIZES
             remember(self._known, signature, floats, special, limit)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)
@@ -285,24 +286,19 @@ class Compiled(Generic[P, R]):
         read = None if self._static_floats else special.floats.read
         return recompiles.describe(self._f, device, args, kwargs, read)
 
-    def _trace(
-        self,
-        engine: Engine,
-        device: Device,
-        body: Body,
-        tensors: Sequence[Tensor],
-        floats: Sequence[float],
-        donated: Sequence[Tensor],
-        call: Any,
-    ) -> Specialized:
-        """Trace the function; if it needs data that depend on floats, with all floats static."""
+    def _trace(self, request: Request, *call: Any) -> Specialized:
+        """Trace the function; if it needs data that depend on floats, with all floats static.
 
-        def trace(numbers: Floats) -> Specialized:
+        ``call``: the arguments by position and by name, and their signature.
+        """
+
+        def trace(request: Request) -> Specialized:
             if self._dynamic is None:
-                return Specialized(engine, device, body, tensors, numbers, donated)
-            return self._dynamic.specialize(engine, device, body, tensors, numbers, donated, call)
+                return Specialized.of(request, trace_request(request))
+            return self._dynamic.specialize(request, *call)
 
-        if floats:
+        given = request.floats.given
+        if given:
             with contextlib.suppress(CompileError):  # the next trace reports any other reason
-                return trace(Floats(floats))
-        return trace(Floats(floats, static=True))
+                return trace(request)
+        return trace(request._replace(floats=Floats(given, static=True)))

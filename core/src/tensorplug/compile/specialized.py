@@ -3,247 +3,67 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.compile.arguments.floats import TracedFloat
 from tensorplug.compile.fusion.epilogues import add_epilogues
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.bodies import call_body
 from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
-from tensorplug.compile.tracing.trace import Trace
-from tensorplug.compile.tracing.values import error
-from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.tensors.assignment import replace_contents
-from tensorplug.tensors.tree import flatten
-from tensorplug.tensors.variable import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
-    from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.arguments.floats import Floats
+    from tensorplug.compile.tracing.bodies import Request, Traced
     from tensorplug.compile.tracing.trace import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
-    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
-    from tensorplug.engine.registry import State
 
-__all__ = ["Body", "Result", "Specialized", "make_executable", "run", "trace_body", "upload"]
+__all__ = ["Specialized", "make_executable", "run", "upload"]
 
 _new: Final = object.__new__
 _NO_NODES: Final = repeat(None)
 
 
-class Body(NamedTuple):
-    """A function and the structure of its arguments.
-
-    ``leaves``: those of the arguments, with types for tensors; ``places``: the tensors' positions,
-    ``floats``: those of the floats that are not static.
-    """
-
-    f: Callable[..., Any]
-    leaves: list[Any]
-    places: list[int]
-    floats: list[int]
-    rebuild: Callable[[list[Any]], Any]
-
-    @classmethod
-    def of(cls, f: Callable[..., Any], args: Any, kwargs: Any, *, static_floats: bool) -> Body:
-        """Return the structure of a call, without the tensors' data."""
-        leaves, rebuild = flatten((args, kwargs))
-        places = [at for at, leaf in enumerate(leaves) if leaf.__class__ is Tensor]
-        for at in places:
-            leaves[at] = leaves[at].type
-        floats = [at for at, leaf in enumerate(leaves) if leaf.__class__ is float]
-        return cls(f, leaves, places, [] if static_floats else floats, rebuild)
-
-    def call(self, tensors: Sequence[Tensor], floats: Sequence[float]) -> Any:
-        """Call the function with ``tensors`` and ``floats``."""
-        leaves = list(self.leaves)
-        for at, tensor in zip(self.places, tensors, strict=True):
-            leaves[at] = tensor
-        for at, number in zip(self.floats, floats, strict=True):
-            leaves[at] = number
-        args, kwargs = self.rebuild(leaves)
-        return self.f(*args, **kwargs)
-
-
-class Result(NamedTuple):
-    """The result of a function.
-
-    ``places``: the positions of tensors among the ``leaves``; ``floats``: those of traced floats,
-    each with its position in the result of ``Floats.evaluate``.
-    """
-
-    leaves: list[Any]
-    places: list[int]
-    rebuild: Callable[[list[Any]], Any]
-    floats: list[tuple[int, int]]
-
-    @classmethod
-    def of(cls, returned: Any) -> Result:
-        """Flatten the result of a function.
-
-        Raises:
-            DisposedError: one of the tensors was disposed.
-
-        """
-        leaves, rebuild = flatten(returned)
-        for at, leaf in enumerate(leaves):
-            if isinstance(leaf, Tensor):
-                leaf._live()
-            if isinstance(leaf, Variable):
-                leaves[at] = leaf._reading()
-        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        floats = [(at, leaf.at) for at, leaf in enumerate(leaves) if type(leaf) is TracedFloat]
-        return cls(leaves, places, rebuild, floats)
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors, in order."""
-        return [self.leaves[at] for at in self.places]
-
-    def without_tensors(self) -> Result:
-        """Return the same structure without the tensors and the traced floats."""
-        leaves = list(self.leaves)
-        for at in self.places:
-            leaves[at] = None
-        for at, _ in self.floats:
-            leaves[at] = None
-        return Result(leaves, self.places, self.rebuild, self.floats)
-
-    def with_tensors(self, tensors: Sequence[Tensor], numbers: Sequence[float]) -> Any:
-        """Return the tree with other tensors, and with floats from ``numbers``."""
-        if len(self.leaves) == 1 and self.places:
-            return self.rebuild(list(tensors))
-        leaves = list(self.leaves)
-        for at, tensor in zip(self.places, tensors, strict=True):
-            leaves[at] = tensor
-        for at, number in self.floats:
-            leaves[at] = numbers[number]
-        return self.rebuild(leaves)
-
-
-def call_body(
-    body: Body, arguments: Sequence[Tensor], floats: Sequence[float]
-) -> tuple[Result, list[int]]:
-    """Call a function with aliases of ``arguments``.
-
-    Return the result, and the positions of the arguments to which the function assigns. Their new
-    contents are the last tensors of the result.
-
-    Raises:
-        CompileError: it disposes of an argument.
-
-    """
-    aliases = [
-        Tensor._of(argument._buffer, argument._placement, argument._node) for argument in arguments
-    ]
-    returned = body.call(aliases, floats)
-    if any(alias.is_disposed for alias in aliases):
-        raise error(
-            f"{getattr(body.f, '__name__', 'the function')} disposes of an argument, which a "
-            "compiled function must not do; work on a copy: asarray(x, copy=True)"
-        )
-    assigned = [
-        at
-        for at, (argument, alias) in enumerate(zip(arguments, aliases, strict=True))
-        if alias._buffer is not argument._buffer
-    ]
-    if not assigned:
-        return Result.of(returned), assigned
-    return Result.of((returned, [aliases[at] for at in assigned])), assigned
-
-
-def trace_body(
-    trace: Trace,
-    body: Body,
-    arguments: Sequence[Tensor],
-    recording: Recording | None = None,
-    autocast: DType | None = None,
-) -> tuple[Result, list[int]]:
-    """Do the same as ``call_body`` with tensors without data, and record the calls."""
-    with use_context(trace.context(recording, autocast)):
-        return call_body(body, arguments, trace.floats.arguments)
-
-
 class Specialized:
     """A compiled function for one signature.
 
-    ``reads``: the inputs from variables and generators; ``floats``: those from Python floats;
-    ``assigns``: the variables, and ``changed``: the arguments, to which it assigns; ``state``: the
-    registry state of its plans; ``shared``: whether its program is also that of other signatures;
-    ``derivatives``: by the inputs that need gradients;
-    ``autocast``: the dtype of the block of its calls.
+    Its fields are those of the request and of the trace. ``shared``: whether its program is also
+    that of other signatures; ``derivatives``: by the inputs that need gradients.
     """
 
     shared = False
 
-    def __init__(
-        self,
-        engine: Engine,
-        device: Device,
-        body: Body,
-        arguments: Sequence[Tensor],
-        floats: Floats,
-        donated: Sequence[Tensor] = (),
-    ) -> None:
-        self.engine = engine
-        self.device = device
-        self.body = body
-        self.state: State = engine.registry.state
-        self.floats = floats
+    def __init__(self, request: Request, traced: Traced, executable: Executable) -> None:
+        self.engine, self.device, self.body, arguments, self.floats, _ = request
+        self.executable = executable
+        self.state = traced.state
+        self.autocast = traced.autocast
         self.derivatives: dict[Hashable, Any] = {}
-        self.autocast = current_context().autocast
-        trace = Trace(engine, device, floats)
-        entries = [trace.enter(body.leaves[at]) for at in body.places]
-        try:
-            result, self.changed = trace_body(
-                trace, body, [tensor for _, tensor in entries], autocast=self.autocast
-            )
-            assigned = list(trace.assigned.values())
-            returned = [*result.tensors, *(tensor for _, tensor in assigned)]
-            wanted = [trace.operand(tensor) for tensor in returned]
-        finally:
-            recorded = trace.finish()
+        self.result = traced.result
+        self.reads = traced.reads
+        self.assigns = traced.assigns
+        self.held = traced.held
+        self.changed = traced.changed
+        self.placements = [value.placement for value in traced.wanted]
         # The signature includes the tensors' devices, so this holds for each call.
-        self.transfers = any(tensor._placement.device is not device for tensor in arguments)
-        self.reads = recorded.reads
-        self.assigns = [variable for variable, _ in assigned]
-        self.result = result.without_tensors()
-        self.held = [
-            (cell, number.at if type(number) is TracedFloat else None, number)
-            for cell, number in recorded.held
-        ]
-        self.prepares = bool(self.reads or self.transfers)
+        transfers = any(tensor._placement.device is not self.device for tensor in arguments)
+        self.prepares = bool(self.reads or transfers)
         self.effects = bool(self.assigns or self.held)
-        self.numeric = bool(floats.given or floats.operations)
-        inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
-        inputs += recorded.numbers
-        self.placements = [value.placement for value in wanted]
-        given = {id(tensor) for tensor in donated}
-        free = [value for value, x in zip(inputs, arguments) if id(x) in given]  # noqa: B905  # reads follow
-        self.compile(eliminate_dead_calls(recorded.calls, wanted), inputs, wanted, free)
+        self.numeric = bool(self.floats.given or self.floats.operations)
 
-    def compile(
-        self,
-        calls: Sequence[Call],
-        inputs: list[Value],
-        wanted: Sequence[Value | Constant],
-        free: list[Value],
-    ) -> None:
-        """Make the program of what the trace recorded; ``free``: the donated inputs."""
-        self.executable = make_executable(self.engine, self.device, calls, inputs, wanted, free)
-
-    def effects_on(self) -> list[int]:
-        """Return the identities of what it reads and assigns beside its arguments."""
-        touched = [read.source for read in self.reads]
-        touched += [*self.assigns, *(cell for cell, _, _ in self.held)]
-        return [id(each) for each in touched]
+    @classmethod
+    def of(cls, request: Request, traced: Traced) -> Specialized:
+        """Return the function with the program that the trace recorded."""
+        calls, inputs, wanted, free = traced[:4]
+        executable = make_executable(request.engine, request.device, calls, inputs, wanted, free)
+        return cls(request, traced, executable)
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device."""

@@ -159,7 +159,9 @@ class Floats:
 class HasFloats(Protocol):
     """A result of tracing, valid for other calls in which the floats that were read are equal."""
 
-    floats: Floats
+    @property
+    def floats(self) -> Floats:
+        """Which floats were read, and what is computed of the others."""
 
 
 T = TypeVar("T", bound=HasFloats)

@@ -6,15 +6,16 @@ once for each, and at the padded ones; ``compile.dynamic.alignment`` makes one p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tensorplug.compile.arguments.donation import find_parameter
 from tensorplug.compile.arguments.floats import Floats, find, remember
-from tensorplug.compile.dynamic.alignment import Alignment, build
+from tensorplug.compile.dynamic.alignment import Alignment, Result, build
 from tensorplug.compile.dynamic.padding import RefusedError
 from tensorplug.compile.specialized import Specialized, make_executable, run, upload
+from tensorplug.compile.tracing.bodies import Request, Traced, trace_request
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.shapes import normalize_axis
 from tensorplug.contract.spec import TensorType
@@ -30,15 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug.compile.programs.executable import Executable
-    from tensorplug.compile.specialized import Body
+    from tensorplug.compile.tracing.bodies import Body
     from tensorplug.compile.tracing.decompositions import TracedDecomposition
-    from tensorplug.compile.tracing.trace import Call
-    from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.shapes import Shape
-    from tensorplug.dispatch.device import Device
-    from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
+
+    Paddings: TypeAlias = tuple[tuple[int, int], ...]
 
 __all__ = ["LIMIT", "Dynamic", "padded_size"]
 
@@ -89,45 +88,62 @@ class Dynamic:
 
     def specialize(
         self,
-        engine: Engine,
-        device: Device,
-        body: Body,
-        tensors: Sequence[Tensor],
-        floats: Floats,
-        donated: Sequence[Tensor],
-        call: tuple[Any, Any, tuple[Hashable, ...]],
+        request: Request,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        signature: tuple[Hashable, ...],
     ) -> Specialized:
-        """Return the program for a call: args, kwargs and signature.
+        """Return the program for a call, whose arguments have this signature.
 
         Raises:
             ArgumentError: the arguments do not have the dynamic axes.
 
         """
-        args, kwargs, signature = call
+        tensors = request.arguments
         sizes = [
             tuple(padded_size(n) if at in axes else n for at, n in enumerate(tensor.shape))
             for tensor, axes in zip(tensors, self._axes(args, kwargs), strict=True)
         ]
+        traced = trace_request(request)
         if all(shape == tensor.shape for shape, tensor in zip(sizes, tensors, strict=True)):
-            return Specialized(engine, device, body, tensors, floats, donated)
+            return Specialized.of(request, traced)
         placements = iter(
             tensor._placement.device.placement(TensorType(tensor.dtype, shape))
             for tensor, shape in zip(tensors, sizes, strict=True)
         )
         key = tuple(next(placements) if type(item) is Placement else item for item in signature)
 
-        def template() -> _Template:
-            found = find(self._templates, key, floats.given)
-            if found is None or found.state is not engine.registry.state:
-                traced = Floats(floats.given, static=floats.static)
-                found = _Template(engine, device, _with_shapes(body, sizes), tensors, traced)
-                remember(self._templates, key, floats.given, found, LIMIT)
-            return found
+        try:
+            template = self._template(request, key, sizes)
+            return Padded(request, traced, _align(request, traced, template))
+        except RefusedError as error:
+            self.warn(str(error))
+            return Specialized.of(request, traced)
 
-        special = Padded(engine, device, body, tensors, floats, donated, template)
-        if special.refusal:
-            self.warn(special.refusal)
-        return special
+    def _template(self, request: Request, key: Hashable, sizes: Sequence[Shape]) -> _Template:
+        """Return the trace at padded sizes.
+
+        Raises:
+            RefusedError: the function cannot be traced at these sizes.
+
+        """
+        floats = request.floats
+        found = find(self._templates, key, floats.given)
+        if found is not None and found.traced.state is request.engine.registry.state:
+            return found
+        wanted = request._replace(
+            body=_with_shapes(request.body, sizes),
+            floats=Floats(floats.given, static=floats.static),
+            donated=(),
+        )
+        try:
+            found = _Template(trace_request(wanted), wanted.floats, {}, {})
+        except CompileError as error:
+            raise RefusedError(str(error)) from None
+        except Exception as error:  # whatever the function raises at another size
+            raise RefusedError(f"at the padded sizes, the function raises {error!r}") from error
+        remember(self._templates, key, floats.given, found, LIMIT)
+        return found
 
     def warn(self, reason: str) -> None:
         """Say once why each size gets a program of its own."""
@@ -193,105 +209,79 @@ def _with_shapes(body: Body, shapes: Sequence[Shape]) -> Body:
     return body._replace(leaves=leaves)
 
 
-class _Template(Specialized):
+class _Template(NamedTuple):
     """A trace at padded sizes, without a program.
 
     ``programs``: by the log of an alignment. ``decompositions``: at padded sizes.
     """
 
-    def compile(
-        self,
-        calls: Sequence[Call],
-        inputs: list[Value],
-        wanted: Sequence[Value | Constant],
-        _free: list[Value],
-    ) -> None:
-        """Keep what the trace recorded."""
-        self.calls, self.inputs, self.wanted = list(calls), inputs, list(wanted)
-        self.programs: dict[Hashable, Executable] = {}
-        self.decompositions: dict[Plan, TracedDecomposition | None] = {}
+    traced: Traced
+    floats: Floats
+    programs: dict[Hashable, Executable]
+    decompositions: dict[Plan, TracedDecomposition | None]
+
+
+class _Aligned(NamedTuple):
+    """A program at padded sizes, and what depends on the exact ones.
+
+    ``shared``: whether the program was made for other exact sizes. ``arguments``: what to add
+    behind each argument; ``data``: the program's last inputs; ``results``: those of the function.
+    """
+
+    executable: Executable
+    shared: bool
+    arguments: list[Paddings | None]
+    data: list[Buffer]
+    results: list[Result]
+
+
+def _align(request: Request, traced: Traced, template: _Template) -> _Aligned:
+    """Return the program that gives the results of ``traced`` at the sizes of ``template``.
+
+    Raises:
+        RefusedError: padding would change the results.
+
+    """
+    engine, device, places = request.engine, request.device, request.body.places
+    padded = template.traced
+    if len(traced.wanted) != len(padded.wanted) or traced.changed != padded.changed:
+        raise RefusedError("the function returns other results at another size")
+    if traced.effects_on() != padded.effects_on():
+        raise RefusedError("the function uses other variables at another size")
+    alignment = Alignment(engine, device, template.decompositions)
+    entered = alignment.enter(traced.inputs, padded.inputs, len(places))
+    alignment.walk(traced.calls, padded.calls)
+    pairs = zip(traced.wanted, padded.wanted, strict=True)
+    results = [alignment.result(mine, other) for mine, other in pairs]
+    operands = [result.operand for result in results if result.operand is not None]
+    log = tuple(alignment.log)
+    known = template.programs.get(log)
+    if known is None:
+        made = build(engine, device, alignment.calls)
+        inputs = [*entered, *alignment.masks.values(), *alignment.varying]
+        template.programs[log] = make_executable(engine, device, made, inputs, operands, [])
+    data = [
+        device.backend.from_host(np.arange(padded) < exact) for exact, padded in alignment.masks
+    ]
+    with use_context(Context(engine, device, None)):
+        for value, constant in alignment.varying.items():
+            tensor = Tensor._of(constant.buffer, constant.placement)
+            data.append(_pad(tensor, _paddings(tensor.shape, value.placement.type.shape)))
+    arguments = [
+        _paddings(mine.placement.type.shape, other.placement.type.shape)
+        for _, mine, other in zip(places, traced.inputs, padded.inputs, strict=False)
+    ]
+    return _Aligned(template.programs[log], known is not None, arguments, data, results)
 
 
 class Padded(Specialized):
-    """A function at exact sizes, run by a program at padded sizes.
+    """A function at exact sizes, run by a program at padded sizes."""
 
-    ``refusal``: why that is not possible; then its program has the exact sizes. ``shared``:
-    whether the program was made for other exact sizes.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        device: Device,
-        body: Body,
-        tensors: Sequence[Tensor],
-        floats: Floats,
-        donated: Sequence[Tensor],
-        template: Callable[[], _Template],
-    ) -> None:
-        self.refusal = ""
-        self._template = template
+    def __init__(self, request: Request, traced: Traced, aligned: _Aligned) -> None:
+        super().__init__(request, traced, aligned.executable)
+        self.shared = aligned.shared
+        self._aligned = aligned
         self._exact: Specialized | None = None
-        super().__init__(engine, device, body, tensors, floats, donated)
-        del self._template
-
-    def compile(
-        self,
-        calls: Sequence[Call],
-        inputs: list[Value],
-        wanted: Sequence[Value | Constant],
-        free: list[Value],
-    ) -> None:
-        """Use the program at padded sizes, or make one."""
-        try:
-            self._align(calls, inputs, wanted)
-        except RefusedError as error:
-            self.refusal = str(error)
-            super().compile(calls, inputs, wanted, free)
-
-    def _align(
-        self, calls: Sequence[Call], inputs: list[Value], wanted: Sequence[Value | Constant]
-    ) -> None:
-        try:
-            template = self._template()
-        except CompileError as error:
-            raise RefusedError(str(error)) from None
-        except Exception as error:  # whatever the function raises at another size
-            raise RefusedError(f"at the padded sizes, the function raises {error!r}") from error
-        if len(wanted) != len(template.wanted) or self.changed != template.changed:
-            raise RefusedError("the function returns other results at another size")
-        if self.effects_on() != template.effects_on():
-            raise RefusedError("the function uses other variables at another size")
-        alignment = Alignment(self.engine, self.device, template.decompositions)
-        entered = alignment.enter(inputs, template.inputs, len(self.body.places))
-        alignment.walk(calls, template.calls)
-        pairs = zip(wanted, template.wanted, strict=True)
-        results = [alignment.result(mine, other) for mine, other in pairs]
-        operands = [result.operand for result in results if result.operand is not None]
-        log = tuple(alignment.log)
-        found = template.programs.get(log)
-        self.shared = found is not None
-        if found is None:
-            made = build(self.engine, self.device, alignment.calls)
-            made_inputs = [*entered, *alignment.masks.values(), *alignment.varying]
-            found = make_executable(self.engine, self.device, made, made_inputs, operands, [])
-            template.programs[log] = found
-        self.executable = found
-        self._arguments = [
-            _paddings(mine.placement.type.shape, other.placement.type.shape)
-            for mine, other in zip(inputs[: len(self.body.places)], template.inputs, strict=False)
-        ]
-        self._results = results
-        self._data = [
-            self.device.backend.from_host(np.arange(padded) < exact)
-            for exact, padded in alignment.masks
-        ]
-        self._data += [self._pad_constant(*each) for each in alignment.varying.items()]
-
-    def _pad_constant(self, value: Value, constant: Constant) -> Buffer:
-        tensor = Tensor._of(constant.buffer, constant.placement)
-        paddings = _paddings(tensor.shape, value.placement.type.shape)
-        return self._pad([tensor], [paddings])[0]
 
     def run(
         self,
@@ -301,18 +291,18 @@ class Padded(Specialized):
         donated: Sequence[Tensor] = (),
     ) -> Any:
         """Run the program on padded arguments; return the function's result, cut back."""
-        if self.refusal:
-            return super().run(context, tensors, floats, donated)
-        count = len(self._arguments)
+        count = len(self._aligned.arguments)
         engine: Any = context.engine
         if context.observers or engine.observers:
             # They see what the function computes: no padding, which may hold NaN.
             if self._exact is None:
                 numbers = Floats(floats, static=self.floats.static)
-                given = tensors[:count]
-                self._exact = Specialized(self.engine, self.device, self.body, given, numbers)
+                request = Request(self.engine, self.device, self.body, tensors[:count], numbers)
+                self._exact = Specialized.of(request, trace_request(request))
             return self._exact.run(context, tensors, floats, donated)
-        buffers = self._pad(tensors[:count], self._arguments)
+        with use_context(Context(self.engine, self.device, None)):
+            pairs = zip(tensors[:count], self._aligned.arguments, strict=True)
+            buffers = [_pad(tensor, paddings) for tensor, paddings in pairs]
         buffers += [tensor._buffer for tensor in tensors[count:]]
         for tensor in donated:
             tensor.dispose()
@@ -320,22 +310,15 @@ class Padded(Specialized):
         if self.numeric:
             values = self.floats.evaluate(floats)
             buffers += upload(self.device, self.floats, values)
-        found = run(self.executable, context, [*buffers, *self._data])
+        found = run(self.executable, context, [*buffers, *self._aligned.data])
         return self.leave(context, self._cut(found), values)
-
-    def _pad(self, tensors: Sequence[Tensor], paddings: Sequence[Any]) -> list[Buffer]:
-        with use_context(Context(self.engine, self.device, None)):
-            return [
-                tensor._buffer if pairs is None else movement.pad(tensor, pairs)._buffer
-                for tensor, pairs in zip(tensors, paddings, strict=True)
-            ]
 
     def _cut(self, found: Sequence[Buffer]) -> list[Buffer]:
         """Return the results at exact sizes."""
         buffers = iter(found)
         cut = []
         with use_context(Context(self.engine, self.device, None)):
-            for result, placement in zip(self._results, self.placements, strict=True):
+            for result, placement in zip(self._aligned.results, self.placements, strict=True):
                 if result.operand is None:
                     assert result.held is not None, "a result is computed or held"
                     cut.append(result.held.buffer)
@@ -348,8 +331,12 @@ class Padded(Specialized):
         return cut
 
 
-def _paddings(exact: Shape, padded: Shape) -> tuple[tuple[int, int], ...] | None:
+def _paddings(exact: Shape, padded: Shape) -> Paddings | None:
     """Return what to add behind each axis; None for nothing."""
     if exact == padded:
         return None
     return tuple((0, whole - size) for size, whole in zip(exact, padded, strict=True))
+
+
+def _pad(tensor: Tensor, paddings: Paddings | None) -> Buffer:
+    return (tensor if paddings is None else movement.pad(tensor, paddings))._buffer
