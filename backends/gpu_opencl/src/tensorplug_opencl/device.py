@@ -207,7 +207,7 @@ def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]
     """Return the dtypes that tensors may have on ``device``.
 
     double and half arithmetic are optional in OpenCL. Complex numbers are pairs of floats;
-    bfloat16 is computed with in float.
+    bfloat16 is computed with in float; dtypes for storage are moved and converted only.
     """
     extensions = device.extensions.split()
     double = limits.float64 and bool(device.double_fp_config) and "cl_khr_fp64" in extensions
@@ -216,7 +216,7 @@ def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]
         dt.complex128: double,
         dt.float16: limits.float16 and "cl_khr_fp16" in extensions,
     }
-    always = dt.BOOL | dt.INTEGER | {dt.bfloat16, dt.float32, dt.complex64}
+    always = dt.BOOL | dt.INTEGER | dt.STORAGE | {dt.bfloat16, dt.float32, dt.complex64}
     return frozenset(always | {dtype for dtype, has in optional.items() if has})
 
 

@@ -1,6 +1,7 @@
 """Converting NumPy arrays to narrow dtypes with a single rounding, to nearest even.
 
-ml_dtypes converts float64 and integers by way of float32, which rounds twice.
+ml_dtypes converts float64 and integers by way of float32, which rounds twice, and its powers of 2
+round up all that exceeds the least one and is no normal number of float32.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def convert(array: Array, dtype: DType) -> Array:
         array = _float64(array)
     if array.dtype.itemsize > 4:
         array = _round_to_odd(array)
+    if dtype is dt.float8_e8m0fnu:
+        array = np.where((array > 0) & (array < 1.5 * dtype.min), dtype.min, array)
     return array.astype(dtype.numpy)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, KernelTable, TensorType, expressions, specs
-from tensorplug_opencl.kernels import ctypes, pointwise
+from tensorplug.plugin import dtypes as dt
+from tensorplug_opencl.kernels import ctypes, formats, pointwise
 from tensorplug_opencl.kernels.expressions import prepare_expression, prepare_rule
 from tensorplug_opencl.kernels.pointwise import Formula, Input
 
@@ -21,12 +22,22 @@ kernels = KernelTable()
 def cast(
     x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
 ) -> Callable[..., Any]:
-    """Convert between any two dtypes."""
+    """Convert between any two dtypes; those for storage are bytes, whose bits are computed."""
     if x.dtype is dtype:
         return lambda buffer: buffer
-    converted = expressions.cast(expressions.parameter(0, x.dtype), dtype)
-    title = f"Cast to {dtype} of"
-    return prepare_expression(backend.runtime, title, converted, [x], out)
+    held, made = (TensorType(_held(type_.dtype), type_.shape) for type_ in (x, out))
+    number = expressions.parameter(0, held.dtype)
+    if x.dtype in dt.STORAGE:
+        number = formats.decode(number, x.dtype)
+    store = formats.encode if dtype in dt.STORAGE else expressions.cast
+    title = f"Cast {x.dtype} to {dtype} from"
+    convert = prepare_expression(backend.runtime, title, store(number, dtype), [held], made)
+    shape = out.shape
+    return lambda buffer: convert(buffer).reinterpret(dtype, shape)
+
+
+def _held(dtype: DType) -> DType:
+    return formats.HELD if dtype in dt.STORAGE else dtype
 
 
 @kernels.prepare(specs.POW)

@@ -1,0 +1,159 @@
+"""Dtypes for storage as bits in a byte: what they stand for, and rounding to them.
+
+Both are scalar expressions of unsigned integers and float32, so all drivers compute the same bits,
+several elements at once. A float with p significant bits has its exponent above p - 1 bits; if that
+field is 0, the leading bit is absent. So its bits, without the sign, are those of a float32 less
+24 - p at the end, apart from the bias: numbers are ordered as their bits are.
+
+Numbers become float32 first: exactly, or such that rounding once more is rounding once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug.plugin import expressions as ex
+from tensorplug.plugin import dtypes as dt
+
+if TYPE_CHECKING:
+    from tensorplug.plugin import DType, Expression
+
+__all__ = ["HELD", "decode", "encode"]
+
+HELD: Final = dt.uint8
+"""The dtype of the byte that holds an element; unused bits are 0."""
+
+_NAN: Final = 0x7FC00000
+_INFINITE: Final = 0x7F800000
+_SIGN: Final = 0x80000000
+_LEADING: Final = 1 << 23  # of float32, as a bit
+# The bits of a number that is too large, and of NaN, of a positive sign. ml_dtypes gives the first
+# formats' neighbours of infinity a sign, and turns the sign of a NaN that becomes 0 in float4.
+_SPECIAL: Final = {
+    dt.float8_e4m3fn: (0x7F, 0x7F),
+    dt.float8_e4m3fnuz: (0x80, 0x80),
+    dt.float8_e5m2: (0x7C, 0x7E),
+    dt.float8_e5m2fnuz: (0x80, 0x80),
+    dt.float4_e2m1fn: (0x7, 0x8),
+}
+_ONLY_NAN: Final = 0x80  # of formats without a negative 0
+_POWERS: Final = dt.float8_e8m0fnu  # exponents alone, as those of float32
+
+
+def decode(held: Expression, dtype: DType) -> Expression:
+    """Return what the bits ``held`` of ``dtype`` stand for: int8, uint8 or float32."""
+    if dtype in dt.WHOLE:
+        held = held & (1 << dtype.bits) - 1
+        if dtype.kind == "unsigned":
+            return held
+        return ex.bitcast((held ^ -dtype.min) - -dtype.min, dt.int8)
+    bits = ex.cast(held, dt.uint32)
+    if dtype is _POWERS:
+        number = ex.where(_equal(bits, 0), _LEADING >> 1, bits << 23)
+        return ex.bitcast(ex.where(_equal(bits, 0xFF), _NAN, number), dt.float32)
+    half = 1 << dtype.bits - 1
+    size = bits & half - 1
+    lost = 24 - dtype.significand
+    number = ex.where(
+        size < 1 << dtype.significand - 1,
+        ex.bitcast(ex.cast(size, dt.float32) * _gap(dtype), dt.uint32),
+        (size << lost) + (_bits(dtype.smallest_normal) - _LEADING),
+    )
+    too_large, nan = _SPECIAL[dtype]
+    if nan == _ONLY_NAN:
+        number = ex.where(_equal(bits, nan), _NAN, number)
+    elif too_large == nan:
+        number = ex.where(_equal(size, nan), _NAN, number)
+    elif dtype.bits == 8:
+        number = number | ex.where(size < too_large, ex.constant(0, dt.uint32), _INFINITE)
+    return ex.bitcast(number | (bits & half) << 32 - dtype.bits, dt.float32)
+
+
+def encode(number: Expression, dtype: DType) -> Expression:
+    """Return the bits of a real number or boolean, rounded to ``dtype`` once, in a byte."""
+    if dtype in dt.WHOLE:
+        whole = ex.cast(number, dt.unpacked(dtype))
+        return ex.bitcast(whole, HELD) & (1 << dtype.bits) - 1
+    bits = ex.bitcast(_float32(number), dt.uint32)
+    rounded = _round_to_powers(bits) if dtype is _POWERS else _round(bits, dtype)
+    return ex.cast(rounded, HELD)
+
+
+def _round(bits: Expression, dtype: DType) -> Expression:
+    """Return the bits of a format with signs, from those of a float32."""
+    lost, least = 24 - dtype.significand, _bits(dtype.smallest_normal)
+    size = bits & _SIGN - 1
+    up = ((1 << lost - 1) - 1) + ((size >> lost) & 1)  # to the nearest, of two the even one
+    normal = ((size + up) >> lost) - ((least - _LEADING) >> lost)
+    # Of numbers below, a sum with a power of 2 whose last digit is theirs is rounded alike.
+    added = _gap(dtype) * 2.0**23
+    small = ex.bitcast(ex.bitcast(size, dt.float32) + added, dt.uint32) - _bits(added)
+    rounded = ex.where(size < least, small, normal)
+    too_large, nan = _SPECIAL[dtype]
+    most = (_bits(dtype.max) - least + _LEADING) >> lost
+    rounded = ex.where(rounded > most, too_large, rounded)
+    rounded = ex.where(size > _INFINITE, nan, rounded)
+    signed = rounded ^ (bits & _SIGN) >> 32 - dtype.bits
+    if nan == _ONLY_NAN:
+        return ex.where(_equal(rounded & _ONLY_NAN - 1, 0), rounded, signed)
+    return signed
+
+
+def _round_to_powers(bits: Expression) -> Expression:
+    """Return exponents, from the bits of a float32; a number halfway between goes up."""
+    exponent = (bits + (_LEADING >> 1)) >> 23
+    small = ex.cast(bits < (_LEADING >> 1) + (_LEADING >> 2), dt.uint32) ^ 1
+    exponent = ex.where(bits < _LEADING, small, exponent)
+    positive = bits - 1 < _INFINITE - 1  # neither 0, whose bits less 1 are the largest, nor NaN
+    return ex.where(positive, exponent, 0xFF)
+
+
+def _float32(number: Expression) -> Expression:
+    """Return a number as float32 that is rounded to few digits as the number itself would be."""
+    dtype = number.dtype
+    if dtype is dt.float64:
+        return _round_to_odd(number)
+    if dtype not in dt.INTEGER or dtype.itemsize <= 2:
+        return ex.cast(number, dt.float32)
+    unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
+    size, negative = ex.bitcast(number, unsigned), None
+    if dtype.kind == "signed":
+        negative = number < 0
+        size = ex.where(negative, ex.constant(0, unsigned) - size, size)
+    # Without the bit below the last one of float32, a number is rounded down. If that changes it,
+    # it is a power of 2 away from any choice: too large for all formats but that of powers, where
+    # the bit after the first one decides.
+    near = ex.cast(size & ~(size >> 24), dt.float32)
+    return near if negative is None else ex.where(negative, -near, near)
+
+
+def _round_to_odd(number: Expression) -> Expression:
+    """Return float64 as float32, with an odd last digit if that is not exact.
+
+    Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums: proved algorithms
+    using rounding to odd, 2008.
+    """
+    near = ex.cast(number, dt.float32)
+    back = ex.cast(near, dt.float64)
+    bits = ex.bitcast(near, dt.uint32)
+    odd = (bits - ex.cast(abs(number) < abs(back), dt.uint32)) | 1
+    exact = ex.apply(
+        "logical_or", _equal(back, number), ex.apply("logical_not", _equal(number, number))
+    )
+    return ex.bitcast(ex.where(exact, bits, odd), dt.float32)
+
+
+def _equal(a: Expression, b: Expression | int) -> Expression:
+    return ex.apply("equal", a, b)
+
+
+def _gap(dtype: DType) -> float:
+    """Return the distance of the numbers next to 0."""
+    return dtype.smallest_normal * dtype.eps
+
+
+def _bits(number: float) -> int:
+    return int(np.float32(number).view(np.uint32))

@@ -1,0 +1,165 @@
+"""Dtypes for storage: a byte for each element, whose bits are computed by integer arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.core.storage_formats import (
+    FLOATS,
+    INF,
+    MOVES,
+    NAN,
+    STORAGE,
+    TOO_LARGE,
+    WHOLE,
+    moving,
+    nearest,
+    numbers,
+)
+
+import tensorplug as tp
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_opencl.kernels import complexes, elementwise
+
+RNG = np.random.default_rng(5)
+POWERS = dt.float8_e8m0fnu
+NEAREST_EVEN = [dtype for dtype in FLOATS if dtype is not POWERS]
+REALS = [np.dtype(f"float{bits}") for bits in (16, 32, 64)]
+
+
+@pytest.fixture(params=["vectors", "elements"])
+def device(request, backend):
+    """Return a backend in the form for CPUs, and in the form for GPUs."""
+    backend.runtime.is_cpu = request.param == "vectors"
+    if request.node.callspec.params.get("source") not in (None, *map(str, backend.dtypes)):
+        pytest.skip("the device lacks the dtype")
+    return backend
+
+
+def of_bits(dtype: dt.DType) -> Any:
+    return np.arange(1 << dtype.bits, dtype=np.uint8).view(dtype.numpy)
+
+
+def converted(device: Any, x: Any, dtype: dt.DType) -> Any:
+    """Return x in ``dtype``; elements for storage as bytes."""
+    source, target = TensorType(dt.of(x.dtype), x.shape), TensorType(dtype, x.shape)
+    of_complex = dt.COMPLEX & {source.dtype, dtype}
+    cast = complexes.cast if of_complex else elementwise.cast
+    made = cast(source, dtype=dtype, backend=device, out=target)(device.from_host(x))
+    assert made.type == target
+    found = device.to_host(made)
+    assert found.dtype == dtype.numpy
+    return found.view(np.uint8) if dtype in dt.STORAGE else found
+
+
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+@pytest.mark.parametrize("source", ["float32", "float64", "complex64"])  # here, the target
+def test_what_bits_stand_for(device, dtype, source):
+    wanted = np.arange(1 << dtype.bits) + 0.0
+    if dtype in WHOLE:
+        wanted = (wanted - dtype.min) % (1 << dtype.bits) + dtype.min
+    else:
+        wanted = numbers(dtype)
+    found = converted(device, of_bits(dtype), dt.of(source)).real
+    np.testing.assert_array_equal(found, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
+
+
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_bits_to_numbers_and_back(device, dtype):
+    wide = converted(device, of_bits(dtype), dt.float32)
+    back = converted(device, wide, dtype)
+    known = ~np.isnan(wide)
+    np.testing.assert_array_equal(back[known], np.arange(1 << dtype.bits)[known])
+    rounded = np.isnan(converted(device, back.view(dtype.numpy), dt.float32))
+    np.testing.assert_array_equal(rounded, ~known)
+
+
+@pytest.mark.parametrize("dtype", NEAREST_EVEN, ids=str)
+@pytest.mark.parametrize("source", ["float16", "float32", "float64", "int64"])
+def test_numbers_are_rounded_once_to_the_nearest_even(device, dtype, source):
+    finite = np.unique(numbers(dtype)[np.isfinite(numbers(dtype))])
+    middles = (finite[1:] + finite[:-1]) / 2
+    given = np.concatenate([finite, middles, RNG.normal(size=300), RNG.uniform(-1, 1, 99) * 500])
+    given = given[np.abs(given) <= finite.max()].astype(source)
+    if source != "int64":
+        near = [np.nextafter(middles.astype(source), to) for to in (-INF, INF)]
+        given = np.concatenate([given, *near]).astype(source)
+    bits = {value: pattern for pattern, value in reversed([*enumerate(numbers(dtype))])}
+    wanted = [bits[nearest(dtype, float(x))] for x in given]
+    negative_0 = 1 << dtype.bits - 1
+    found = converted(device, given, dtype)
+    np.testing.assert_array_equal(np.where(found == negative_0, 0, found), wanted)
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "uint8", "int32", "uint64"])
+def test_powers_are_the_nearest_and_halves_go_up(device, source):
+    whole = dt.of(source) in dt.INTEGER
+    exponents = np.arange(0 if whole else -126, dt.of(source).bits if whole else 127)
+    factors = [1, 1.25, 1.5 - 2**-20, 1.5, 1.75]
+    exact = np.concatenate([2.0**exponents * factor for factor in factors])
+    exact = exact[exact <= float(dt.of(source).max)]
+    given = exact.astype(source)
+    size, power = np.frexp(given.astype(np.float64))
+    wanted = np.where(given == 0, 255, power + 126 + (size >= 0.75))
+    np.testing.assert_array_equal(converted(device, given, POWERS), wanted)
+    if not whole:
+        odd = np.array([0.0, -0.0, -1.0, INF, -INF, NAN, 1.49 * 2.0**127, 1.5 * 2.0**127], source)
+        made = converted(device, odd, POWERS)
+        np.testing.assert_array_equal(made, [255] * 6 + [254, 255])
+
+
+def test_large_integers_are_rounded_once(device):
+    just_below = np.array([3 * 2**40 - 1, 3 * 2**40, 3 * 2**61 - 1, 2**63 - 1, -5, 0])
+    found = converted(device, just_below, POWERS)
+    np.testing.assert_array_equal(found, [127 + 41, 127 + 42, 127 + 62, 127 + 63, 255, 255])
+    given = np.array([17, 19, -17, 2**20, -(2**40), 2**24 + 1])
+    found = converted(device, given, dt.float8_e5m2)
+    np.testing.assert_array_equal(
+        found.view(dt.float8_e5m2.numpy).astype("f4"), np.float32([16, 20, -16, INF, -INF, INF])
+    )
+
+
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_numbers_that_do_not_fit(device, dtype, source):
+    large = {"float16": 6e4}.get(source, 1e9)
+    x = np.array([large, -INF, NAN], source)
+    found = converted(device, x, dtype).view(dtype.numpy).astype(np.float32)
+    wanted = np.float32(TOO_LARGE[dtype.name][0])
+    if source == "float16":
+        whole = int(x[0]) % (1 << dtype.bits) if dtype in WHOLE else 57344
+        wanted[0] = {POWERS: 2.0**16, dt.float8_e5m2: whole, dt.float8_e5m2fnuz: whole}.get(
+            dtype, whole if dtype in WHOLE else wanted[0]
+        )
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+@pytest.mark.parametrize("source", ["int8", "uint16", "float32", "int64"])
+def test_integers_wrap_and_their_unused_bits_are_0(device, dtype, source):
+    given = np.arange(0 if source == "uint16" else -40, 40)
+    found = converted(device, given.astype(source), dtype)
+    np.testing.assert_array_equal(found, given % (1 << dtype.bits))
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dtype", STORAGE, ids=str)
+def test_movement_keeps_all_bits(target, dtype, name):
+    here, there = MOVES[name]
+    array = moving(dtype)
+    wanted = there(array.view(np.uint8))
+    with tp.use_backend("opencl"):
+        found = here(tp.asarray(array))
+        assert (found.dtype, found.shape) == (dtype, wanted.shape)
+        np.testing.assert_array_equal(found.numpy().view(np.uint8), wanted)
+
+
+def test_conversion_needs_no_numpy_dtype(target):
+    with tp.use_backend("opencl"):
+        told = tp.explain("Cast", [tp.ones((3,))], {"dtype": "int4"}, backend="opencl")
+    assert told.how == "native"
