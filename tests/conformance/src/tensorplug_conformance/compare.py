@@ -12,10 +12,21 @@ from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.floats import computing, finfo, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tensorplug_conformance.case import Array, Reference
 
-__all__ = ["Judgement", "bits", "judge", "judge_periods", "same_bits", "ulp_of"]
+__all__ = [
+    "Judgement",
+    "bits",
+    "judge",
+    "judge_periods",
+    "same_bits",
+    "ulp_of",
+    "wrong_elements",
+]
 
+_COPIED = 4096  # bytes: copying fewer is quicker than comparing in place
 _SLACK = 2.0**-10  # of an ulp: the error of the reference itself
 
 
@@ -76,42 +87,89 @@ def judge_periods(
     return judge(actual, type_, whole, ulp=ulp, signed_zero=signed_zero)
 
 
+def wrong_elements(
+    actual: Array, reference: Reference, *, ulp: float, signed_zero: bool, least: float = 0.0
+) -> Array:
+    """Return which elements ``judge`` would not accept, of an array that has the right type.
+
+    ``least``: an absolute error that is allowed in any case.
+    """
+    value = reference.value if isinstance(reference, Bounded) else reference
+    bound = reference.bound if isinstance(reference, Bounded) else None
+    if kind_of(actual.dtype) not in "fc":
+        return _unequal(actual, value, bound)
+    with np.errstate(all="ignore"):  # as in ``_close``
+        found = _differences(actual, value, bound, ulp, signed_zero, least)
+        return np.any([difference.wrong for difference in found], axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """Elements that are wrong in one respect: ``before`` and ``after`` surround the message."""
+
+    wrong: Array
+    ulp: float
+    before: str = ""
+    after: str = ""
+
+
 def _exact(actual: Array, value: Array, bound: Array | None) -> Judgement:
+    wrong = _unequal(actual, value, bound)
+    return Judgement(_describe(wrong, actual, value) if wrong.any() else "")
+
+
+def _unequal(actual: Array, value: Array, bound: Array | None) -> Array:
     wrong = np.atleast_1d(actual != value)
     if bound is not None:  # where the input's rounding may decide between neighbours
         wrong &= np.atleast_1d(np.abs(actual.astype(np.longdouble) - value) > bound)
-    return Judgement(_describe(wrong, actual, value) if wrong.any() else "")
+    return wrong
 
 
 def _close(
     actual: Array, value: Array, bound: Array | None, ulp: float, signed_zero: bool
 ) -> Judgement:
+    worst = 0.0
     with np.errstate(all="ignore"):  # NaN and overflow are expected here
-        rounded = value.astype(actual.dtype)
-        for special in (_nan, _infinite):
-            wrong = np.atleast_1d(special(actual) != special(rounded))
-            if wrong.any():
-                return Judgement(_describe(wrong, actual, value), float("inf"))
-        got, meant = (_without_infinities(x, rounded) for x in (actual, value))
-        finite = np.isfinite(_without_infinities(rounded, rounded))
-        error = np.where(finite, np.abs(_widened(got) - meant), 0)
-        unit = ulp_of(np.where(finite, np.abs(meant), 0), actual.dtype)
-        # Each part of a complex number is rounded: together they may be off by sqrt(2) as much.
-        allowed = (ulp + _SLACK) * unit * (2**0.5 if actual.dtype.kind == "c" else 1)
-        if bound is not None:
-            narrow = computing(actual.dtype) != actual.dtype  # rounded after what the bound is of
-            allowed = allowed + bound if narrow else np.maximum(allowed, bound)
-        # A bound that is not finite would allow anything.
-        wrong = np.atleast_1d(finite & ~(error <= np.where(np.isfinite(allowed), allowed, 0)))
-        worst = float(np.max(error / unit, initial=0))
-        if wrong.any():
-            return Judgement(f"{_describe(wrong, actual, value)}; {worst:.3g} ulp off", worst)
-        if signed_zero and kind_of(actual.dtype) == "f":
-            zero = finite & (value == 0)
-            wrong = np.atleast_1d(zero & (np.signbit(actual) != np.signbit(value)))
-            if wrong.any():
-                return Judgement("sign of zero: " + _describe(wrong, actual, value), worst)
+        for found in _differences(actual, value, bound, ulp, signed_zero):
+            worst = found.ulp
+            if found.wrong.any():
+                what = _describe(found.wrong, actual, value)
+                return Judgement(f"{found.before}{what}{found.after}", worst)
     return Judgement("", worst)
+
+
+def _differences(
+    actual: Array,
+    value: Array,
+    bound: Array | None,
+    ulp: float,
+    signed_zero: bool,
+    least: float = 0.0,
+) -> Iterator[_Difference]:
+    """Yield what may be wrong, the worst first; each with the worst error in ulp so far."""
+    rounded = value.astype(actual.dtype)
+    for special in (_nan, _infinite):
+        wrong = np.atleast_1d(special(actual) != special(rounded))
+        yield _Difference(wrong, float("inf") if wrong.any() else 0.0)
+    got, meant = (_without_infinities(x, rounded) for x in (actual, value))
+    finite = np.isfinite(_without_infinities(rounded, rounded))
+    error = np.where(finite, np.abs(_widened(got) - meant), 0)
+    unit = ulp_of(np.where(finite, np.abs(meant), 0), actual.dtype)
+    # Each part of a complex number is rounded: together they may be off by sqrt(2) as much.
+    allowed = (ulp + _SLACK) * unit * (2**0.5 if actual.dtype.kind == "c" else 1)
+    if bound is not None:
+        narrow = computing(actual.dtype) != actual.dtype  # rounded after what the bound is of
+        allowed = allowed + bound if narrow else np.maximum(allowed, bound)
+    if least:
+        allowed = np.maximum(allowed, least)
+    # A bound that is not finite would allow anything.
+    wrong = np.atleast_1d(finite & ~(error <= np.where(np.isfinite(allowed), allowed, 0)))
+    worst = float(np.max(error / unit, initial=0))
+    yield _Difference(wrong, worst, after=f"; {worst:.3g} ulp off")
+    if signed_zero and kind_of(actual.dtype) == "f":
+        zero = finite & (value == 0)
+        wrong = np.atleast_1d(zero & (np.signbit(actual) != np.signbit(value)))
+        yield _Difference(wrong, worst, "sign of zero: ")
 
 
 def ulp_of(value: Array, dtype: np.dtype[Any]) -> Array:
@@ -168,4 +226,9 @@ def bits(array: Array) -> bytes:
 
 def same_bits(a: Array, b: Array) -> bool:
     """Return whether two arrays have one shape, one dtype and the same bits."""
-    return a.shape == b.shape and a.dtype == b.dtype and bits(a) == bits(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.nbytes < _COPIED or a.dtype.kind == "T":
+        return bits(a) == bits(b)
+    x, y = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (a, b))
+    return bool(np.array_equal(x, y))
