@@ -12,7 +12,8 @@ from tensorplug.autodiff.pushforward import Pushforward, has_tangent
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter, run_call
+from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import creation
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.plans import Plan
 
 __all__ = ["Dual", "ForwardMode", "push"]
@@ -37,9 +38,10 @@ class Dual(Carried):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, primal: Tensor, tangent: Tensor | None) -> None:
+    def __init__(self, primal: Tensor, tangent: Tensor | None, call: object) -> None:
         self.primal = primal
         self.tangent = tangent
+        self.call = call
 
     @property
     def tensors(self) -> tuple[Tensor | None, ...]:
@@ -66,8 +68,9 @@ class ForwardMode(Interpreter):
             else:
                 primals.append(self._primal(operand))
                 tangents.append(self._tangent(operand))
+        call = next(each._buffer.call for each in flatten(inputs) if self.holds(each))
         wanted = tuple([has_tangent(tangent) for tangent in tangents])
-        pushed: list[Tensor | None] | None = None
+        push = None
         if True in wanted:
             push = self._known.get((plan, wanted))
             if push is None:
@@ -79,21 +82,59 @@ class ForwardMode(Interpreter):
                         raise
                     return expanded
                 self.device.remember(self._known, (plan, wanted), push, KEPT)
-            outputs = run_call(plan, primals)
-            if not push.is_zero:
-                pushed = push(primals, outputs, tangents)
-        else:
-            outputs = run_call(plan, primals)
-        dots = [None] * len(outputs) if pushed is None else pushed
+        outputs = run_call(plan, primals)
+        dots: Sequence[Tensor | None] = [None] * len(outputs)
+        if push is not None and not push.is_zero:
+            dots = push(primals, outputs, tangents)
         if plan.static_shapes:  # the usual case: the plan has the placements
             return [
-                Tensor._of(Dual(output, dot), placement)
+                Tensor._of(Dual(output, dot, call), placement)
                 for output, dot, placement in zip(outputs, dots, plan.outputs, strict=True)
             ]
         return [
-            self.logical(Dual(output, dot), output.type)
+            self.logical(Dual(output, dot, call), output.type)
             for output, dot in zip(outputs, dots, strict=True)
         ]
+
+    def on_buffers(
+        self, plan: Plan, constants: Sequence[Placement | None]
+    ) -> Callable[..., Any] | None:
+        """Return a function that does the same, from buffers to buffers."""
+        if plan.spec.multiple_outputs:
+            return None
+        run = kernel_runner(plan)
+        known: dict[tuple[bool, ...], Pushforward] = {}  # by which inputs have tangents
+
+        def on_pairs(call: object, *buffers: Any) -> Dual:
+            primals: list[Tensor] = []
+            tangents: list[Tensor | None] = []
+            for buffer, constant in zip(buffers, constants, strict=True):
+                if constant is not None:
+                    primals.append(Tensor._of(buffer, constant))
+                    tangents.append(None)
+                elif buffer.call is call:
+                    primals.append(buffer.primal)
+                    tangents.append(buffer.tangent)
+                else:
+                    raise self.escaped()
+            wanted = tuple([tangent is not None for tangent in tangents])
+            push = known.get(wanted)
+            if push is None:
+                inputs = [
+                    self.logical(buffer, type_) if constant is None else x
+                    for buffer, type_, constant, x in zip(
+                        buffers, flatten(plan.inputs), constants, primals, strict=True
+                    )
+                ]
+                dual: Dual = self.interpret(plan, inputs)[0]._buffer
+                found = self._known.get((plan, wanted))
+                if found is not None:
+                    known[wanted] = found
+                return dual
+            primal = run(*primals)
+            return Dual(primal, push.of_one(primals, primal, tangents), call)
+
+        return on_pairs
 
     def _primal(self, operand: Any) -> Any:
         if isinstance(operand, list):
@@ -114,12 +155,14 @@ class ForwardMode(Interpreter):
             self.tangent_of(tensor) for tensor in tensors if tensor.dtype in dt.INEXACT
         ]
 
-    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+    def lift(
+        self, physical: Sequence[Tensor], types: Sequence[TensorType], call: object
+    ) -> list[Tensor]:
         """Return the dual tensors of primals and tangents in the order of ``lower``."""
         tangents = iter(physical[len(types) :])
         return [
             self.logical(
-                Dual(primal, next(tangents) if type_.dtype in dt.INEXACT else None), type_
+                Dual(primal, next(tangents) if type_.dtype in dt.INEXACT else None, call), type_
             )
             for primal, type_ in zip(physical, types, strict=False)
         ]
@@ -136,7 +179,8 @@ class ForwardMode(Interpreter):
 
     def stopped(self, tensor: Tensor, stop: Callable[[Tensor], Tensor]) -> Tensor:
         """Return a tensor without its tangent."""
-        return self.logical(Dual(stop(self._primal(tensor)), None), tensor.type)
+        primal = stop(self._primal(tensor))
+        return self.logical(Dual(primal, None, tensor._buffer.call), tensor.type)
 
     def type_of(self, buffer: Any) -> TensorType:
         """Return the type of the primal."""
@@ -150,7 +194,7 @@ class ForwardMode(Interpreter):
             ArgumentError: the call of the function has ended.
 
         """
-        with use_context(self.context_outside()):
+        with use_context(self.context_outside(buffer.call)):
             found: np.ndarray[Any, Any] = buffer.primal.numpy()
         return found
 
@@ -168,9 +212,11 @@ class Pushed:
 
     def __init__(self, interpreter: ForwardMode, tensors: Sequence[Tensor]) -> None:
         self._interpreter = interpreter
+        self._call = current_context().call
+        interpreter.check_call(tensors, self._call)
         self._tangents = [interpreter._tangent(tensor) for tensor in tensors]
         self.constants = [
-            interpreter.logical(Dual(interpreter._primal(tensor), None), tensor.type)
+            interpreter.logical(Dual(interpreter._primal(tensor), None, self._call), tensor.type)
             for tensor in tensors
         ]
 
@@ -198,14 +244,14 @@ class Pushed:
         wanted = [tangent is not None for tangent in self._tangents]
 
         def pull(dy: Tensor) -> list[Tensor]:
-            with use_context(interpreter.context(current_context())):
+            with use_context(interpreter.context(current_context(), self._call)):
                 return [interpreter._primal(one) for one in pull_back(dy, wanted)]
 
         primal = interpreter._primal(value)
         with use_context(interpreter.context_outside()):
             _, push_forward = vjp(pull, creation.zeros_like(primal), unconnected="zeros")
             (tangent,) = push_forward([one for one in self._tangents if one is not None])
-        return interpreter.logical(Dual(primal, tangent), value.type)
+        return interpreter.logical(Dual(primal, tangent, self._call), value.type)
 
 
 def push(
@@ -218,13 +264,14 @@ def push(
     The tangent of a result is None if it does not depend on the primals.
     """
     outside = current_context()
-    interpreter = ForwardMode.of(outside)
+    interpreter, call = ForwardMode.of(outside), object()
     duals = [
-        interpreter.logical(Dual(primal, tangent), primal.type)
+        interpreter.logical(Dual(primal, tangent, call), primal.type)
         for primal, tangent in zip(primals, tangents, strict=True)
     ]
-    with use_context(interpreter.context(outside)):
+    with use_context(interpreter.context(outside, call)):
         results = f(duals)
+    interpreter.check_call(results, call)
     return (
         [interpreter._primal(result) for result in results],
         [interpreter._tangent(result) for result in results],

@@ -56,6 +56,7 @@ def call_outside(
         if leaf.__class__ is Tensor and not leaf.is_disposed and interpreter.holds(leaf)
     ]
     given = [leaves[at] for at in places]
+    interpreter.check_call(given, context.call)
     returned: list[Any] = []
     build: Any = None
 
@@ -68,11 +69,11 @@ def call_outside(
         returned, build = flatten(f(*inner_args, **inner_kwargs))
         return [leaf for leaf in returned if isinstance(leaf, Tensor)]
 
-    lifted = Lifted(interpreter, flat, [tensor.type for tensor in given])
+    lifted = Lifted(interpreter, flat, [tensor.type for tensor in given], context.call)
     assert context.outside is not None
     with use_context(context.outside):
         physical = wrap(lifted)(*interpreter.lower(given))
-        results = iter(interpreter.lift(physical, lifted.results))
+        results = iter(interpreter.lift(physical, lifted.results, context.call))
     return build([next(results) if isinstance(leaf, Tensor) else leaf for leaf in returned])
 
 
@@ -95,6 +96,7 @@ def value_outside(
 
     """
     interpreter: Examples = context.trace
+    interpreter.check_call(tensors, context.call)
     backward: Any = None
     found: list[int] = []
 
@@ -103,17 +105,18 @@ def value_outside(
         value, backward = compute(inner)
         return [value]
 
-    lifted = Lifted(interpreter, flat, [tensor.type for tensor in tensors])
+    lifted = Lifted(interpreter, flat, [tensor.type for tensor in tensors], context.call)
 
     def of_all(*physical: Tensor) -> tuple[Tensor, Callable[[Tensor], list[Tensor | None]]]:
         (value,) = lifted(*physical)
-        pull = Lifted(interpreter, _without_absent(backward, found), lifted.results)
+        gradients = _without_absent(backward, found)
+        pull = Lifted(interpreter, gradients, lifted.results, context.call)
 
         def pull_back(dy: Tensor) -> list[Tensor | None]:
-            gradients: list[Tensor | None] = [None] * len(tensors)
+            full: list[Tensor | None] = [None] * len(tensors)
             for gradient in pull(dy):
-                gradients[found.pop(0)] = gradient
-            return gradients
+                full[found.pop(0)] = gradient
+            return full
 
         return value, pull_back
 
@@ -121,7 +124,7 @@ def value_outside(
     assert context.outside is not None
     with use_context(context.outside):
         value = wrap(of_all)(*interpreter.lower(tensors))
-        return interpreter.lift([value], lifted.results)[0]
+        return interpreter.lift([value], lifted.results, context.call)[0]
 
 
 def _without_absent(backward: Backward, found: list[int]) -> Callable[[Tensor], list[Tensor]]:

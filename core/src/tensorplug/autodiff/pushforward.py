@@ -7,6 +7,7 @@ gradient rule is linear in dy, and its transpose is the derivative.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.backpropagation import fit
@@ -71,19 +72,35 @@ class Pushforward:
             GradientNotFoundError: there is no rule for an input.
 
         """
-        found: list[Tensor | None] = [None] * len(outputs)
-        for step in self._steps:
-            for at, part in enumerate(self._listed(step(inputs, outputs, tangents))):
-                if part is not None and outputs[at].dtype in dt.INEXACT:
-                    tangent = self._checked(part, outputs[at])
-                    old = found[at]
-                    found[at] = tangent if old is None else elementwise.add(old, tangent)
+        parts = [self._listed(step(inputs, outputs, tangents)) for step in self._steps]
         return [
-            tangent
-            if tangent is None or tangent.shape == output.shape
-            else movement.broadcast_to(tangent, output.shape)
-            for tangent, output in zip(found, outputs, strict=True)
+            self._summed([listed[at] for listed in parts], output)
+            for at, output in enumerate(outputs)
         ]
+
+    def of_one(self, inputs: Sequence[Any], output: Tensor, tangents: Tangents) -> Tensor | None:
+        """Return the tangent of the only output; see ``__call__``."""
+        steps = self._steps
+        if len(steps) == 1:
+            part: Tensor | None = steps[0](inputs, (output,), tangents)
+            if part.__class__ is Tensor and part._placement is output._placement:
+                return part  # the most frequent case
+            parts = [part]
+        else:
+            parts = [step(inputs, (output,), tangents) for step in steps]
+        return self._summed(parts, output)
+
+    def _summed(self, parts: Iterable[Any], output: Tensor) -> Tensor | None:
+        """Return the sum of the parts of an output's tangent; None for zero."""
+        if output.dtype not in dt.INEXACT:
+            return None
+        checked = [self._checked(part, output) for part in parts if part is not None]
+        if not checked:
+            return None
+        tangent = reduce(elementwise.add, checked)
+        if tangent.shape == output.shape:
+            return tangent
+        return movement.broadcast_to(tangent, output.shape)
 
     def _listed(self, parts: Any) -> Sequence[Any]:
         if not self._plan.spec.multiple_outputs:
@@ -213,15 +230,19 @@ def _rule(plan: Recorded, entry: TangentEntry | GradientEntry) -> Callable[..., 
 def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
     rule = _rule(plan, entry)
     others: list[_Transpose] = []
-    places = [(tangent_name(name), _names(plan).index(name)) for name in entry.together]
+    places = {tangent_name(name): _names(plan).index(name) for name in entry.together}
+    choose = _chooser(plan, entry.asks, places)
 
     def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
-        given = {name: tangents[at] for name, at in places}
-        found = rule(*_values(plan, entry.asks, inputs, outputs, given))
+        found = rule(*choose(inputs, outputs, tangents))
         if found is not NotImplemented:
             return found
         if not others:
-            names = [name for name in entry.together if has_tangent(given[tangent_name(name)])]
+            names = [
+                name
+                for name in entry.together
+                if has_tangent(tangents[places[tangent_name(name)]])
+            ]
             gradients = [_gradient(plan, name) for name in names]
             others.append(_Transpose(plan, [one for one in gradients if one is not None]))
         return others[0](inputs, outputs, tangents)
@@ -234,9 +255,10 @@ def _apply_diagonal(plan: Recorded, entry: GradientEntry) -> Callable[..., Any]:
     rule = _rule(plan, entry)
     at = _names(plan).index(entry.wrt)
     (dy,) = cotangent_names(plan.spec)
+    choose = _chooser(plan, entry.asks, {dy: at})
 
     def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
-        return rule(*_values(plan, entry.asks, inputs, outputs, {dy: tangents[at]}))
+        return rule(*choose(inputs, outputs, tangents))
 
     return step
 
@@ -321,6 +343,40 @@ def _present(tangent: Tangent) -> Any:
     return tangent
 
 
+def _chooser(
+    plan: Recorded, asks: Iterable[str], tangents: Mapping[str, int]
+) -> Callable[[Sequence[Any], Sequence[Tensor], Tangents], list[Any]]:
+    """Return a function that picks what a rule asks for.
+
+    ``tangents``: the positions of the inputs whose tangents it asks for, by the names of these.
+    """
+    places = [
+        (_TANGENTS, tangents[name]) if name in tangents else _place(plan, name) for name in asks
+    ]
+
+    def choose(inputs: Sequence[Any], outputs: Sequence[Tensor], given: Tangents) -> list[Any]:
+        rows = (inputs, outputs, (outputs,), given)
+        return [at if row is None else rows[row][at] for row, at in places]
+
+    return choose
+
+
+_INPUTS, _OUTPUTS, _ALL_OUTPUTS, _TANGENTS = range(4)  # rows of `choose`
+
+
+def _place(plan: Recorded, name: str) -> tuple[int | None, Any]:
+    """Return in which row, and where in it, a rule finds what it asks for; None and a constant."""
+    spec = plan.spec
+    if name in spec.input_names:
+        return _INPUTS, spec.input_names.index(name)
+    if name in spec.output_names:
+        variadic = spec.outputs[0].endswith("[]")
+        return (_ALL_OUTPUTS, 0) if variadic else (_OUTPUTS, spec.output_names.index(name))
+    if name in type_names(spec):
+        return None, plan.inputs[type_names(spec).index(name)]
+    return None, plan.attributes if name == "attributes" else plan.attributes[name]
+
+
 def _values(
     plan: Recorded,
     asks: Iterable[str],
@@ -329,20 +385,12 @@ def _values(
     given: Mapping[str, Any],
 ) -> list[Any]:
     """Return the arguments that a rule asks for."""
-    spec = plan.spec
+    rows = (inputs, outputs, (outputs,))
     found = []
     for name in asks:
-        value: Any
         if name in given:
-            value = given[name]
-        elif name in spec.input_names:
-            value = inputs[spec.input_names.index(name)]
-        elif name in spec.output_names:
-            variadic = spec.outputs[0].endswith("[]")
-            value = list(outputs) if variadic else outputs[spec.output_names.index(name)]
-        elif name in type_names(spec):
-            value = plan.inputs[type_names(spec).index(name)]
+            found.append(given[name])
         else:
-            value = plan.attributes if name == "attributes" else plan.attributes[name]
-        found.append(value)
+            row, at = _place(plan, name)
+            found.append(at if row is None else rows[row][at])
     return found

@@ -95,7 +95,8 @@ class Context:
     its outputs. ``taped`` is the context like this one in which a new tape records, once it was
     needed. ``entry`` is the use of a ``ContextBlock``
     that made it current, ``below`` the context before that. ``outside``: on the device of an
-    interpreter (``engine.interpreters``), the context in which that runs its kernels.
+    interpreter (``engine.interpreters``), the context in which that runs its kernels; ``call``
+    tells the tensors of one call of the interpreted function from those of another.
     ``autocast``: the dtype of the innermost ``engine.autocast``, if any.
     """
 
@@ -103,6 +104,7 @@ class Context:
         "__weakref__",
         "autocast",
         "below",
+        "call",
         "device",
         "engine",
         "entry",
@@ -125,8 +127,10 @@ class Context:
         observers: tuple[Observer, ...] = (),
         outside: Context | None = None,
         autocast: DType | None = None,
+        call: object = None,
     ) -> None:
         self.engine = engine
+        self.call = call
         self.device = device
         self.autocast = autocast
         self.outside = outside
@@ -165,6 +169,7 @@ class Context:
             self.observers,
             self.outside,
             self.autocast,
+            self.call,
         )
 
     def replace(self, **changes: Any) -> Context:
@@ -182,6 +187,7 @@ class Context:
             changes.get("observers", self.observers),
             outside,
             changes.get("autocast", self.autocast),
+            self.call,
         )
 
 

@@ -18,7 +18,12 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tensorplug.dispatch.calls import dispatch, dispatch_multiple
+from tensorplug.dispatch.calls import (
+    dispatch,
+    dispatch_binary,
+    dispatch_multiple,
+    dispatch_unary,
+)
 from tensorplug.dispatch.context import (
     Context,
     current_context,
@@ -42,11 +47,11 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.entries import DecompositionEntry
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan, Step
 
-__all__ = ["Carried", "Interpreter", "Lifted", "is_taped", "run_call"]
+__all__ = ["Carried", "Interpreter", "Lifted", "is_taped", "kernel_runner", "run_call"]
 
 LIMIT: Final = 16
 """Interpreters per device, which keep their plans for the next call: one per kind and size."""
@@ -57,12 +62,16 @@ class Interpreter(ABC):
 
     There is one for each kind and each device ``real`` of the physical tensors: it keeps no state
     of a call. The context outside is part of the context inside (``Context.outside``).
+
+    There is another one for calls whose physical ops a tape may record (``taped``). Constants
+    have no nodes that matter in all others, which therefore need only their buffers.
     """
 
     name: ClassVar[str]
     """The public function that uses it, for messages: ``"vmap"``."""
 
     parameters: tuple[Hashable, ...] = ()
+    taped = True
 
     def __init__(self, real: Device) -> None:
         self.real = real
@@ -76,34 +85,40 @@ class Interpreter(ABC):
 
         ``parameters``: further arguments of the class, such as the number of examples.
         """
-        return cls._on(outside.device or engine_of(outside).open(None), parameters)
+        device = outside.device or engine_of(outside).open(None)
+        return cls._on(device, parameters, taped=is_taped(outside))
 
     def on(self, device: Device) -> Self:
         """Return the same interpreter for physical tensors on another device."""
-        return self._on(device, self.parameters)
+        return self._on(device, self.parameters, taped=self.taped)
 
     @classmethod
-    def _on(cls, device: Device, parameters: tuple[Hashable, ...]) -> Self:
-        key = (cls, *parameters)
+    def _on(cls, device: Device, parameters: tuple[Hashable, ...], *, taped: bool) -> Self:
+        key = (cls, taped, *parameters)
         found: Self | None = device.interpreters.get(key)
         if found is None:
             found = cls(device, *parameters)
-            found.parameters = parameters
+            found.parameters, found.taped = parameters, taped
             device.remember(device.interpreters, key, found, LIMIT)
         return found
 
-    def context(self, outside: Context, recording: Any = None) -> Context:
+    def context(self, outside: Context, call: object, recording: Any = None) -> Context:
         """Return the context in which to call a function of logical tensors.
 
         Their ops run in ``outside``, but not in its tidy scope, which adopts what the caller
-        returns. ``recording``: of a tape inside. Logical calls follow ``autocast``, not the
-        physical ones that they become.
+        returns. ``call``: of the logical tensors that it may use. ``recording``: of a tape inside.
+        Logical calls follow ``autocast``, not the physical ones that they become.
         """
         autocast = outside.autocast
         if outside.scope is not None or outside.device is None or autocast is not None:
             device = outside.device or engine_of(outside).open(None)
             outside = outside.replace(device=device, scope=None, autocast=None)
-        return Context(outside.engine, self.device, recording, outside=outside, autocast=autocast)
+        device = self.device
+        if not self.taped and is_taped(outside):  # later than the call for which it was made
+            device = self._on(self.real, self.parameters, taped=True).device
+        return Context(
+            outside.engine, device, recording, outside=outside, autocast=autocast, call=call
+        )
 
     def holds(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a logical one of this interpreter, not a constant.
@@ -113,7 +128,7 @@ class Interpreter(ABC):
         return self._is_on(tensor._placement.device)
 
     def _is_on(self, device: Device | None) -> bool:
-        """Return whether a device is that of this interpreter, or the one beside it."""
+        """Return whether a device is that of this interpreter, or one beside it."""
         if device is self.device:
             return True
         other = getattr(device, "trace", None)  # a disposed tensor has no device
@@ -143,7 +158,9 @@ class Interpreter(ABC):
         """Return the physical tensors that carry ``tensors``, also for constants."""
 
     @abstractmethod
-    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+    def lift(
+        self, physical: Sequence[Tensor], types: Sequence[TensorType], call: object
+    ) -> list[Tensor]:
         """Return the logical tensors of ``types`` that are carried by what ``lower`` returns."""
 
     @abstractmethod
@@ -162,21 +179,33 @@ class Interpreter(ABC):
         """Return a logical tensor as a constant: with ``stop`` of what carries it."""
         with use_context(self.context_outside()):
             physical = [stop(each) for each in self.lower([tensor])]
-            return self.lift(physical, [tensor.type])[0]
+            return self.lift(physical, [tensor.type], tensor._buffer.call)[0]
 
-    def context_outside(self) -> Context:
+    def context_outside(self, call: object = None) -> Context:
         """Return the context in which the physical ops of this interpreter run now.
 
         Raises:
-            ArgumentError: the call of the function has ended.
+            ArgumentError: the call of the function has ended, or is not ``call`` (None for any).
 
         """
         context: Context | None = current_context()
         while context is not None and not self._is_on(context.device):
             context = context.outside
-        if context is None or context.outside is None:
+        if context is None or context.outside is None or call not in (None, context.call):
             raise self.escaped()
         return context.outside
+
+    def check_call(self, inputs: Sequence[Any], call: object) -> None:
+        """Check that logical tensors belong to ``call``; others, and None, are ignored.
+
+        Raises:
+            ArgumentError: one belongs to another call, which kept it.
+
+        """
+        for tensor in flatten(inputs):
+            buffer = tensor._buffer if self.holds(tensor) else None
+            if buffer is not None and buffer.call is not call:
+                raise self.escaped()
 
     # Calls --------------------------------------------------------------------------------
 
@@ -197,6 +226,7 @@ class Interpreter(ABC):
         outside = context.outside
         if context.device is not self.device or outside is None:
             raise self.escaped()
+        self.check_call(inputs, context.call)
         entry = None if plan.taped or context.recording is None else _decomposition(plan)
         if entry is not None:
             with use_context(context.replace(autocast=None)):
@@ -221,8 +251,14 @@ class Interpreter(ABC):
         outputs = self.interpret(plan, inputs)
         fast = None
         plain = all(operand.__class__ is Tensor for operand in inputs)
-        if plan.taped and plan.static_shapes and plain and all(logical):
-            fast = self.on_buffers(plan)
+        if plan.taped and plan.static_shapes and plain and (all(logical) or not self.taped):
+            fast = self.on_buffers(
+                plan,
+                [
+                    None if is_logical else operand._placement
+                    for operand, is_logical in zip(inputs, logical, strict=True)
+                ],
+            )
         if fast is None:
             return outputs
         plan.takes_buffers, plan.call = True, partial(self._run_buffers, fast)
@@ -234,15 +270,18 @@ class Interpreter(ABC):
         if context.device is not self.device or outside is None:
             raise self.escaped()
         with use_context(outside):
-            return fast(*buffers)
+            return fast(context.call, *buffers)
 
-    def on_buffers(self, plan: Plan) -> Callable[..., Any] | None:  # noqa: ARG002  # see Examples
+    @abstractmethod
+    def on_buffers(
+        self, plan: Plan, constants: Sequence[Placement | None]
+    ) -> Callable[..., Any] | None:
         """Return a function that does what ``interpret`` does, from buffers to buffers.
 
-        The plan then runs without the engine's slow path. All inputs are logical tensors, none
-        is a list. It returns one buffer, or a list of them. None: there is none.
+        The plan then runs without the engine's slow path. ``constants``: for each input None if
+        it is logical, else the placement of the constant; none is a list. The function takes the
+        call and the buffers. It returns one buffer, or a list of them. None: there is none.
         """
-        return None
 
     def expand(self, plan: Plan, inputs: Sequence[Any]) -> list[Tensor] | None:
         """Interpret the calls of the decomposition of ``plan``; None if it has none.
@@ -252,17 +291,19 @@ class Interpreter(ABC):
         entry = _decomposition(plan)
         if entry is None:
             return None
-        with use_context(self.context(current_context())):
+        call = next(each._buffer.call for each in flatten(inputs) if self.holds(each))
+        with use_context(self.context(current_context(), call)):
             found = entry.function(*inputs, **extra_arguments(plan, entry.asks))
         outputs = list(found) if plan.spec.multiple_outputs else [found]
         # Without nodes of tapes inside, but physical tensors keep those of tapes outside.
-        return self.lift(self.lower(outputs), [output.type for output in outputs])
+        return self.lift(self.lower(outputs), [output.type for output in outputs], call)
 
     def escaped(self) -> ArgumentError:
-        """Return the error for a logical tensor outside the function."""
+        """Return the error for a logical tensor outside the call of the function."""
         return ArgumentError(
             f"{self.name}: a tensor of a call of the function is used after that call, or in "
-            "another thread; return it from the function instead"
+            "another thread; return it from the function instead (also what the function assigns "
+            "to elements of a tensor from outside)"
         )
 
     # What a trace answers to the core -----------------------------------------------------
@@ -298,6 +339,7 @@ class Interpreter(ABC):
 
         """
         if self.holds(tensor):
+            self.check_call([tensor], current_context().call)
             raise ArgumentError(
                 f"{self.name}: the function assigns a tensor that depends on its arguments "
                 f"({tensor.type}) to a variable; return it, and assign outside"
@@ -310,6 +352,11 @@ class Interpreter(ABC):
         outer = _outside().trace
         if outer is not None:
             outer.change(tensor)
+
+    def placement_of_copy(self, placement: Placement) -> Placement:
+        """Return the placement of a copy of a tensor."""
+        outer = _outside().trace
+        return placement if outer is None else outer.placement_of_copy(placement)
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return a new key of a generator."""
@@ -357,6 +404,7 @@ class Lifted:
         interpreter: of the logical tensors.
         function: takes logical tensors and returns a list of them.
         types: of the logical arguments.
+        call: of the interpreter, whose logical tensors the function may use.
 
     ``results``: the types of the logical results of the last call, for ``Interpreter.lift``.
     """
@@ -366,8 +414,10 @@ class Lifted:
         interpreter: Interpreter,
         function: Callable[..., Sequence[Tensor]],
         types: Sequence[TensorType],
+        call: object,
     ) -> None:
         self.interpreter = interpreter
+        self.call = call
         self.function = function
         self.types = types
         self.results: list[TensorType] = []
@@ -376,10 +426,11 @@ class Lifted:
     def __call__(self, *physical: Tensor) -> list[Tensor]:
         """Call the function; return the physical tensors that carry its results."""
         interpreter = self.interpreter
-        arguments = interpreter.lift(physical, self.types)
+        arguments = interpreter.lift(physical, self.types, self.call)
         outside = current_context().replace(autocast=self.autocast)
-        with use_context(interpreter.context(outside)):
+        with use_context(interpreter.context(outside, self.call)):
             results = self.function(*arguments)
+            interpreter.check_call(results, self.call)
         self.results = [result.type for result in results]
         return interpreter.lower(results)
 
@@ -390,6 +441,19 @@ def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
     if plan.spec.multiple_outputs:
         return dispatch_multiple(plan.spec, *inputs, **attributes)
     return [dispatch(plan.spec, *inputs, **attributes)]
+
+
+def kernel_runner(plan: Plan) -> Callable[..., Any]:
+    """Return a function of the inputs of ``plan`` that runs its kernel.
+
+    It returns a tensor, or a list of them if the kernel has multiple outputs.
+    """
+    spec, attributes = plan.spec, plan.attributes
+    if spec.multiple_outputs:
+        return partial(dispatch_multiple, spec, **attributes)
+    if attributes or len(plan.inputs) not in (1, 2):
+        return partial(dispatch, spec, **attributes)
+    return partial(dispatch_unary if len(plan.inputs) == 1 else dispatch_binary, spec)
 
 
 def is_taped(context: Context | None) -> bool:

@@ -20,9 +20,15 @@ __all__ = ["Carried", "LogicalDevice"]
 
 
 class Carried(ABC):
-    """What a logical tensor has as buffer: the physical tensors that carry it."""
+    """What a logical tensor has as buffer: the physical tensors that carry it.
 
-    __slots__ = ()
+    ``call``: of the function that made it (``Context.call``). No other call may use it, though
+    calls of one kind and size share their device.
+    """
+
+    __slots__ = ("call",)
+
+    call: object
 
     @property
     @abstractmethod
@@ -76,5 +82,5 @@ class LogicalDevice(StandInDevice):
             raise mine.escaped()
         with use_context(outside):
             physical = [transfer(each, other.real) for each in mine.lower([tensor])]
-            moved: Tensor = other.lift(physical, [tensor.type])[0]
+            moved: Tensor = other.lift(physical, [tensor.type], tensor._buffer.call)[0]
         return moved

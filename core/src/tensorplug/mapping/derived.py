@@ -38,9 +38,7 @@ def elementwise(
 ) -> list[Tensor]:
     """Run a kernel whose shapes broadcast."""
     rank = plan.output.type.rank
-    # Some kernels need inputs of one shape. Others would not need the copies of constants.
-    given = flatten(plan.inputs)
-    alike = plan.spec.expression_rule is None and len({type_.shape for type_ in given}) == 1
+    alike = _of_one_shape(plan)
 
     def fit(x: Any, is_batched: bool) -> Any:  # noqa: FBT001  # of one input
         if is_batched:
@@ -48,6 +46,22 @@ def elementwise(
         return in_front(x, is_batched, size) if alike and x is not None else x
 
     return run_call(plan, _map(fit, inputs, batched))
+
+
+def _of_one_shape(plan: Plan) -> bool:
+    """Return whether the inputs must have one shape, and constants be copied for that."""
+    shapes = {type_.shape for type_ in flatten(plan.inputs)}
+    return plan.spec.expression_rule is None and len(shapes) == 1
+
+
+def as_it_is(plan: Plan, batched: Sequence[bool]) -> bool:
+    """Return whether ``elementwise`` changes no input: none needs other axes, or copies."""
+    types = flatten(plan.inputs)
+    return (all(batched) or not _of_one_shape(plan)) and all(
+        type_.rank == plan.output.type.rank
+        for type_, is_batched in zip(types, batched, strict=True)
+        if is_batched
+    )
 
 
 def leading(

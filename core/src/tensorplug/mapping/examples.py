@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.spec import TensorType
-from tensorplug.dispatch.calls import dispatch_unary
+from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter, run_call
+from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
-from tensorplug.mapping.derived import elementwise, folded, leading
+from tensorplug.mapping.derived import as_it_is, elementwise, folded, leading
 from tensorplug.ops import creation
 from tensorplug.ops.indexing.slicing import unstack
 from tensorplug.ops.movement import broadcast_to, stack
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.batching import BatchingEntry
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.plans import Plan
     from tensorplug.engine.registry import State
 
@@ -36,8 +37,9 @@ class Batched(Carried):
 
     __slots__ = ("tensor",)
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, call: object) -> None:
         self.tensor = tensor
+        self.call = call
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -60,16 +62,18 @@ class Examples(Interpreter):
         """Return the tensors with the axis of the examples in front; constants are broadcast."""
         return [
             tensor._buffer.tensor
-            if tensor._placement.device is self.device
+            if self.holds(tensor)
             else broadcast_to(tensor, (self.size, *tensor.shape))
             for tensor in tensors
         ]
 
-    def lift(self, physical: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+    def lift(
+        self, physical: Sequence[Tensor], types: Sequence[TensorType], call: object
+    ) -> list[Tensor]:
         """Return one example of each tensor, of ``types``."""
         place = self.device.placement
         return [
-            Tensor._of(Batched(tensor), place(type_))
+            Tensor._of(Batched(tensor, call), place(type_))
             for tensor, type_ in zip(physical, types, strict=True)
         ]
 
@@ -80,7 +84,7 @@ class Examples(Interpreter):
 
     def data(self, buffer: Any) -> np.ndarray[Any, Any]:
         """Raise: there is no one value to read."""
-        self.context_outside()  # which says whether the tensor has escaped
+        self.context_outside(buffer.call)  # which says whether the tensor has escaped
         raise ArgumentError(
             f"{self.name}: the function reads the data of a tensor ({self.type_of(buffer)}) that "
             "differs from example to example: numbers, conditions and shapes must not depend on "
@@ -96,7 +100,7 @@ class Examples(Interpreter):
         from tensorplug.random import split  # which is loaded before any vmap
 
         keys = split(super().draw(generator, like), self.size)
-        return self.logical(Batched(keys), like.type)
+        return self.logical(Batched(keys, current_context().call), like.type)
 
     # Calls --------------------------------------------------------------------------------
 
@@ -117,30 +121,52 @@ class Examples(Interpreter):
             outputs = self._one_by_one(plan, physical, batched)
         if not plan.published:
             self._check(plan, outputs)
+        call = next(each._buffer.call for each in flatten(inputs) if self._is_batched(each))
         return [
-            Tensor._of(Batched(output), placement)
+            Tensor._of(Batched(output, call), placement)
             for output, placement in zip(outputs, plan.outputs, strict=True)
         ]
 
-    def on_buffers(self, plan: Plan) -> Callable[..., Any]:
+    def on_buffers(self, plan: Plan, constants: Sequence[Placement | None]) -> Callable[..., Any]:
         """Return a function that does the same, from buffers to buffers."""
         entry, spec = _entry(plan), plan.spec
-        types: list[Any] = list(plan.inputs)
-        batched = [True] * len(types)
-        is_unary = len(types) == 1 and not plan.attributes and entry is None
-        if is_unary and _is_elementwise(spec, plan.state):
-            return lambda x: Batched(dispatch_unary(spec, x.tensor))
+        batched = [placement is None for placement in constants]
+        direct = as_it_is(plan, batched) and (
+            _is_elementwise(spec, plan.state) if entry is None else entry.kind == "elementwise"
+        )
+        run = kernel_runner(plan) if direct and not spec.multiple_outputs else None
 
-        def run(*buffers: Batched) -> Any:
-            outputs = self._by_rule(entry, plan, [buffer.tensor for buffer in buffers], batched)
+        def on_one(call: object, x: Batched) -> Batched:
+            if x.call is not call:
+                raise self.escaped()
+            assert run is not None
+            return Batched(run(x.tensor), call)
+
+        def on_all(call: object, *buffers: Any) -> Any:
+            physical = []
+            for buffer, constant in zip(buffers, constants, strict=True):
+                if constant is not None:
+                    physical.append(Tensor._of(buffer, constant))
+                elif buffer.call is call:
+                    physical.append(buffer.tensor)
+                else:
+                    raise self.escaped()
+            if run is not None:
+                return Batched(run(*physical), call)
+            outputs = self._by_rule(entry, plan, physical, batched)
             if outputs is None:
-                inputs = [self.logical(*pair) for pair in zip(buffers, types, strict=True)]
+                inputs = [
+                    self.logical(buffer, type_) if constant is None else x
+                    for buffer, type_, constant, x in zip(
+                        buffers, flatten(plan.inputs), constants, physical, strict=True
+                    )
+                ]
                 found = [output._buffer for output in self.interpret(plan, inputs)]
             else:
-                found = [Batched(output) for output in outputs]
+                found = [Batched(output, call) for output in outputs]
             return found if spec.multiple_outputs else found[0]
 
-        return run
+        return on_one if run is not None and batched == [True] else on_all
 
     def _is_batched(self, operand: Any) -> Any:
         if isinstance(operand, list):

@@ -94,9 +94,9 @@ def vmap(
         ]
         size = _count(arguments, entries, given)
         context = current_context()
-        interpreter = Examples.of(context, size)
+        interpreter, call = Examples.of(context, size), object()
         inside = [
-            _logical(interpreter, argument)
+            _logical(interpreter, argument, call)
             if entry.axis is not None
             else alias(argument)
             if argument.__class__ is Tensor
@@ -104,9 +104,9 @@ def vmap(
             for argument, entry in zip(arguments, entries, strict=True)
         ]
         args, kwargs = rebuild(inside)
-        with use_context(interpreter.context(context)):
+        with use_context(interpreter.context(context, call)):
             result = f(*args, **kwargs)
-        return _leave(interpreter, result, out_axes)
+        return _leave(interpreter, call, result, out_axes)
 
     return mapped
 
@@ -187,14 +187,15 @@ def _count(arguments: Sequence[Any], entries: Sequence[_Entry], given: int | Non
     return next(iter(sizes))
 
 
-def _logical(interpreter: Examples, tensor: Tensor) -> Tensor:
-    buffer = Batched(alias(tensor))
+def _logical(interpreter: Examples, tensor: Tensor, call: object) -> Tensor:
+    buffer = Batched(alias(tensor), call)
     return interpreter.logical(buffer, interpreter.type_of(buffer))
 
 
-def _leave(interpreter: Examples, result: Any, out_axes: Axes) -> Any:
+def _leave(interpreter: Examples, call: object, result: Any, out_axes: Axes) -> Any:
     """Return the result of the function with the examples in ``out_axes``."""
     leaves, rebuild = flatten(result)
+    interpreter.check_call([leaf for leaf in leaves if leaf.__class__ is Tensor], call)
     axes = _spread(out_axes, result, "out_axes", "result")
     scope = current_context().scope
     found: list[Any] = []

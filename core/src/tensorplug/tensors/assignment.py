@@ -113,11 +113,11 @@ def _augmented(
 def replace_contents(tensor: Tensor, other: Tensor) -> None:
     """Give ``tensor`` the data and the node of ``other``, which has the same type."""
     device = tensor._live()
-    trace = None if device.trace is None else current_context().trace
+    trace = current_context().trace
     if trace is not None:
         trace.change(tensor)
     if other._placement.device is not device:
-        if trace is None and current_context().outside is None:
+        if (device.trace is None or trace is None) and current_context().outside is None:
             other = to_device(other, device.name)
         else:
             # Inside vmap, a constant becomes a tensor of one example, or the reverse; inside a

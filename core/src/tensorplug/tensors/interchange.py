@@ -162,8 +162,11 @@ class Interchange:
     def __copy__(self: Any) -> Tensor:
         """Return another tensor that shares the data and the node on the tape."""
         self._live()
-        handle = Tensor._of(self._buffer, self._placement, self._node)
-        scope = current_context().scope
+        context, placement = current_context(), self._placement
+        if context.trace is not None:  # where the copy may be assigned to
+            placement = context.trace.placement_of_copy(placement)
+        handle = Tensor._of(self._buffer, placement, self._node)
+        scope = context.scope
         if scope is not None:
             scope.adopt(handle)
         return handle

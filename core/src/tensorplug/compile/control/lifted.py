@@ -59,6 +59,9 @@ class _Inside:
         assert isinstance(context.trace, Interpreter)
         self.interpreter: Interpreter = context.trace
         self.recording, self.autocast = context.recording, context.autocast
+        self.call = context.call
+        for group in groups:
+            self.interpreter.check_call(group, self.call)
         self.f = f
         self.first = first
         self.lengths = [len(self.interpreter.lower(group)) for group in groups]
@@ -71,13 +74,14 @@ class _Inside:
         interpreter, given = self.interpreter, []
         start = 0
         for types, length in zip(self.groups, self.lengths, strict=True):
-            given += interpreter.lift(physical[start : start + length], types)
+            given += interpreter.lift(physical[start : start + length], types, self.call)
             start += length
         outside = current_context().replace(autocast=self.autocast)
-        with use_context(interpreter.context(outside)):
+        with use_context(interpreter.context(outside, self.call)):
             if self.nodes is None:
                 self.nodes = self._find_nodes(given)
             found = self.f(given)
+            interpreter.check_call(found, self.call)
         self.types = [tensor.type for tensor in found]
         return [*interpreter.lower(found[: self.first]), *interpreter.lower(found[self.first :])]
 
@@ -104,6 +108,7 @@ def _enter(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return sequences for slices along the first axis of the logical tensors."""
     trace = current_context().trace
     assert isinstance(trace, Interpreter)
+    trace.check_call(tensors, current_context().call)
     with use_context(_outside()):
         return _swap(trace, trace.lower(tensors))
 
@@ -135,11 +140,11 @@ def lift_scan(
         inside = _Inside(context, steps.f, _groups(init, xs), count)
         found = scan(steps._replace(f=inside), interpreter.lower(init), columns)
         end = inside.lengths[0]
-        carries = interpreter.lift(found[:end], inside.types[:count])
+        carries = interpreter.lift(found[:end], inside.types[:count], context.call)
         types = [
             TensorType(type_.dtype, (steps.length, *type_.shape)) for type_ in inside.types[count:]
         ]
-        results = interpreter.lift(_swap(interpreter, found[end:]), types)
+        results = interpreter.lift(_swap(interpreter, found[end:]), types, context.call)
     return [*carries, *results], inside.nodes or {}
 
 
@@ -175,13 +180,14 @@ def lift_switch(
     """Call ``switch`` outside; return what ``control_calls.trace_switch`` does."""
     context = current_context()
     interpreter: Interpreter = context.trace
+    interpreter.check_call([index], context.call)
     with use_context(_outside()):
         inside = [_Inside(context, branch, [operands]) for branch in branches]
         if interpreter.holds(index):
             index = interpreter.lower([index])[0]
         found = switch(index, inside, interpreter.lower(operands), who)
         types = next(each.types for each in inside if each.types or not found)
-        results = interpreter.lift(found, types)
+        results = interpreter.lift(found, types, context.call)
     nodes = {node: type_ for each in inside for node, type_ in (each.nodes or {}).items()}
     return results, nodes
 
@@ -212,7 +218,7 @@ def lift_while(
             return [reduction.any(found, axis=0) if found.ndim else found]
 
         found = while_loop(holds, inside, interpreter.lower(init), most, who)
-        results = interpreter.lift(found, [tensor.type for tensor in init])
+        results = interpreter.lift(found, [tensor.type for tensor in init], context.call)
     return results, inside.nodes or {}
 
 

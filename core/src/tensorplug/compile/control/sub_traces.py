@@ -180,6 +180,7 @@ class _SubTrace(Trace):
 
     def change(self, tensor: Tensor) -> None:
         """Refuse to change a tensor from outside, which each step or branch would have to do."""
+        super().change(tensor)
         parts: list[Tensor | None] = [tensor]
         for part in parts:
             if part is None:

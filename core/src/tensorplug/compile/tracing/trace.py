@@ -18,7 +18,7 @@ from tensorplug.compile.tracing.values import Constant, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.logical_devices import Carried
+from tensorplug.engine.logical_devices import Carried, LogicalDevice
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.arguments.floats import FloatInput
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Step
     from tensorplug.errors import CompileError
@@ -204,7 +204,26 @@ class Trace:
         self.assigned[id(variable)] = (variable, Tensor._of(tensor._buffer, tensor._placement))
 
     def change(self, tensor: Tensor) -> None:
-        """Check that the contents of a tensor may be replaced: those of any."""
+        """Check that the function may replace the contents of a tensor: not of a captured one.
+
+        Raises:
+            CompileError: it has data from outside, which would change once, in tracing.
+
+        """
+        device = tensor._placement.device
+        while isinstance(device, LogicalDevice):
+            device = device.real
+        if device.trace is None:
+            raise error(
+                f"the function assigns to a tensor ({tensor.type}) from outside, but its body "
+                "runs only in tracing; pass the tensor as an argument, whose new contents each "
+                "call assigns, use a variable, or assign to a copy"
+            )
+
+    def placement_of_copy(self, placement: Placement) -> Placement:
+        """Return the placement of a copy of a tensor, to which the function may assign."""
+        captured = placement.device.trace is None
+        return self.device.placement(placement.type) if captured else placement
 
     # Numbers ------------------------------------------------------------------------------
 
