@@ -36,10 +36,9 @@ Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a fused kernel, and what came in for its output."""
+    """A call of a fused kernel."""
 
     product: Callable[[], Tensor]
-    dy: Tensor
     bias: Tensor | None
     weights: Tensor | None
     out: Tensor
@@ -55,10 +54,9 @@ class Call:
         product = self.product()
         return product if self.bias is None else product + self.aligned(self.bias)
 
-    @cached_property
-    def inner(self) -> Tensor:
-        """The cotangent of the sum before the activation."""
-        activation, out, dy = self.attributes["activation"], self.out, self.dy
+    def through(self, dy: Tensor) -> Tensor:
+        """Return ``dy`` times the activation's slope: backward, or forward for a tangent."""
+        activation, out = self.attributes["activation"], self.out
         if activation == "linear":
             return dy
         if activation == "relu":
@@ -76,13 +74,13 @@ class Call:
         assert self.weights is not None  # the spec requires them for a PReLU
         return where(self.before > 0, dy, dy * self.aligned(self.weights))
 
-    def to_weights(self, weights_type: TensorType) -> Tensor:
+    def to_weights(self, dy: Tensor, weights_type: TensorType) -> Tensor:
         """Return the cotangent of a PReLU's slopes."""
         assert self.weights is not None  # the gradient is with respect to them
         if self.attributes["activation"] != "prelu":
             return zeros_like(self.weights)
         before = self.before
-        return self.restored(where(before > 0, 0.0, self.dy * before), weights_type)
+        return self.restored(where(before > 0, 0.0, dy * before), weights_type)
 
     def restored(self, dy: Tensor, x_type: TensorType) -> Tensor:
         """Return the cotangent of a bias, or slopes, that were aligned with the channels."""
@@ -112,25 +110,25 @@ def _register_convolution(spec: KernelSpec, family: Family) -> None:
         window = window_attributes(attributes)
         call = Call(
             lambda: dispatch(family.forward, x, filter, **window),
-            dy,
             bias,
             prelu_activation_weights,
             out,
             attributes,
         )
+        inner = call.through(dy)
         found: dict[str, Tensor] = {}
         if "x" in wanted:
             found["x"] = dispatch(
-                family.backprop_input, call.inner, filter, **window, input_shape=x.shape
+                family.backprop_input, inner, filter, **window, input_shape=x.shape
             )
         if "filter" in wanted:
             found["filter"] = dispatch(
-                family.backprop_filter, x, call.inner, **window, filter_shape=filter.shape
+                family.backprop_filter, x, inner, **window, filter_shape=filter.shape
             )
         if "bias" in wanted:
-            found["bias"] = call.restored(call.inner, bias_type)
+            found["bias"] = call.restored(inner, bias_type)
         if "prelu_activation_weights" in wanted:
-            found["prelu_activation_weights"] = call.to_weights(prelu_activation_weights_type)
+            found["prelu_activation_weights"] = call.to_weights(dy, prelu_activation_weights_type)
         return found
 
 
@@ -153,23 +151,23 @@ def fused_mat_mul(
     a_turned, b_turned = attributes["transpose_a"], attributes["transpose_b"]
     call = Call(
         lambda: matmul(a, b, transpose_a=a_turned, transpose_b=b_turned),
-        dy,
         bias,
         prelu_activation_weights,
         out,
         attributes,
     )
+    inner = call.through(dy)
     found: dict[str, Tensor] = {}
     if "a" in wanted and a_turned:
-        found["a"] = matmul(b, call.inner, transpose_a=b_turned, transpose_b=True)
+        found["a"] = matmul(b, inner, transpose_a=b_turned, transpose_b=True)
     elif "a" in wanted:
-        found["a"] = matmul(call.inner, b, transpose_b=not b_turned)
+        found["a"] = matmul(inner, b, transpose_b=not b_turned)
     if "b" in wanted and b_turned:
-        found["b"] = matmul(call.inner, a, transpose_a=True, transpose_b=a_turned)
+        found["b"] = matmul(inner, a, transpose_a=True, transpose_b=a_turned)
     elif "b" in wanted:
-        found["b"] = matmul(a, call.inner, transpose_a=not a_turned)
+        found["b"] = matmul(a, inner, transpose_a=not a_turned)
     if "bias" in wanted:
-        found["bias"] = call.inner  # the tape sums it
+        found["bias"] = inner  # the tape sums it
     if "prelu_activation_weights" in wanted:
-        found["prelu_activation_weights"] = call.to_weights(prelu_activation_weights_type)
+        found["prelu_activation_weights"] = call.to_weights(dy, prelu_activation_weights_type)
     return found

@@ -62,9 +62,14 @@ def restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
 
 def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
     """Share dy equally among the elements that equal the extremum."""
-    extreme = astype(equal(x, restore_axes(out, x.type, axis)), x.dtype)
+    extreme = extremes(x, out, axis)
     ties = ops.sum(extreme, axis=axis, keepdims=True)
     return restore_axes(dy, x.type, axis) * extreme / ties
+
+
+def extremes(x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    """Return 1 for each element that equals the extremum, and 0 for the others."""
+    return astype(equal(x, restore_axes(out, x.type, axis)), x.dtype)
 
 
 def multiply_others(x: Tensor, axis: Axes) -> Tensor:

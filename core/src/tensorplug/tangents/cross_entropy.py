@@ -13,6 +13,7 @@ from tensorplug.ops.nn.activation import log_softmax, softmax
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
 tangents = TangentTable()
@@ -23,20 +24,15 @@ def cross_entropy_along_labels(labels_dot: Tensor, logits: Tensor) -> Tensor:
     return -sum_(labels_dot * log_softmax(logits), axis=-1)
 
 
-@tangents.wrt(ops.SOFTMAX_CROSS_ENTROPY, "logits")
-def cross_entropy_along_logits(
-    logits_dot: Tensor, labels: Tensor, logits: Tensor, out: Tensor
-) -> Tensor:
-    slope = dispatch(ops.SOFTMAX_CROSS_ENTROPY_GRAD, ones_like(out), labels, logits)
-    return sum_(slope * logits_dot, axis=-1)
+def _register_along_logits(spec: KernelSpec, grad: KernelSpec) -> None:
+    @tangents.wrt(spec, "logits")
+    def along_logits(logits_dot: Tensor, labels: Tensor, logits: Tensor, out: Tensor) -> Tensor:
+        slope = dispatch(grad, ones_like(out), labels, logits)
+        return sum_(slope * logits_dot, axis=-1)
 
 
-@tangents.wrt(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, "logits")
-def sparse_cross_entropy(
-    logits_dot: Tensor, labels: Tensor, logits: Tensor, out: Tensor
-) -> Tensor:
-    slope = dispatch(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, ones_like(out), labels, logits)
-    return sum_(slope * logits_dot, axis=-1)
+_register_along_logits(ops.SOFTMAX_CROSS_ENTROPY, ops.SOFTMAX_CROSS_ENTROPY_GRAD)
+_register_along_logits(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
 
 
 # SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels), and

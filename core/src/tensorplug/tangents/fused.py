@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import TangentTable
@@ -31,31 +31,28 @@ def _push(
     multiply: Callable[[Tensor, Tensor], Tensor],
     factors: tuple[Tensor, Tensor],
     factors_dot: tuple[Maybe, Maybe],
-    bias: Maybe,
-    bias_dot: Maybe,
-    weights: Maybe,
-    weights_dot: Maybe,
+    bias: tuple[Maybe, Maybe],
+    weights: tuple[Maybe, Maybe],
     out: Tensor,
     attributes: Attributes,
 ) -> Tensor:
-    """Return the tangent of ``activation(multiply(*factors) + bias)``."""
-    (a, b), (a_dot, b_dot) = factors, factors_dot
+    """Return the tangent of ``activation(multiply(*factors) + bias)``.
 
-    def call(dy: Tensor) -> Call:
-        return Call(lambda: multiply(a, b), dy, bias, weights, out, attributes)
-
+    ``bias`` and the activation's ``weights`` each with the tangent.
+    """
+    (a, b), (a_dot, b_dot), (_, bias_dot), (_, weights_dot) = factors, factors_dot, bias, weights
+    call = Call(lambda: multiply(a, b), bias[0], weights[0], out, attributes)
     parts: list[Tensor] = []
     if a_dot is not None:
         parts.append(multiply(a_dot, b))
     if b_dot is not None:
         parts.append(multiply(a, b_dot))
     if bias_dot is not None:
-        parts.append(call(out).aligned(bias_dot))
-    found = [call(reduce(add, parts)).inner] if parts else []
+        parts.append(call.aligned(bias_dot))
+    found = [call.through(reduce(add, parts))] if parts else []
     if weights_dot is not None and attributes["activation"] == "prelu":
-        sloped = call(out)
-        before = sloped.before
-        found.append(where(before > 0, 0.0, before * sloped.aligned(weights_dot)))
+        before = call.before
+        found.append(where(before > 0, 0.0, before * call.aligned(weights_dot)))
     return reduce(add, found) if found else out * 0.0
 
 
@@ -73,18 +70,10 @@ def _register_convolution(spec: KernelSpec, forward: KernelSpec) -> None:
         out: Tensor,
         attributes: Attributes,
     ) -> Tensor:
-        window = window_attributes(attributes)
-        return _push(
-            lambda a, b: dispatch(forward, a, b, **window),
-            (x, filter),
-            (x_dot, filter_dot),
-            bias,
-            bias_dot,
-            prelu_activation_weights,
-            prelu_activation_weights_dot,
-            out,
-            attributes,
-        )
+        multiply = partial(dispatch, forward, **window_attributes(attributes))
+        weights = prelu_activation_weights, prelu_activation_weights_dot
+        dots = x_dot, filter_dot
+        return _push(multiply, (x, filter), dots, (bias, bias_dot), weights, out, attributes)
 
 
 _register_convolution(ops.FUSED_CONV2D, convolution.FAMILY.forward)
@@ -105,14 +94,6 @@ def fused_mat_mul(
     attributes: Attributes,
 ) -> Tensor:
     turned = {name: attributes[name] for name in ("transpose_a", "transpose_b")}
-    return _push(
-        lambda x, y: matmul(x, y, **turned),
-        (a, b),
-        (a_dot, b_dot),
-        bias,
-        bias_dot,
-        prelu_activation_weights,
-        prelu_activation_weights_dot,
-        out,
-        attributes,
-    )
+    weights = prelu_activation_weights, prelu_activation_weights_dot
+    multiply, dots = partial(matmul, **turned), (a_dot, b_dot)
+    return _push(multiply, (a, b), dots, (bias, bias_dot), weights, out, attributes)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import TangentTable
-from tensorplug.gradients.reduction import multiply_others, restore_axes
+from tensorplug.gradients.reduction import extremes, multiply_others
 from tensorplug.ops import reduction as ops
-from tensorplug.ops.comparison import equal
-from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -32,7 +30,7 @@ def min_(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
 
 def _average(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
     """Return the mean tangent of the elements that equal the extremum."""
-    extreme = astype(equal(x, restore_axes(out, x.type, axis)), x.dtype)
+    extreme = extremes(x, out, axis)
     keep_dims = out.ndim == x.ndim
     ties = ops.sum(extreme, axis=axis, keepdims=keep_dims)
     return ops.sum(x_dot * extreme, axis=axis, keepdims=keep_dims) / ties
