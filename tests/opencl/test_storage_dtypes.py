@@ -163,3 +163,37 @@ def test_conversion_needs_no_numpy_dtype(target):
     with tp.use_backend("opencl"):
         told = tp.explain("Cast", [tp.ones((3,))], {"dtype": "int4"}, backend="opencl")
     assert told.how == "native"
+
+
+PRODUCTS = {  # a, b, whether each has a scale
+    "matrices": ((5, 7), (7, 4), False),
+    "row": ((1, 300), (300, 17), False),
+    "column": ((64, 700), (700, 1), False),
+    "batches": ((2, 1, 33, 65), (3, 65, 9), True),
+    "long": ((4, 5000), (5000, 4), True),
+    "nothing": ((2, 0), (0, 3), False),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "float8_e4m3fn"])
+def test_products(target, dtype, name):
+    *shapes, scaled = PRODUCTS[name]
+    low, high = {"int8": (-128, 128), "uint8": (0, 256)}.get(dtype, (-8, 8))
+    a, b = (RNG.integers(low, high, shape).astype(np.int64) for shape in shapes)
+    scales = (0.5, 0.25) if scaled else ()
+    with tp.use_backend("opencl"):
+        found = tp.quantized_matmul(*(tp.asarray(x, dtype=dtype) for x in (a, b)), *scales)
+        wanted = (a @ b) * (0.125 if scaled else 1)
+        whole = not scaled and not dtype.startswith("float")
+        assert found.dtype.name == ("int32" if whole else "float32")
+        np.testing.assert_array_equal(found.numpy(), wanted.astype(found.dtype.numpy))
+
+
+def test_bytes_are_multiplied_without_copies(target):
+    x, y = TensorType(dt.int8, (3, 3)), TensorType(dt.float32, ())
+    with tp.use_backend("opencl"):
+        plain = tp.explain("QuantizedMatMul", [x, x, None, None, None, None])
+        scaled = tp.explain("QuantizedMatMul", [x, x, y, y, None, None])
+    assert plain.how == "native"
+    assert any(inner.call.startswith("QuantizedMatMul") for inner in scaled.inner), scaled

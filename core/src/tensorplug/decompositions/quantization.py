@@ -18,6 +18,8 @@ from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import centred, padded, spread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
@@ -62,17 +64,24 @@ def quantized_mat_mul(
         # A call of its own, since a backend may have a kernel for integers alone.
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
-    exact = _exactly(a, b)
-    left, right = centred(a, a_zero_point, exact), centred(b, b_zero_point, exact)
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
+    multiply: Callable[..., Tensor] = matmul
+    exact = _exactly(a, b)
+    if exact is dt.float32 or a_zero_point is not None or b_zero_point is not None:
+        left, right = centred(a, a_zero_point, exact), centred(b, b_zero_point, exact)
+    elif scales or not {a.dtype, b.dtype} <= dt.INTEGER:  # likewise
+        left, right = (astype(x, dt.unpacked(x.dtype)) for x in (a, b))
+        multiply = ops.quantized_matmul
+    else:
+        left, right = astype(a, exact), astype(b, exact)
     if not scales:
-        return astype(matmul(left, right), dtype)
+        return astype(multiply(left, right), dtype)
     count = ops.inner_blocks(*(None if s is None else s.shape for s in (a_scale, b_scale)))
     if count > 1:  # [..., m, k] becomes [..., blocks, m, k / blocks], and b likewise
         left = moveaxis(reshape(left, (*left.shape[:-1], count, -1)), -2, -3)
         right = reshape(right, (*right.shape[:-2], count, -1, right.shape[-1]))
     work = dt.promote([*(scale.dtype for scale in scales), dtype]).compute
-    out = astype(matmul(left, right), work)
+    out = astype(multiply(left, right), work)
     if a_scale is not None and count:
         of_a = astype(_rows(a_scale, a.shape), work)
         out = out * (moveaxis(expand_dims(of_a, -1), -2, -3) if count > 1 else of_a)

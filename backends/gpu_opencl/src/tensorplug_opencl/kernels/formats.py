@@ -1,22 +1,21 @@
 """Dtypes for storage as bits in a byte: what they stand for, and rounding to them.
 
 Both are scalar expressions of unsigned integers and float32, so all drivers compute the same bits,
-several elements at once. A float with p significant bits has its exponent above p - 1 bits; if that
-field is 0, the leading bit is absent. So its bits, without the sign, are those of a float32 less
-24 - p at the end, apart from the bias: numbers are ordered as their bits are.
+several elements at once. A float with p significant bits has its exponent above p - 1 bits; if
+that field is 0, the leading bit is absent. So its bits, without the sign, are those of a float32
+less 24 - p at the end, apart from the bias: numbers are ordered as their bits are.
 
 Numbers become float32 first: exactly, or such that rounding once more is rounding once.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.plugin import expressions as ex
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression
@@ -30,8 +29,8 @@ _NAN: Final = 0x7FC00000
 _INFINITE: Final = 0x7F800000
 _SIGN: Final = 0x80000000
 _LEADING: Final = 1 << 23  # of float32, as a bit
-# The bits of a number that is too large, and of NaN, of a positive sign. ml_dtypes gives the first
-# formats' neighbours of infinity a sign, and turns the sign of a NaN that becomes 0 in float4.
+# The bits of a number that is too large, and of NaN, without a sign. In float4, a NaN becomes the 0
+# of the other sign, as in ml_dtypes.
 _SPECIAL: Final = {
     dt.float8_e4m3fn: (0x7F, 0x7F),
     dt.float8_e4m3fnuz: (0x80, 0x80),

@@ -73,6 +73,15 @@ def fused_mat_mul(
     return calls.make_producer(runtime, out, fused.reorder(_make_multiplier(runtime, product)))
 
 
+def prepare_wide(backend: OpenCLBackend, a: TensorType, b: TensorType, out: TensorType) -> Call:
+    """Return the product of small integers of one dtype, in the dtype in which it is added up."""
+    if not out.size or not a.size:
+        return calls.make_constant(backend.runtime, out)
+    narrow = TensorType(a.dtype, out.shape)
+    product = make_product(a, b, narrow, transpose_a=False, transpose_b=False)._replace(raw=True)
+    return calls.make_producer(backend.runtime, out, _make_multiplier(backend.runtime, product))
+
+
 def _make_multiplier(runtime: Runtime, product: Product) -> Callable[..., None]:
     return vector_products.make_multiplier(runtime, product) or gemm.make_multiplier(
         runtime, product
