@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 import numpy as np
 
@@ -15,11 +15,37 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputType
 
-__all__ = ["Array", "Bounded", "Case", "Layout", "Operand", "Reference", "Relation", "flat"]
+__all__ = [
+    "MARK",
+    "Array",
+    "Bounded",
+    "Case",
+    "Layout",
+    "Operand",
+    "Presentation",
+    "Reference",
+    "Relation",
+    "Sharing",
+    "flat",
+    "types_of",
+]
+
+MARK: Final = " @ "
+"""Between the id of a case and that of a presentation of it."""
 
 Array = np.ndarray[Any, Any]
 Operand = Array | list[Array] | None
-Layout = Literal["dense", "transposed", "sliced", "stepped"]
+Layout = Literal[
+    "dense",
+    "transposed", "turned", "turned back", "planes transposed",
+    "rows sliced", "columns sliced", "sliced", "end sliced", "slice of slice", "row", "column",
+    "stepped", "backwards", "by two", "by three", "reversed",
+    "transpose reshaped", "slice reshaped", "columns expanded", "joined",
+    "rows broadcast", "columns broadcast",
+]  # fmt: skip
+"""How an input lies on the device: see ``layouts``."""
+
+Sharing = Literal["apart", "packed", "one tensor", "views", "overlapping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +74,43 @@ Expected = type[Exception] | tuple[Reference, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
+class Presentation:
+    """One way to make the call of a case.
+
+    ``layouts``: of the inputs that are not dense, by name. ``buffers``: whether each array has a
+    buffer of its own, all those of one dtype lie in one (``packed``), or equal arrays do: as one
+    tensor, as several views, or ``overlapping``. ``before``: the call before: see ``histories``.
+    """
+
+    layouts: tuple[tuple[str, Layout], ...] = ()
+    buffers: Sharing = "apart"
+    before: str = "nothing"
+
+    @property
+    def id(self) -> str:
+        """What tells it from others of the case."""
+        told = [f"{name}={layout}" for name, layout in self.layouts]
+        told += [f"buffers={self.buffers}"] * (self.buffers != "apart")
+        return ", ".join([*told, f"before={self.before}"])
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the presentation with the id ``text``.
+
+        Raises:
+            ValueError: there is none.
+
+        """
+        parts = dict(part.split("=") for part in text.split(", "))
+        before, buffers = parts.pop("before"), parts.pop("buffers", "apart")
+        if buffers not in get_args(Sharing) or not set(parts.values()) <= set(get_args(Layout)):
+            raise ValueError(f"no presentation has the id {text!r}")
+        layouts: Any = tuple(parts.items())
+        shared: Any = buffers
+        return cls(layouts, shared, before)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One call of a kernel.
 
@@ -63,6 +126,13 @@ class Case:
         period: after so many elements the inputs of rank 1 of an elementwise kernel repeat
             themselves; the oracle computes these alone, since exact arithmetic takes minutes for
             millions. 0 where they do not.
+        native: it tries how a kernel divides its work, which decompositions leave to primitives.
+        alike: names of the inputs whose arrays are equal, or for ``overlapping`` begin one element
+            later each; they can lie in one buffer.
+        overlapping: whether those are so.
+        otherwise: other attributes that the inputs can be called with.
+        prelude: the call before the first one: see ``histories``.
+        presentations: how else the case is called, after its first calls.
 
     """
 
@@ -72,18 +142,29 @@ class Case:
     layout: Layout = "dense"
     expected: Expected = None
     period: int = 0
+    native: bool = False
+    alike: tuple[str, ...] = ()
+    overlapping: bool = False
+    otherwise: Mapping[str, Any] | None = None
+    prelude: str = ""
+    presentations: tuple[Presentation, ...] = ()
 
     @property
     def types(self) -> list[InputType]:
         """The types of the inputs: a list of them for a list, None for an absent one."""
-        return [
-            [_type_of(one) for one in operand]
-            if isinstance(operand, list)
-            else operand
-            if operand is None
-            else _type_of(operand)
-            for operand in self.inputs
-        ]
+        return types_of(self.inputs)
+
+
+def types_of(operands: Iterable[Operand]) -> list[InputType]:
+    """Return the types of operands: a list of them for a list, None for an absent one."""
+    return [
+        [_type_of(one) for one in operand]
+        if isinstance(operand, list)
+        else operand
+        if operand is None
+        else _type_of(operand)
+        for operand in operands
+    ]
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:

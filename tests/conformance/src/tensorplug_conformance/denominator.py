@@ -14,6 +14,7 @@ from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.relatives import relatives
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,7 +130,9 @@ def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
     if row.mode == "gradient":
         return list(entry.gradient_cases(corpus))
     native = row.mode == "native"
-    return [case for case in all_cases(entry, corpus) if native or not case.period]
+    cases = all_cases(entry, corpus)
+    found = [case for case in cases if native or not (case.period or case.native)]
+    return list(entry.checked((*found, *relatives(entry, found))))
 
 
 def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:

@@ -97,9 +97,20 @@ def assemble(
             "checks": dict(Counter(check["status"] for check in checks)),
             "cases_passed": sum(row["passed"] for row in rows),
         },
+        "coverage": _coverage(outcomes),
         "checks": checks,
         "rows": rows,
     }
+
+
+def _coverage(outcomes: Iterable[Outcome]) -> dict[str, list[int]]:
+    """Return, by pair of properties, how many pairs of levels all rows cover, of how many."""
+    found: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        of = (outcome.verdict or {}).get("coverage", {})
+        for kind, counts in of.items():
+            found[kind] = [sum(two) for two in zip(counts, found.get(kind, [0, 0]), strict=True)]
+    return dict(sorted(found.items()))
 
 
 def blocked(
@@ -154,10 +165,12 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.error,
         "failed": [],
         "failures": [],
+        "pairs": [0, 0],
     }
     if outcome.verdict is not None:
+        left_out = ("row", "widened", "coverage")
         found.update(
-            {key: value for key, value in outcome.verdict.items() if key not in ("row", "widened")}
+            {key: value for key, value in outcome.verdict.items() if key not in left_out}
         )
     found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
     return found

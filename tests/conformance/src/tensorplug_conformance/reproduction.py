@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import MARK, Presentation
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.examples import example
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -203,4 +205,10 @@ def reproduce(
 
 
 def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
-    return next((case for case in cases_of(entry, row, seed) if case.id == name), None)
+    """Return the case of that name: with all its presentations, or the one that the name tells."""
+    base, _, told = name.partition(MARK)
+    cases = planned(entry, row, cases_of(entry, row, seed)).cases
+    found = next((case for case in cases if case.id == base), None)
+    if found is None or not told:
+        return found
+    return replace(found, presentations=(Presentation.of(told),))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.plugin import as_tensor, dispatch, dispatch_multiple, specs
+from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugins.assembly import build_engine
+from tensorplug_conformance.case import flat
 from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.layouts import laid_out, overlapping, packed, view
 from tensorplug_conformance.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How
     from tensorplug.plugin import KernelEntry, KernelSpec, Tensor
-    from tensorplug_conformance.case import Array, Case, Layout, Operand
+    from tensorplug_conformance.case import Array, Case, Layout, Operand, Sharing
 
 __all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
 
@@ -82,25 +84,9 @@ class Session:
 
         """
         with self.entered():
-            tensor = self._laid_out(array, layout)
-        back = self.read(tensor)
-        if not same_bits(back, np.asarray(array)):
-            raise UnfaithfulLayoutError(f"a {layout} input of {tensor.type} does not read back")
+            tensor = laid_out(array, layout)
+        self._check(tensor, array, f"{layout} input")
         return tensor
-
-    def _laid_out(self, array: Array, layout: Layout) -> Tensor:
-        if layout == "transposed" and array.ndim > 1:
-            turned = as_tensor(np.array(array.T, order="C"))
-            return dispatch(specs.TRANSPOSE, turned)
-        if layout == "stepped" and array.size and array.ndim:
-            return _stepped(array)
-        if layout != "dense" and array.ndim:
-            padded = np.zeros([n + 3 for n in array.shape], dtype=array.dtype)
-            padded[tuple(slice(1, n + 1) for n in array.shape)] = array
-            around = as_tensor(padded)
-            begin = (1,) * array.ndim
-            return dispatch(specs.SLICE, around, begin=begin, size=array.shape)
-        return as_tensor(np.array(array, order="C"))
 
     def operands(self, case: Case) -> list[Any]:
         """Return the inputs of a case on the device, laid out as it says."""
@@ -112,6 +98,55 @@ class Session:
         if isinstance(operand, list):
             return [self.upload(array, layout) for array in operand]
         return self.upload(operand, layout)
+
+    def sharing(self, arrays: Sequence[Array], buffers: Sharing, layout: Layout) -> list[Tensor]:
+        """Return arrays as tensors of one buffer: one for all, views of it, or overlapping.
+
+        Raises:
+            UnfaithfulLayoutError: a tensor does not read back as its array.
+
+        """
+        with self.entered():
+            if buffers == "overlapping":
+                found = overlapping(arrays)
+            else:
+                one = laid_out(arrays[0], layout)
+                found = [one if buffers == "one tensor" else view(one) for _ in arrays]
+        for array, tensor in zip(arrays, found, strict=True):
+            self._check(tensor, array, f"{buffers} input")
+        return found
+
+    def packed(self, operands: Sequence[Operand]) -> list[Any]:
+        """Return operands with all arrays of the first one's dtype in one buffer.
+
+        Raises:
+            UnfaithfulLayoutError: a tensor does not read back as its array.
+
+        """
+        arrays = [array for array in flat(operands) if array.size]
+        together = [array for array in arrays if array.dtype == arrays[0].dtype]
+        with self.entered():
+            parts = iter(packed(together))
+
+        def placed(array: Array) -> Tensor:
+            if not any(array is one for one in together):
+                return self.upload(array)
+            tensor = next(parts)
+            self._check(tensor, array, "input in one buffer with others")
+            return tensor
+
+        return [
+            [placed(array) for array in operand]
+            if isinstance(operand, list)
+            else None
+            if operand is None
+            else placed(operand)
+            for operand in operands
+        ]
+
+    def _check(self, tensor: Tensor, array: Array, what: str) -> None:
+        if not same_bits(self.read(tensor), np.asarray(array)):
+            raise UnfaithfulLayoutError(f"the {what} of {tensor.type} does not read back")
 
     def call(
         self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]
@@ -137,13 +172,3 @@ class Session:
     def close(self) -> None:
         """Close the device."""
         self.engine.devices.close(self.device.name)
-
-
-def _stepped(array: Array) -> Tensor:
-    """Return every other element of a larger tensor, backwards along each axis."""
-    larger = np.zeros([2 * n + 1 for n in array.shape], dtype=array.dtype)
-    last = tuple(2 * n - 1 for n in array.shape)
-    larger[tuple(slice(at, None, -2) for at in last)] = array
-    rank = array.ndim
-    around = as_tensor(larger)
-    return dispatch(specs.STRIDED_SLICE, around, begin=last, end=(0,) * rank, strides=(-2,) * rank)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tensorplug_conformance.case import MARK
+
 if TYPE_CHECKING:
-    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case import Array, Case, Presentation
     from tensorplug_conformance.denominator import Row
 
 __all__ = [
@@ -42,18 +44,30 @@ SMALL: Final = 64  # elements; larger inputs are named by suite version, seed an
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case that failed: what is wrong, and the inputs if they are small."""
+    """One case that failed: what is wrong, and the inputs if they are small.
+
+    ``tolerated``: it is within a vendor's bounds.
+    """
 
     case: str
     message: str
     attributes: dict[str, str] = field(default_factory=dict)
     inputs: list[Any] = field(default_factory=list)
+    tolerated: bool = False
 
     @classmethod
-    def of(cls, case: Case, message: str) -> Failure:
-        """Return the failure of ``case``."""
+    def of(
+        cls,
+        case: Case,
+        message: str,
+        presentation: Presentation | None = None,
+        *,
+        tolerated: bool = False,
+    ) -> Failure:
+        """Return the failure of ``case``, perhaps in one of its presentations."""
         attributes = {name: repr(value) for name, value in case.attributes.items()}
-        return cls(case.id, message, attributes, inputs_as_data(case))
+        name = case.id if presentation is None else f"{case.id}{MARK}{presentation.id}"
+        return cls(name, message, attributes, inputs_as_data(case), tolerated)
 
 
 @dataclass(slots=True)
@@ -63,7 +77,9 @@ class RowVerdict:
     ``cases``: how many it has; ``unsupported``: those that need another dtype; ``examples``:
     random ones, tried in addition, which no other number counts; ``widened``: whether any ran in
     a wider dtype; ``failed``: the ids of all that failed; ``failures`` describes the first ones,
-    and an example.
+    and an example. ``vendor``: the status within a vendor's bounds, and ``tolerated`` the failed
+    cases that are within these. ``pairs``: how many pairs of properties the calls of a native row covered, of
+    how many; ``coverage``: the same by pair of properties.
     """
 
     row: Row
@@ -79,6 +95,10 @@ class RowVerdict:
     reason: str = ""
     failed: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    vendor: Status = "fail"
+    tolerated: list[str] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=lambda: [0, 0])
+    coverage: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient
-from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.selftest.kinds.rules import install_rule
 from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install, is_installable
 from tensorplug_conformance.tolerances import tolerances
@@ -131,7 +131,7 @@ class Bench:
 
     def _prepare(self, entry: CaseEntry, row: Row) -> _Prepared:
         if row not in self._prepared:
-            cases = cases_of(entry, row, self.seed)
+            cases = planned(entry, row, cases_of(entry, row, self.seed)).cases
             if row.mode == "gradient":
                 self._prepared[row] = _Prepared(cases, bounded=False)
             else:

@@ -1,0 +1,252 @@
+"""The call before a call: it differs in one respect, so that what is kept from it shows.
+
+A kernel that keeps results under a key that forgets this respect hands out the wrong ones. No
+oracle is asked about the call before; what must be right is the call that follows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import TensorplugError
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import flat, types_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Array, Case, Operand
+
+__all__ = ["NOTHING", "befores", "flipped", "previous"]
+
+NOTHING: Final = "nothing"
+_Call = tuple[tuple["Operand", ...], "Mapping[str, Any]"]
+_TWINS: Final = {"float32": "int32", "int32": "float32"}  # which every backend has
+
+
+def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
+    """Return the names of the calls that can come before a case."""
+    found = [NOTHING]
+    for name, operand in zip(spec.input_names, case.inputs, strict=True):
+        sizes = [array.size for array in flat([operand])]
+        several: tuple[str, ...]
+        if spec.accepted(name) == dt.INTEGER:  # the values of others are within bounds
+            several = ("last", "order") if max(sizes, default=0) > 1 else ()
+        else:
+            several = tuple(_CHANGES) if max(sizes, default=0) > 1 else ("digit",) * any(sizes)
+        found += [f"{change} of {name}" for change in several]
+    if any(array.size > 1 for array in flat(case.inputs)):
+        found += ["flipped", "freed"]
+    found += [name for name, make in _OTHERS.items() if _is_call(spec, make(spec, case))]
+    return tuple(found)
+
+
+def previous(spec: KernelSpec, case: Case, before: str) -> _Call | None:
+    """Return inputs and attributes of the call before; None if there is none.
+
+    Raises:
+        ValueError: there is no such call.
+
+    """
+    if before == NOTHING:
+        return None
+    if before in ("flipped", "freed"):
+        return flipped(spec, case), case.attributes
+    if before in _OTHERS:
+        return _OTHERS[before](spec, case)
+    change, _, name = before.partition(" of ")
+    if change not in _CHANGES or name not in spec.input_names:
+        raise ValueError(f"no call before is named {before!r}")
+    position = spec.input_names.index(name)
+    # Places are drawn from names, so that no two cases differ in the same ones.
+    rng = np.random.default_rng(zlib.crc32(f"{case.id}:{before}".encode()))
+    changed = partial(_CHANGES[change], rng=rng)
+    target = case.inputs[position]
+    if isinstance(target, list):
+        at = _member(target, change, rng)
+        new: Operand = [changed(x) if n == at else x for n, x in enumerate(target)]
+    else:
+        new = None if target is None else changed(target)
+    return (*case.inputs[:position], new, *case.inputs[position + 1 :]), case.attributes
+
+
+def flipped(spec: KernelSpec, case: Case) -> tuple[Operand, ...]:
+    """Return the inputs with their elements in reverse order; indices stay as they are."""
+
+    def turned(name: str, operand: Operand) -> Operand:
+        if operand is None or spec.accepted(name) == dt.INTEGER:
+            return operand
+        if isinstance(operand, list):
+            return [np.flip(array) if array.ndim else array for array in operand]
+        return np.flip(operand) if operand.ndim else operand
+
+    return tuple(
+        turned(name, operand) for name, operand in zip(spec.input_names, case.inputs, strict=True)
+    )
+
+
+def _member(arrays: list[Array], change: str, rng: np.random.Generator) -> int:
+    """Return which array of a list is changed: one with elements, the last or a drawn one."""
+    fitting = [at for at, array in enumerate(arrays) if array.size]
+    if not fitting:
+        return -1
+    return fitting[-1] if change == "last" else fitting[int(rng.integers(len(fitting)))]
+
+
+# Changes of one input. New values are the input's own, so that they are in the kernel's domain.
+
+
+def _last(x: Array, rng: np.random.Generator) -> Array:
+    return _replaced(x, x.size - 1, rng)
+
+
+def _one(x: Array, rng: np.random.Generator) -> Array:
+    return _replaced(x, int(rng.integers(x.size)), rng)
+
+
+def _replaced(x: Array, place: int, rng: np.random.Generator) -> Array:
+    """Return ``x`` with another of its values at a place; twice the value if all are equal."""
+    out = x.copy()
+    values = x.reshape(-1)
+    others = np.flatnonzero(values != values[place])
+    if others.size:
+        out.flat[place] = values[others[rng.integers(others.size)]]
+    elif x.dtype.kind == "b":
+        out.flat[place] = not values[place]
+    elif x.dtype.kind != "T":
+        with np.errstate(over="ignore"):
+            out.flat[place] = values[place] + values[place] if values[place] else x.dtype.type(1)
+    return out
+
+
+def _digit(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` with the last digit of one element changed: a key of rounded values."""
+    out = x.copy()
+    place = int(rng.integers(x.size))
+    value = out.flat[place]
+    if x.dtype.kind == "b":
+        out.flat[place] = not value
+    elif x.dtype.kind == "T":
+        out.flat[place] = f"{value}."
+    elif x.dtype.kind in "iu":
+        limits: Any = np.iinfo(x.dtype)
+        out.flat[place] = value - 1 if value == limits.max else value + 1
+    else:
+        real: Any = out.real if x.dtype.kind == "c" else out
+        kind = np.dtype(f"u{real.dtype.itemsize}")
+        bits = np.array(real.flat[place]).view(kind)
+        real.flat[place] = (bits ^ kind.type(1)).view(real.dtype)
+    return out
+
+
+def _order(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` with two elements exchanged: a key of sums, or of both ends."""
+    out = x.copy()
+    values = x.reshape(-1)
+    inner = values[1:-1] if x.size > 3 else values  # both ends stay as they are
+    skipped = (x.size - inner.size) // 2
+    first = int(rng.integers(inner.size))
+    others = np.flatnonzero(inner != inner[first])
+    if others.size:
+        second = int(others[rng.integers(others.size)])
+        out.flat[skipped + first], out.flat[skipped + second] = inner[second], inner[first]
+    return out
+
+
+_CHANGES: Final[dict[str, Callable[..., Array]]] = {
+    "last": _last,
+    "one": _one,
+    "digit": _digit,
+    "order": _order,
+}
+
+
+# Other calls of the same kernel.
+
+
+def _swapped(spec: KernelSpec, case: Case) -> _Call | None:
+    """Return the call with its first two inputs exchanged."""
+    if len(case.inputs) < 2:
+        return None
+    first, second, *rest = case.inputs
+    names = spec.input_names[:2]
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
+        return None
+    if dt.INTEGER in map(spec.accepted, names):
+        return None
+    return (second, first, *rest), case.attributes
+
+
+def _reshaped(_spec: KernelSpec, case: Case) -> _Call | None:
+    """Return the call with the same elements in other shapes."""
+    arrays = flat(case.inputs)
+    shapes = [_other_shape(array.shape) for array in arrays]
+    if all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True)):
+        return None
+    return tuple(_each(_in_other_shape, case.inputs)), case.attributes
+
+
+def _in_other_shape(x: Array) -> Array:
+    return x.reshape(_other_shape(x.shape))
+
+
+def _other_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (1, *shape) if len(shape) == 1 else shape[::-1]
+
+
+def _as_twin(spec: KernelSpec, case: Case) -> _Call | None:
+    """Return the call with the same bits read as another dtype."""
+    promoted = set(spec.promote) or set(spec.input_names[:1])
+    concerned = [
+        array
+        for name, operand in zip(spec.input_names, case.inputs, strict=True)
+        if name in promoted
+        for array in flat([operand])
+    ]
+    if not concerned or any(array.dtype.name not in _TWINS for array in concerned):
+        return None
+
+    def read(x: Array) -> Array:
+        return x.view(_TWINS[x.dtype.name])
+
+    inputs = [
+        next(_each(read, [operand])) if name in promoted else operand
+        for name, operand in zip(spec.input_names, case.inputs, strict=True)
+    ]
+    return tuple(inputs), case.attributes
+
+
+def _with_other_attributes(_spec: KernelSpec, case: Case) -> _Call | None:
+    return None if case.otherwise is None else (case.inputs, case.otherwise)
+
+
+_OTHERS: Final[dict[str, Callable[[Any, Any], _Call | None]]] = {
+    "swapped": _swapped,
+    "shape": _reshaped,
+    "dtype": _as_twin,
+    "attributes": _with_other_attributes,
+}
+
+
+def _each(change: Callable[[Array], Array], operands: Any) -> Iterator[Operand]:
+    for operand in operands:
+        if isinstance(operand, list):
+            yield [change(array) for array in operand]
+        else:
+            yield None if operand is None else change(operand)
+
+
+def _is_call(spec: KernelSpec, call: _Call | None) -> bool:
+    """Return whether the spec takes a call."""
+    if call is None:
+        return False
+    try:
+        spec.resolve(types_of(call[0]), call[1])
+    except (TensorplugError, ValueError, TypeError, IndexError):
+        return False
+    return True

@@ -1,0 +1,297 @@
+"""How else each case of a row is called: layouts, shared buffers and calls before, by pairs.
+
+The oracle's answer is the expensive part of a case, so each case is called in several ways. A row
+covers each pair of a property of its calls with another one, and with a property of its cases:
+sizes, ranks, kinds of values, attributes. See ``covering``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import TensorplugError
+from tensorplug_conformance.case import Presentation, flat
+from tensorplug_conformance.covering import Offer, Pairs, cover, possible
+from tensorplug_conformance.floats import kind_of
+from tensorplug_conformance.histories import NOTHING, befores
+from tensorplug_conformance.layouts import layouts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tensorplug.plugin import KernelSpec
+    from tensorplug_conformance.case import Array, Case
+
+__all__ = ["Presented", "presented"]
+
+_SIZES: Final = (1, 16, 256, 4096, 1 << 17)  # elements, of the largest input; more take too long
+_RANKS: Final = 5  # and more
+_DISTINCT: Final = 6  # values of an attribute; of one with more, each case has another
+_LARGE: Final = 4096
+_FOR_LARGE: Final = frozenset({
+    "dense", "transposed", "sliced", "end sliced", "stepped", "slice reshaped", "joined",
+    "rows broadcast", "columns broadcast",
+})  # fmt: skip
+_FOR_LARGE_BEFORE: Final = ("nothing", "last", "one")
+_FOR_DECOMPOSED: Final = frozenset({
+    "dense", "transposed", "sliced", "stepped", "row", "rows broadcast",
+})  # fmt: skip
+_SOME_ATTRIBUTES: Final = 8  # of other cases, tried as those of a call before
+
+_Joined = tuple[tuple[int, ...], tuple[int, ...]]
+_Property = tuple[str, str]
+"""What has levels, and of what: ``("layout", "x")``, ``("size", "")``."""
+
+
+@dataclass(slots=True)
+class Presented:
+    """The cases of a row with their presentations, and the levels of properties that these join.
+
+    ``joined``: by case and presentation, the levels of the case and those chosen. ``kinds``: the
+    property of each level.
+    """
+
+    cases: list[Case]
+    joined: dict[tuple[str, Presentation], _Joined] = field(default_factory=dict)
+    offers: tuple[Offer, ...] = ()
+    kinds: list[str] = field(default_factory=list)
+
+    def coverage(self, done: Iterable[tuple[str, Presentation]]) -> dict[str, list[int]]:
+        """Return, by pair of properties, how many pairs of levels ``done`` covers, of how many."""
+        goal = possible(self.offers)
+        covered = Pairs(len(goal.others))
+        for key in done:
+            if key in self.joined:
+                covered.join(*self.joined[key])
+        masks: dict[str, int] = {}
+        for level, kind in enumerate(self.kinds):
+            masks[kind] = masks.get(kind, 0) | 1 << level
+        found = {}
+        for a, b in combinations_with_replacement(sorted(masks), 2):
+            # Levels of one property are those of several inputs; their pairs are seen twice.
+            twice = 1 + (a == b)
+            had, of = (pairs.count(masks[a], masks[b]) // twice for pairs in (covered, goal))
+            if of:
+                found[f"{a} x {b}"] = [had, of]
+        return found
+
+
+class _Levels:
+    """Numbers for the levels of properties."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[_Property, str], int] = {}
+        self.known: list[tuple[_Property, str]] = []
+
+    def of(self, property_: _Property, level: str) -> int:
+        key = property_, level
+        if key not in self._numbers:
+            self._numbers[key] = len(self.known)
+            self.known.append(key)
+        return self._numbers[key]
+
+
+@dataclass(slots=True)
+class _Choices:
+    """What one case can be combined with in one arrangement of buffers."""
+
+    case: Case
+    buffers: Any
+    names: tuple[str, ...]
+    offer: Offer
+
+
+def presented(
+    spec: KernelSpec, cases: Sequence[Case], *, whole: bool = True, few: bool = False
+) -> Presented:
+    """Return the cases of a row with their presentations, ``whole``: such that all pairs occur.
+
+    Otherwise each layout and each call before occurs once; of ``few``, some layouts.
+    """
+    levels = _Levels()
+    attributes = _distinct(cases)
+    plain: list[Case] = []
+    choices: list[_Choices] = []
+    used: Counter[str] = Counter()
+    for case in cases:
+        if isinstance(case.expected, type) or not spec.input_names:
+            plain.append(case)
+            continue
+        prepared = replace(case, otherwise=_other_attributes(spec, case, cases))
+        names = _befores(spec, prepared)
+        prelude = min(names[1:], key=lambda name: used[name], default="")
+        used[prelude] += 1
+        prepared = replace(prepared, prelude=prelude)
+        plain.append(prepared)
+        if _largest(case) <= (_SIZES[-1] if whole else _LARGE):
+            choices += _choices(spec, prepared, names, levels, attributes, few=few)
+    offers = tuple(one.offer for one in choices)
+    found: dict[str, list[Presentation]] = {}
+    joined: dict[tuple[str, Presentation], _Joined] = {}
+
+    def noted(one: _Choices, chosen: tuple[int, ...]) -> Presentation:
+        made = _presentation(one, [levels.known[level][1] for level in chosen])
+        joined[one.case.id, made] = one.offer.fixed, chosen
+        return made
+
+    for one in choices:
+        for chosen in one.offer.covered:
+            noted(one, chosen)
+    for at, chosen in cover(offers, once=not whole):
+        one = choices[at]
+        found.setdefault(one.case.id, []).append(noted(one, chosen))
+    cases = [replace(case, presentations=tuple(found.get(case.id, ()))) for case in plain]
+    if not whole:
+        return Presented(cases)
+    return Presented(cases, joined, offers, [name for (name, _), _ in levels.known])
+
+
+def _presentation(one: _Choices, chosen: Sequence[str]) -> Presentation:
+    *layouts, before = chosen
+    laid_out: Any = tuple(
+        (name, layout)
+        for name, layout in zip(one.names, layouts, strict=True)
+        if layout != "dense"
+    )
+    return Presentation(laid_out, one.buffers, before)
+
+
+def _choices(
+    spec: KernelSpec,
+    case: Case,
+    names: Sequence[str],
+    levels: _Levels,
+    attributes: Sequence[str],
+    *,
+    few: bool,
+) -> Iterator[_Choices]:
+    large = _largest(case) > _LARGE
+    if few:  # what comes before is tried by preludes
+        names = [NOTHING]
+    taken = _FOR_LARGE if large else _FOR_DECOMPOSED if few else frozenset[str]()
+    before = tuple(levels.of(("before", ""), name) for name in names)
+    own = [levels.of((name, ""), level) for name, level in _properties(case)]
+    own += [
+        levels.of(("attribute", name), repr(case.attributes[name]))
+        for name in attributes
+        if name in case.attributes
+    ]
+
+    def layouts(name: str, arrays: Sequence[Array]) -> tuple[int, ...]:
+        common = set.intersection(*(set(layouts_of(array)) for array in arrays))
+        chosen = [layout for layout in layouts_of(arrays[0]) if layout in common]
+        return tuple(
+            levels.of(("layout", name), layout)
+            for layout in chosen
+            if not taken or layout in taken
+        )
+
+    def offered(
+        buffers: str, free: dict[str, tuple[int, ...]], *, prelude: bool = False
+    ) -> _Choices:
+        fixed = (*own, levels.of(("buffers", ""), buffers))
+        covered: tuple[tuple[int, ...], ...] = ()
+        number = levels.of(("before", ""), case.prelude)
+        if prelude and number in before and case.layout == "dense":
+            dense = [levels.of(("layout", name), "dense") for name in free]
+            covered = ((*dense, number),)
+        offer = Offer(fixed, (*free.values(), before), covered)
+        return _Choices(case, buffers, tuple(free), offer)
+
+    operands = {
+        name: flat([operand]) for name, operand in zip(spec.input_names, case.inputs, strict=True)
+    }
+    free = {name: layouts(name, arrays) for name, arrays in operands.items() if arrays}
+    yield offered("apart", free, prelude=True)
+    if len(_packable(case)) > 1:
+        yield offered("packed", {})
+    if case.overlapping:
+        yield offered("overlapping", {})
+    elif case.alike:
+        shared = {case.alike[0]: free[case.alike[0]]}
+        yield offered("one tensor", shared)
+        yield offered("views", shared)
+
+
+def _packable(case: Case) -> list[Array]:
+    """Return the arrays that can lie in one buffer: those of the first dtype, with elements."""
+    arrays = [array for array in flat(case.inputs) if array.size]
+    return [array for array in arrays if array.dtype == arrays[0].dtype]
+
+
+def _befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
+    """Return the calls before that are tried: few of large inputs, none of huge ones."""
+    size = _largest(case)
+    if size > _SIZES[-1]:
+        return (NOTHING,)
+    names = befores(spec, case)
+    if size <= _LARGE:
+        return names
+    return tuple(name for name in names if name.partition(" of ")[0] in _FOR_LARGE_BEFORE)
+
+
+def _largest(case: Case) -> int:
+    """Return the elements of the largest input; strings count for more, as they take longer."""
+    arrays = flat(case.inputs)
+    return max(
+        (array.size * (32 if array.dtype.kind == "T" else 1) for array in arrays), default=0
+    )
+
+
+# Properties of cases.
+
+
+def _properties(case: Case) -> Iterator[tuple[str, str]]:
+    arrays = flat(case.inputs)
+    size = _largest(case)
+    yield "size", "0" if not size else f"to {next(most for most in _SIZES if size <= most)}"
+    yield "rank", str(min(max(array.ndim for array in arrays), _RANKS))
+    yield "values", _VALUES[max(map(_special, arrays))]
+
+
+_VALUES: Final = ("common", "extreme", "infinite", "NaN")
+
+
+def _special(array: Array) -> int:
+    """Return the place in ``_VALUES`` of an array's most special value."""
+    kind = kind_of(array.dtype)
+    if kind in "fc" and array.size <= _LARGE:
+        with np.errstate(invalid="ignore"):
+            if np.isfinite(array).all():
+                return 0
+            return 3 if np.isnan(array).any() else 2
+    if array.dtype.kind in "iu" and array.size:
+        limits: Any = np.iinfo(array.dtype)
+        return int(int(array.max()) > int(limits.max) // 2)
+    return 0
+
+
+def _distinct(cases: Iterable[Case]) -> list[str]:
+    """Return the attributes that have a few values among the cases."""
+    values: dict[str, set[str]] = {}
+    for case in cases:
+        for name, value in case.attributes.items():
+            values.setdefault(name, set()).add(repr(value))
+    return [name for name, several in values.items() if 1 < len(several) <= _DISTINCT]
+
+
+def _other_attributes(spec: KernelSpec, case: Case, cases: Iterable[Case]) -> Any:
+    """Return attributes of another case that the inputs can be called with; None if none fit."""
+    tried: list[Any] = [case.attributes]
+    for other in cases:
+        if other.attributes in tried or isinstance(other.expected, type):
+            continue
+        tried.append(other.attributes)
+        try:
+            spec.resolve(case.types, other.attributes)
+        except (TensorplugError, ValueError, TypeError, IndexError):
+            if len(tried) > _SOME_ATTRIBUTES:
+                return None
+            continue
+        return other.attributes
+    return None

@@ -1,0 +1,342 @@
+"""One case on one session: its first calls, its presentations, and what must hold for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.plugin import KernelNotFoundError, TensorplugError, TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import Presentation, Relation, flat
+from tensorplug_conformance.compare import judge, judge_periods, same_bits
+from tensorplug_conformance.histories import flipped, previous
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import allows, flushed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.plugin import KernelSpec, Tensor
+    from tensorplug_conformance.case import Array, Case, Operand
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.references import Right
+    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.verdicts import RowVerdict
+
+__all__ = ["DeclinedError", "PresentationError", "Trial", "WrongResultError", "outputs_of"]
+
+
+class WrongResultError(Exception):
+    """A case went wrong; the text says how."""
+
+
+class PresentationError(Exception):
+    """A case went wrong in one of its presentations; the cause says how."""
+
+    def __init__(self, presentation: Presentation) -> None:
+        super().__init__(presentation.id)
+        self.presentation = presentation
+
+
+class DeclinedError(Exception):
+    """The backend's kernel declined this call, and the row asks for that kernel."""
+
+
+def outputs_of(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
+    """Return the types of the outputs of a case."""
+    return spec.resolve(case.types, case.attributes)[1]
+
+
+class Trial:
+    """One case on one session: several calls, and all that must hold for them."""
+
+    def __init__(
+        self,
+        session: Session,
+        entry: CaseEntry,
+        row: Row,
+        case: Case,
+        right: Callable[[Case], Right],
+        verdict: RowVerdict,
+    ) -> None:
+        self.verdict = verdict
+        self.right = right
+        self.session = session
+        self.entry = entry
+        self.spec = entry.spec
+        self.row = row
+        self.case = case
+        self.presented: list[Presentation] = []
+        self._laid_out: dict[tuple[str, str], Any] = {}
+        self._right: list[list[Array]] = []
+        self._worst = 0.0
+        self.tolerated = ""  # what is wrong strictly, and within a vendor's bounds
+
+    def run(self) -> float:
+        """Return the worst error in ulp.
+
+        Raises:
+            WrongResultError: what is wrong.
+            PresentationError: the same, in a presentation after the first calls.
+            DeclinedError, KernelNotFoundError: the call did not run the way the row asks for.
+
+        """
+        case, session = self.case, self.session
+        operands = session.operands(case)
+        if isinstance(case.expected, type):
+            return self._refused(operands, case.expected)
+        self._check_how()
+        # Other values of the same types run first: a buffer or a result kept from that call
+        # and handed out again shows in the next one, and the next one must not disturb it.
+        decoys = self.decoys()
+        earlier = session.call(self.spec, decoys, case.attributes)
+        kept = [session.read(tensor) for tensor in earlier]
+        prelude = self._prelude(operands)
+        outputs = session.call(self.spec, operands, case.attributes)
+        results = self._judged(outputs)
+        again = session.call(self.spec, operands, case.attributes)
+        for first, second in zip(results, map(session.read, again), strict=True):
+            if not same_bits(first, second):
+                raise WrongResultError("the same call gave other bits the second time")
+        for before, tensor in zip(kept, earlier, strict=True):
+            if not same_bits(before, session.read(tensor)):
+                raise WrongResultError(
+                    "a later call changed the result of an earlier one (aliased output)"
+                )
+        for before, tensor in zip(results, outputs, strict=True):
+            if not same_bits(before, session.read(tensor)):
+                raise WrongResultError("a later call changed this result (aliased output)")
+        if prelude is not None:
+            self.presented.append(Presentation(before=case.prelude))
+        for presentation in case.presentations:
+            try:
+                self._present(presentation)
+            except Exception as error:
+                raise PresentationError(presentation) from error
+            self.presented.append(presentation)
+        if prelude is not None:
+            self._recall(*prelude)
+        self._check_inputs(operands)
+        return self._worst
+
+    def _refused(self, operands: Sequence[Any], expected: type[Exception]) -> float:
+        try:
+            self.session.call(self.spec, operands, self.case.attributes)
+        except expected:
+            return 0.0
+        raise WrongResultError(f"no {expected.__name__} was raised")
+
+    def _check_how(self) -> None:
+        how, reasons = self.session.how(self.spec, self.case)
+        self.verdict.widened |= how == "widened"
+        primitive = self.row.kernel in PRIMITIVES
+        # What a widened call runs is a row of its own, in the dtype that it is computed in.
+        others = ("widened", "host") if self.row.mode == "decomposed" else ("widened",) * primitive
+        if how in (self.row.mode, *others):
+            return
+        if how == "fallback":
+            raise WrongResultError(f"it ran on another backend ({reasons})")
+        if self.row.mode == "native" and primitive:
+            raise KernelNotFoundError(f"a primitive kernel must be native ({reasons})")
+        if self.row.mode == "native" and (how == "widened" or "declined" in reasons):
+            raise DeclinedError(reasons)
+        raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
+
+    def decoys(self) -> list[Any]:
+        """Return inputs of the same types with other values; indices stay as they are."""
+        return self._upload(flipped(self.spec, self.case))
+
+    def _upload(self, operands: Sequence[Operand]) -> list[Any]:
+        upload = self.session.upload
+        return [
+            [upload(array) for array in operand]
+            if isinstance(operand, list)
+            else None
+            if operand is None
+            else upload(operand)
+            for operand in operands
+        ]
+
+    # Calls before.
+
+    def _before(
+        self, before: str, placed: Sequence[Any] | None = None
+    ) -> tuple[list[Any], list[Array]] | None:
+        """Make the call before; return its outputs and what they hold, None if there is none.
+
+        Inputs that are the same as those of the case are the tensors of ``placed``. The inputs may
+        be outside the kernel's domain: an exception of tensorplug is right, too.
+        """
+        call = previous(self.spec, self.case, before)
+        if call is None:
+            return None
+        inputs, attributes = call
+        operands = [
+            placed[at]
+            if placed is not None and new is self.case.inputs[at]
+            else self._upload([new])[0]
+            for at, new in enumerate(inputs)
+        ]
+        try:
+            outputs = self.session.call(self.spec, operands, attributes)
+        except TensorplugError:
+            return None
+        return outputs, [self.session.read(tensor) for tensor in outputs]
+
+    def _prelude(self, operands: Sequence[Any]) -> tuple[list[Any], list[Array]] | None:
+        """Make the call that comes before the first; return its inputs and what it returned."""
+        if not self.case.prelude:
+            return None
+        found = self._before(self.case.prelude, operands)
+        return None if found is None else (list(operands), found[1])
+
+    def _recall(self, operands: Sequence[Any], results: Sequence[Array]) -> None:
+        """Make the call of the prelude once more, after all the others."""
+        found = self._before(self.case.prelude, operands)
+        if found is None or not all(map(same_bits, results, found[1])):
+            raise WrongResultError(
+                f"the call before ({self.case.prelude}) gave other bits when repeated later"
+            )
+
+    # Presentations.
+
+    def _present(self, presentation: Presentation) -> None:
+        """Make the call in one of its presentations, and judge it."""
+        earlier = None
+        if presentation.before == "freed":
+            # Inputs and results are gone when this call's inputs take their memory.
+            self._before(presentation.before)
+            placed = self._placed(presentation, fresh=True)
+        else:
+            placed = self._placed(presentation)
+            earlier = self._before(presentation.before, placed)
+        self._judged(self.session.call(self.spec, placed, self.case.attributes))
+        if earlier is not None:
+            for tensor, before in zip(*earlier, strict=True):
+                if not same_bits(before, self.session.read(tensor)):
+                    raise WrongResultError("it changed the result of the call before")
+
+    def _judged(self, outputs: Sequence[Tensor]) -> list[Array]:
+        """Return the results, which are right: bits that were right once need no second look."""
+        results = [self.session.read(output) for output in outputs]
+        for right in self._right:
+            if all(map(same_bits, right, results)):
+                return results
+        self._worst = max(self._worst, self._judge(outputs, results))
+        self._right.append(results)
+        return results
+
+    def _placed(self, presentation: Presentation, *, fresh: bool = False) -> list[Any]:
+        """Return the inputs as a presentation lays them out."""
+        case, session = self.case, self.session
+        layouts = dict(presentation.layouts)
+        names = self.spec.input_names
+        known = dict(zip(names, case.inputs, strict=True))
+        if presentation.buffers in ("one tensor", "views", "overlapping"):
+            first = case.alike[0]
+            arrays = flat([known[name] for name in case.alike if known[name] is not None])
+            made = session.sharing(arrays, presentation.buffers, layouts.get(first, "dense"))
+            shared = dict.fromkeys(case.alike)
+            rest = iter(made)
+            for name in case.alike:
+                operand = known[name]
+                if operand is not None:
+                    several = isinstance(operand, list)
+                    shared[name] = [next(rest) for _ in operand] if several else next(rest)
+            return [
+                shared[name] if name in shared else self._lay(name, operand, "dense", fresh=fresh)
+                for name, operand in known.items()
+            ]
+        if presentation.buffers == "packed":
+            return session.packed(case.inputs)
+        return [
+            self._lay(name, operand, layouts.get(name, "dense"), fresh=fresh)
+            for name, operand in known.items()
+        ]
+
+    def _lay(self, name: str, operand: Operand, layout: Any, *, fresh: bool) -> Any:
+        """Return an input in a layout: the same tensor every time, unless it must be fresh."""
+        if operand is None:
+            return None
+        key = name, layout
+        if fresh or key not in self._laid_out:
+            upload = self.session.upload
+            several = isinstance(operand, list)
+            made = [upload(array, layout) for array in flat([operand])]
+            if fresh:
+                return made if several else made[0]
+            self._laid_out[key] = made if several else made[0]
+        return self._laid_out[key]
+
+    def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
+        types = outputs_of(self.spec, self.case)
+        references = self.right(self.case)
+        if isinstance(references, Relation):
+            return self._judge_relation(references, types, outputs, results)
+        ulp = tolerances().of(self.entry, dt.of(self.row.dtype))
+        worst = 0.0
+        describe = self.session.device.backend.describe
+        labels = self.spec.output_names
+        for at, (tensor, result, type_, reference) in enumerate(
+            zip(outputs, results, types, references, strict=True)
+        ):
+            label = f"output {labels[at]!r}: " if len(labels) > 1 else ""
+            real = describe(tensor._buffer)  # what the backend says of it
+            if not type_.admits(real):
+                raise WrongResultError(
+                    f"{label}the backend describes it as {real}, must be {type_}"
+                )
+            compare = judge_periods if self.case.period else judge
+            found = compare(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
+            if found.fault:
+                row_dtype, zeros = dt.of(self.row.dtype), flushed(self.session.device.backend)
+                if not allows(
+                    self.entry, self.case, at, result, type_, reference, row_dtype, zeros
+                ):
+                    raise WrongResultError(label + found.fault)
+                self.tolerated = self.tolerated or label + found.fault
+            else:
+                worst = max(worst, found.ulp)
+        return worst
+
+    def _judge_relation(
+        self,
+        relation: Relation,
+        types: Sequence[TensorType],
+        outputs: Sequence[Tensor],
+        results: Sequence[Array],
+    ) -> float:
+        """Judge the types of the outputs, then the relation between them."""
+        describe = self.session.device.backend.describe
+        names = self.spec.output_names
+        for name, tensor, result, type_ in zip(names, outputs, results, types, strict=True):
+            real = describe(tensor._buffer)
+            found = TensorType(dt.of(result.dtype), result.shape)
+            if not (type_.admits(real) and type_.admits(found)):
+                raise WrongResultError(
+                    f"output {name!r}: it is {found}, the backend describes it as {real}, must "
+                    f"be {type_}"
+                )
+        for name, value, reference in relation.check(*results):
+            if value.shape != reference.value.shape:
+                raise ValueError(f"{name}: shapes {value.shape} and {reference.value.shape}")
+            error = np.atleast_1d(np.abs(value - reference.value))
+            allowed = np.broadcast_to(reference.bound, value.shape)
+            if not bool(np.all(error <= allowed)):  # a NaN is not
+                raise WrongResultError(
+                    f"{name}: off by {float(np.max(error, initial=0)):.3g}, allowed "
+                    f"{float(np.max(allowed, initial=0)):.3g}"
+                )
+        return 0.0
+
+    def _check_inputs(self, operands: Sequence[Any]) -> None:
+        known = dict(zip(self.spec.input_names, self.case.inputs, strict=True))
+        used = [*zip(known, operands, strict=True)]
+        used += [(name, tensors) for (name, _), tensors in self._laid_out.items()]
+        for name, tensors in used:
+            for array, tensor in zip(flat([known[name]]), flat([tensors]), strict=True):
+                if not same_bits(np.asarray(array), self.session.read(tensor)):
+                    raise WrongResultError(f"the kernel changed its input {name!r}")
