@@ -30,7 +30,7 @@ def values(dtype, shape):
         return np.array(["", "ÄÖ", "long enough for the heap " * 4], np.dtypes.StringDType())[
             numbers
         ]
-    return (numbers * (1 + 1j if dtype.startswith("complex") else 1)).astype(dtype)
+    return (numbers * (1 + 1j if dtype.startswith("complex") else 1)).astype(dt.of(dtype).numpy)
 
 
 @pytest.mark.usefixtures("on_the_cpu")

@@ -94,7 +94,7 @@ from tensorplug.plugins.registration import (
 from tensorplug.tensors import foreign_members as _foreign_members
 from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__
-from tensorplug.tensors.interchange import from_dlpack
+from tensorplug.tensors.importing import from_dlpack
 from tensorplug.tensors.tree import tree_map
 from tensorplug.tensors.tree_nodes import register_tree, static_field, unregister_tree
 from tensorplug.tensors.variable import Variable, dispose_variables

@@ -333,7 +333,7 @@ from tensorplug.plugins.registration import unregister_gradient as unregister_gr
 from tensorplug.plugins.registration import unregister_kernel as unregister_kernel
 from tensorplug.tensors.files import load as load
 from tensorplug.tensors.files import save as save
-from tensorplug.tensors.interchange import from_dlpack as from_dlpack
+from tensorplug.tensors.importing import from_dlpack as from_dlpack
 from tensorplug.tensors.tree import tree_map as tree_map
 from tensorplug.tensors.tree_nodes import register_tree as register_tree
 from tensorplug.tensors.tree_nodes import static_field as static_field
