@@ -121,6 +121,7 @@ def apply(
             continue
         concerned = [expectation for expectation in listed if expectation.concerns(row)]
         left = set(row["failed"]) or {""}
+        beyond = row["vendor"] in _FAILED and left - set(row["tolerated"])
         reasons = []
         for expectation in concerned:
             covered = left if not expectation.cases else left & set(expectation.cases)
@@ -131,6 +132,8 @@ def apply(
                 left = left - covered
         if not left:
             row["status"], row["reason"] = "expected fail", "; ".join(reasons)
+        if beyond and not beyond & left:
+            row["vendor"] = "expected fail"
     for expectation in listed:
         if expectation.expires is not None and expectation.expires < today:
             faults.append(

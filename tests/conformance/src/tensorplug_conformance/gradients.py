@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,11 @@ from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
 from tensorplug_conformance.second_gradients import curvature, judge_second
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import ToleratedError, excess_allowed, flushed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
@@ -46,6 +50,7 @@ def judge_gradient(
     ``slopes`` keeps the expected gradients by case, for later calls.
 
     Raises:
+        ToleratedError: first ones are wrong strictly, and within a vendor's bounds.
         WrongGradientError: one of them is wrong or has a wrong type.
         GradientNotFoundError: one of them has no rule.
 
@@ -56,7 +61,8 @@ def judge_gradient(
         by_value = isinstance(case.expected, tuple)  # at a kink, where there is no second gradient
         known[case.id] = Right(point.expected(), None if by_value else curvature(point))
     right = known[case.id]
-    worst = 0.0
+    worst, tolerated = 0.0, ""
+    zeros = flushed(session.device.backend)
     for name, gradients, references in zip(
         point.wrt, point.gradients(session), right.first, strict=True
     ):
@@ -65,10 +71,19 @@ def judge_gradient(
         ):
             by_value = right.second is None
             what = f"gradient of {name!r}"
-            error = compare_slopes(what, gradient, reference, own, by_value=by_value)
-            worst = max(worst, error)
+            excused = partial(excess_allowed, entry, case, zeros=zeros)
+            try:
+                error = compare_slopes(
+                    what, gradient, reference, own, by_value=by_value, excused=excused
+                )
+            except ToleratedError as fault:
+                tolerated = tolerated or str(fault)
+            else:
+                worst = max(worst, error)
     if right.second is not None:
         judge_second(session, point, right.second)
+    if tolerated:
+        raise ToleratedError(tolerated)
     return worst
 
 
@@ -80,12 +95,15 @@ def compare_slopes(
     *,
     by_value: bool = False,
     least: float = 0.0,
+    excused: Callable[[Array, Array], Array] | None = None,
 ) -> float:
     """Return the error in eps of the largest gradient; with ``by_value``, however small it is.
 
-    ``least``: of the numbers to which errors are relative.
+    ``least``: of the numbers to which errors are relative. ``excused``: takes the gradient and by
+    how much each element is too far off, and says which of them are within a vendor's bounds.
 
     Raises:
+        ToleratedError: it is too large, and within a vendor's bounds.
         WrongGradientError: it is too large, or the shapes or dtypes differ.
 
     """
@@ -108,7 +126,10 @@ def compare_slopes(
     if wrong.any():
         at = tuple(int(number) for number in np.argwhere(wrong)[0])
         got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
-        raise WrongGradientError(
+        allows = excused is not None and bool(
+            np.all(~wrong | np.atleast_1d(excused(gradient, (error - allowed) * scale)))
+        )
+        raise (ToleratedError if allows else WrongGradientError)(
             f"{what}: {int(wrong.sum())} of {gradient.size} wrong; first at "
             f"{list(at)}: got {got!s}, must be {wanted!s}"
         )

@@ -19,6 +19,7 @@ from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import PROFILES, bounds
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Selection
     from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Outcome
+    from tensorplug_conformance.vendor import Profile
 
 __all__ = [
     "SCHEMA",
@@ -38,10 +40,11 @@ __all__ = [
     "parse",
     "read",
     "schema",
+    "verdict",
     "write",
 ]
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 NAME: Final = "report.json"
 _LONGEST: Final = 200  # characters of a fault, which quotes what is wrong
@@ -67,18 +70,25 @@ def assemble(
     seconds: float,
     started: str,
     expectations: Iterable[Expectation] = (),
+    profile: Profile = "strict",
 ) -> dict[str, Any]:
-    """Return the report as data, its judgement included."""
+    """Return the report as data, its judgement under both profiles included.
+
+    ``profile``: the one that decides the exit code of the run.
+    """
     checks = [_check(outcome) for outcome in outcomes if outcome.item[0] == "check"]
     rows = [_row(outcome) for outcome in outcomes if outcome.item[0] == "row"]
     checks += _uncovered(backend, denominator, level, selection)
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
-    reasons = [*blocked(checks, rows, level), *unmet]
+    strict, vendor = (
+        [*blocked(checks, rows, level, profile=profile), *unmet] for profile in PROFILES
+    )
     return {
         "schema": SCHEMA,
         "suite": {
             "version": suite,
             "tolerances": tolerances().version,
+            "vendor": bounds().version,
             "seed": seed,
             "examples": examples,
         },
@@ -86,8 +96,13 @@ def assemble(
         "tensorplug": metadata.version("tensorplug"),
         "level": level,
         "partial": selection.partial,
-        "conformant": None if selection.partial else not reasons,
-        "blocked_by": reasons,
+        "profile": profile,
+        "conformant": None if selection.partial else not strict,
+        "blocked_by": strict,
+        "vendor": {
+            "conformant": None if selection.partial else not vendor,
+            "blocked_by": vendor,
+        },
         "started": started,
         "seconds": round(seconds, 3),
         "environment": _environment(),
@@ -113,10 +128,25 @@ def _coverage(outcomes: Iterable[Outcome]) -> dict[str, list[int]]:
     return dict(sorted(found.items()))
 
 
+def verdict(report: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:
+    """Return ``conformant`` and ``blocked_by`` of a report under a profile."""
+    found: Mapping[str, Any] = report if profile == "strict" else report["vendor"]
+    return found
+
+
 def blocked(
-    checks: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], level: int
+    checks: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    level: int,
+    *,
+    profile: Profile = "strict",
 ) -> list[str]:
-    """Return why the backend does not conform at the level; nothing if it does."""
+    """Return why the backend does not conform at the level; nothing if it does.
+
+    Checks are the same under both profiles.
+    """
+    if profile == "vendor":
+        rows = [{**row, "status": row["vendor"]} for row in rows]
     reasons = [f"check {check['check']!r} failed" for check in checks if check["status"] == "fail"]
     counts = Counter(row["status"] for row in rows)
     against = (*BLOCKING, "expected fail")
@@ -165,6 +195,8 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.error,
         "failed": [],
         "failures": [],
+        "vendor": "fail",
+        "tolerated": [],
         "pairs": [0, 0],
     }
     if outcome.verdict is not None:

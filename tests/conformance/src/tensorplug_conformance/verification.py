@@ -10,6 +10,7 @@ from tensorplug_conformance.checks import checks
 from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import PROFILES, bounds
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ def verify(found: Any) -> list[str]:
 
 def _versions(found: Mapping[str, Any]) -> list[str]:
     suite = found["suite"]
-    own = {"version": SUITE_VERSION, "tolerances": tolerances().version}
+    own = {
+        "version": SUITE_VERSION,
+        "tolerances": tolerances().version,
+        "vendor": bounds().version,
+    }
     return [
         f"the report has {name} {suite[name]}, this suite has {value}"
         for name, value in own.items()
@@ -98,6 +103,14 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
             faults.append(f"{row['kernel']}: {row['examples']} examples, more than were requested")
         parts = row["passed"] + row["declined"] + row["unsupported"] + len(row["failed"])
         passes = row["status"] in PASSED
+        unjust = set(row["tolerated"]) - set(row["failed"]) or (
+            row["vendor"] != row["status"] and not row["tolerated"] and row["failed"]
+        )
+        if unjust or (row["vendor"] in PASSED and set(row["failed"]) - set(row["tolerated"])):
+            what = f"{row['kernel']} {row['dtype']} {row['mode']}"
+            faults.append(
+                f"{what}: {row['vendor']} by a vendor's bounds, but its cases do not say so"
+            )
         at_most = row["cases"] + min(row["examples"], 1)  # a failing example is named
         if parts > at_most or (passes and (row["failed"] or not row["passed"])):
             what = f"{row['kernel']} {row['dtype']} {row['mode']}"
@@ -106,10 +119,15 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
 
 
 def _judgement(found: Mapping[str, Any]) -> list[str]:
-    reasons = report.blocked(found["checks"], found["rows"], found["level"])
-    untold = [reason for reason in reasons if reason not in found["blocked_by"]]
-    faults = [f"the report does not say: {reason}" for reason in untold]
-    conformant = None if found["partial"] else not found["blocked_by"]
-    if found["conformant"] is not conformant:
-        faults.append(f"conformant is {found['conformant']}, but its rows say {conformant}")
+    faults = []
+    for profile in PROFILES:
+        reasons = report.blocked(found["checks"], found["rows"], found["level"], profile=profile)
+        told = report.verdict(found, profile)
+        untold = [reason for reason in reasons if reason not in told["blocked_by"]]
+        faults += [f"{profile}: the report does not say: {reason}" for reason in untold]
+        conformant = None if found["partial"] else not told["blocked_by"]
+        if told["conformant"] is not conformant:
+            faults.append(
+                f"{profile}: conformant is {told['conformant']}, but its rows say {conformant}"
+            )
     return faults

@@ -22,6 +22,7 @@ from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.vendor import flushed
 from tensorplug_conformance.verdicts import CheckVerdict
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Worker:
         started = time.perf_counter()
         verdict = CheckVerdict(level, name, "pass")
         try:
-            self._checks[level, name].run(self.target, self.session)
+            verdict.message = self._checks[level, name].run(self.target, self.session) or ""
         except NotMeasuredError as reason:
             verdict.status, verdict.message = "not measured", str(reason)
         except CheckFailedError as fault:
@@ -89,6 +90,7 @@ class Worker:
             "distribution": device.owner.distribution,
             "version": device.owner.version,
             "dtypes": sorted(dtype.name for dtype in device.backend.dtypes),
+            "flushes": sorted(dtype.name for dtype in flushed(device.backend)),
             "kernels": sorted(session.engine.registry.state.specs),
         }
 
