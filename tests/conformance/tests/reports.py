@@ -8,6 +8,7 @@ from typing import Any
 from tensorplug_conformance import SUITE_VERSION, report
 from tensorplug_conformance.denominator import Row, entries, fingerprint
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import bounds
 
 NEG_INPUT = {"dtype": "float32", "shape": [3], "elements": ["-0.0", "inf", "nan"]}
 
@@ -30,6 +31,9 @@ def row(kernel: str, dtype: str, mode: str, status: str, **more: Any) -> dict[st
         "reason": "",
         "failed": [],
         "failures": [],
+        "vendor": status,
+        "tolerated": [],
+        "pairs": [0, 0],
         **more,
     }
 
@@ -39,6 +43,7 @@ FAILURE = {
     "message": "2 of 3 wrong; first at [0]: got 0.0,\nmust be -0.0 | and so on",
     "attributes": {"alpha": "0.25"},
     "inputs": [NEG_INPUT, None],
+    "tolerated": False,
 }
 
 
@@ -62,6 +67,7 @@ def sample() -> dict[str, Any]:
         "suite": {
             "version": SUITE_VERSION,
             "tolerances": tolerances().version,
+            "vendor": bounds().version,
             "seed": 0,
             "examples": 2,
         },
@@ -75,8 +81,10 @@ def sample() -> dict[str, Any]:
         "tensorplug": "0.1.0",
         "level": 3,
         "partial": True,
+        "profile": "strict",
         "conformant": None,
         "blocked_by": ["1 rows: fail"],
+        "vendor": {"conformant": None, "blocked_by": ["1 rows: fail"]},
         "started": "2026-11-01T12:00:00+00:00",
         "seconds": 61.0,
         "environment": {"python": "3.12", "processors": "8"},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.vendor import Profile
 
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 
@@ -59,6 +60,7 @@ def certify(
     limits: Limits | None = None,
     expectations: Iterable[Expectation] = (),
     jobs: int = 1,
+    profile: Profile = "strict",
     started: Callable[[Sequence[Item]], None] = lambda _items: None,
     heard: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> dict[str, Any]:
@@ -66,7 +68,8 @@ def certify(
 
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
-    and threads are measured. The report does not depend on it. ``started`` is told the items of
+    and threads are measured. The report does not depend on it. ``profile``: the verdict that
+    decides the exit code; the report has both. ``started`` is told the items of
     all levels, before the first is run, ``heard`` each outcome.
     """
     began, clock = datetime.now(UTC), time.monotonic()
@@ -107,6 +110,7 @@ def certify(
         seconds=time.monotonic() - clock,
         started=began.isoformat(timespec="seconds"),
         expectations=expectations,
+        profile=profile,
     )
 
 

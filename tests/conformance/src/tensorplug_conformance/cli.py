@@ -20,6 +20,8 @@ from tensorplug_conformance.certify import EmptySelectionError, certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
+from tensorplug_conformance.differential import command as differential
+from tensorplug_conformance.differential.comparison import ProgramError
 from tensorplug_conformance.expectations import ExpectationError
 from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.progress import progress
@@ -31,6 +33,7 @@ from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.selftest import Plan, selftest
 from tensorplug_conformance.selftest.generation import THINNED
 from tensorplug_conformance.supervisor import Limits
+from tensorplug_conformance.vendor import PROFILES
 from tensorplug_conformance.verification import verify
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ _WRONG_CALL: Final = (
     EmptySelectionError,
     ExpectationError,
     NotOpenedError,
+    ProgramError,
     ReportError,
     UnknownCaseError,
 )
@@ -77,6 +81,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             expectations=expected,
             jobs=options.jobs,
             limits=limits,
+            profile=options.profile,
             started=display.started,
             heard=display.heard,
         )
@@ -88,7 +93,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
     if expected and terminal.as_expected(result):
         return 0
-    return 1 if result["blocked_by"] else 0
+    return 1 if report.verdict(result, options.profile)["blocked_by"] else 0
 
 
 def _selftest(options: argparse.Namespace, console: Console) -> int:
@@ -202,6 +207,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--jobs", type=_count, metavar="N", help="number of processes (default: one per core)"
     )
+    two = commands.add_parser("compare", help="find where two backends part in a program")
+    two.set_defaults(function=differential.run)
+    differential.add_arguments(two)
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.set_defaults(function=_diff)
     diff.add_argument("old", type=Path)
@@ -254,6 +262,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         default=Limits().item,
         metavar="SECONDS",
         help="for one kernel in one dtype, or one check (default %(default)g)",
+    )
+    run.add_argument(
+        "--profile",
+        choices=PROFILES,
+        default=PROFILES[0],
+        help="the verdict that decides the exit code; the report has both (default %(default)s)",
     )
     run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
     run.add_argument(

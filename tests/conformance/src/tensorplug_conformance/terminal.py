@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from tensorplug_conformance.quoting import for_terminal
+from tensorplug_conformance.report import verdict
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -81,22 +82,31 @@ def _show_failures(report: Mapping[str, Any], console: Console) -> None:
 
 
 def _verdict(report: Mapping[str, Any]) -> str:
-    level, reasons = report["level"], for_terminal("; ".join(report["blocked_by"]))
+    """Return both verdicts: strictly, and within a vendor's bounds where they differ."""
+    level, vendor = report["level"], report["vendor"]
+    reasons = for_terminal("; ".join(report["blocked_by"]))
     if report["conformant"] is None:
         return f"[yellow]a partial run certifies nothing[/]: {reasons or 'nothing failed'}"
     if report["conformant"]:
-        return f"[bold green]conformant at level {level}[/]"
-    return f"[bold red]not conformant at level {level}[/]: {reasons}"
+        return f"[bold green]conformant at level {level}[/], strictly"
+    if vendor["conformant"]:
+        return (
+            f"[bold green]conformant at level {level} within a vendor's bounds[/], "
+            f"[bold red]not strictly[/]: {reasons}"
+        )
+    more = for_terminal("; ".join(vendor["blocked_by"]))
+    also = "" if more == reasons else f" (within a vendor's bounds: {more})"
+    return f"[bold red]not conformant at level {level}[/]: {reasons}{also}"
 
 
 def as_expected(report: Mapping[str, Any]) -> bool:
-    """Return whether expected failures alone prevent conformance.
+    """Return whether expected failures alone prevent conformance by the profile that decides.
 
     In a partial run they may be all there is, and then nothing passed.
     """
     return all(
         fault.endswith("rows: expected fail") or (report["partial"] and fault == "nothing passed")
-        for fault in report["blocked_by"]
+        for fault in verdict(report, report["profile"])["blocked_by"]
     )
 
 
