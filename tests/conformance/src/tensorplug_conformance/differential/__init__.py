@@ -1,0 +1,1 @@
+"""Differential runs: where do two backends part, in a program of the user?"""
