@@ -25,7 +25,7 @@ __all__ = ["HUGE", "LARGE", "Corpus", "wide", "wrap"]
 LARGE: Final = (1 << 16) + 1
 """One more than 2**16 elements: where 16-bit sizes and single-launch grids go wrong."""
 
-HUGE: Final = (1 << 21) + 11
+HUGE: Final = (1 << 22) + 11
 """Elements enough that libraries share them out among threads, the cheapest functions too."""
 
 _WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40, "a\0b\0", "\0", "é" * 150)

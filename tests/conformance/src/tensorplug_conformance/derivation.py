@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.floats import computing, finfo, kind_of
+from tensorplug_conformance.sizes import is_call, resized
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def all_cases(entry: CaseEntry, corpus: Corpus) -> Iterator[Case]:
 
     """
     own = list(entry.checked(entry.generate(corpus)))
-    return entry.checked((*own, *_derived(entry, own)))
+    return entry.checked((*own, *_derived(entry, own), *resized(entry, corpus, own)))
 
 
 def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
@@ -160,21 +160,12 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
     other = case
     for at in concerned:
         other = _changed(other, at, lost, "lost")
-    if changed[0].dtype != dtype and not _is_call(entry, other):
+    if changed[0].dtype != dtype and not is_call(entry, other):
         return True  # they cannot be mistaken for those
     found, without = _answers(entry, case), _answers(entry, other)
     if found is None or without is None:
         return True  # the oracle says nothing of single elements
     return not all(map(_same, without, found))
-
-
-def _is_call(entry: CaseEntry, case: Case) -> bool:
-    """Return whether the spec takes the inputs."""
-    try:
-        entry.spec.resolve(case.types, case.attributes)
-    except TensorplugError:
-        return False
-    return True
 
 
 def _same(x: Array, other: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
     "binary",
     "far_out",
     "function",
+    "late",
     "near",
     "origin",
     "pairs",
@@ -83,6 +84,10 @@ def binary(
     yield Case("row", (make((5,)), make((4, 5))))
     yield Case("rank 6", (make((2, 1, 3, 1, 2, 1)), make((1, 3, 2, 2))))
     yield Case("rank 6 right", (make((3, 1)), make((2, 1, 1, 3, 2))))
+    yield Case("axes apart", (make((1, 3, 1, 4)), make((2, 1, 5, 1))))
+    yield Case("first and last", (make((1, 3, 1)), make((4, 1, 5))))
+    yield Case("stretched apart", (make((1, 3, 1, 4)), make((2, 3, 5, 4))))
+    yield Case("stretched apart right", (make((3, 4, 2, 5)), make((3, 1, 2, 1))))
     yield Case("empty", (make((0, 3)), make((1, 3))))
     yield Case("empty by broadcast", (make((2, 0, 3)), make((1,))))
     large = (
@@ -125,6 +130,24 @@ def apart(case: Case, reference: Callable[..., Array]) -> Case:
     by = -(int(places[-1]) + 2)
     rows = [np.asarray(operand) for operand in case.inputs]
     return replace(case, inputs=tuple(np.roll(row, by) for row in rows))
+
+
+_LENGTHS: Final = (31, 257, 1009, 4099)  # one less or more than whole blocks, and primes
+
+
+def late(corpus: Corpus) -> Iterator[tuple[str, Array]]:
+    """Yield rows whose greatest or least element lies first, in the middle, or at the very end.
+
+    Some have equal ones, of which the last lies in a last block that is not full.
+    """
+    for length in _LENGTHS:
+        middle, last = length // 2, length - 1
+        rows = ((0,), (middle,), (last,), (last - 1, last), (middle, last), (0, last))
+        usual = np.maximum(corpus.ordinary((2 * len(rows), length)), corpus.of(1))
+        for at, places in enumerate(rows):
+            usual[2 * at, list(places)] = 120
+            usual[2 * at + 1, list(places)] = 0
+        yield f"late of {length}", usual
 
 
 def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:

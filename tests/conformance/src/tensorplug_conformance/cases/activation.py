@@ -188,6 +188,12 @@ for spec, reference, name in (
         far = corpus.ordinary((701, 21)) * corpus.of(np.where(np.arange(21) % 2, 1, 12))
         yield Case("many short rows, far apart", (far,))
         yield Case("many classes", (corpus.ordinary((2, 1000)),))
+        yield Case("many classes in front", (corpus.ordinary((1009, 3)),), {name: 0})
+        yield Case("many classes between", (corpus.ordinary((2, 1009, 3)),), {name: 1})
+        for at in (0, 500, 1008):
+            usual = corpus.ordinary((1009,))
+            usual[at] = 40
+            yield Case(f"one great at {at}", (usual,))
         yield Case("transposed", (corpus.ordinary((3, 4)),), layout="transposed")
         yield Case("sliced", (corpus.ordinary((3, 4)),), layout="sliced")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import arrangement as oracle
@@ -83,11 +84,18 @@ MIRROR: Rows = (
 )
 
 
+def _huge(corpus: Corpus, shape: tuple[int, ...], attributes: dict[str, Any]) -> Iterator[Case]:
+    """Yield a case of more than 2**20 elements."""
+    if corpus.dtype is dt.float32:
+        yield Case("huge", (corpus.ordinary(shape),), attributes, native=True)
+
+
 @cases.of(specs.TILE, oracle=oracle.tile, signed_zero=True)
 def tile(corpus: Corpus) -> Iterator[Case]:
     """Each axis, none at all, new ones."""
     yield from shaped(TILE)(corpus)
     yield Case("edges", (corpus.edges(),), {"reps": (2,)})
+    yield from _huge(corpus, (257, 41), {"reps": (10, 11)})
     negative = {"reps": (2, -1)}
     yield Case("negative", (corpus.ordinary((2, 3)),), negative, expected=ShapeError)
 
@@ -97,6 +105,7 @@ def repeat(corpus: Corpus) -> Iterator[Case]:
     """Each axis, no copies at all."""
     yield from shaped(REPEAT)(corpus)
     yield Case("edges", (corpus.edges(),), {"repeats": 2})
+    yield from _huge(corpus, (1031, 103), {"repeats": 11, "axis": 1})
     yield Case("negative", (corpus.edges(),), {"repeats": -1}, expected=ArgumentError)
 
 
@@ -105,6 +114,7 @@ def reverse(corpus: Corpus) -> Iterator[Case]:
     """Each axis, several, all."""
     yield from shaped(REVERSE)(corpus)
     yield Case("edges", (corpus.edges(),), {"dims": 0})
+    yield from _huge(corpus, (1031, 1033), {"dims": (0, 1)})
     twice = {"dims": (0, -2)}
     yield Case("one axis twice", (corpus.ordinary((2, 3)),), twice, expected=ShapeError)
 
@@ -114,6 +124,7 @@ def mirror_pad(corpus: Corpus) -> Iterator[Case]:
     """Both modes up to their limit, and beyond it."""
     yield from shaped(MIRROR)(corpus)
     edges = {"paddings": ((3, 2),), "mode": "reflect"}
+    yield from _huge(corpus, (1031, 1033), {"paddings": ((3, 2), (1, 4)), "mode": "symmetric"})
     yield Case("edges", (corpus.edges(),), edges)
     for mode, most in (("reflect", 2), ("symmetric", 3)):
         attributes = {"paddings": ((0, most + 1),), "mode": mode}

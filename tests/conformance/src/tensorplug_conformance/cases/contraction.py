@@ -68,6 +68,11 @@ _SUMS: tuple[tuple[str, Shapes], ...] = (
     ("ij,jk->ik", ((17, 33), (33, 19))),
     ("i,j->ij", ((257,), (259,))),
     ("ij,kj->ik", ((2, 1031), (3, 1031))),
+    ("bij,bjk->bik", ((65, 3, 2), (65, 2, 4))),
+    ("bji,bkj->bik", ((129, 2, 3), (129, 4, 2))),
+    ("abij,bkj->abik", ((3, 67, 2, 3), (67, 2, 3))),
+    ("ij,jk->ik", ((2, 4099), (4099, 3))),
+    ("abcde,cfe->fbda", ((2, 3, 2, 4, 3), (2, 5, 3))),
 )
 
 _WRONG: tuple[tuple[str, Shapes, type[Exception]], ...] = (

@@ -83,6 +83,18 @@ GEOMETRIES = (
     ),
     Geometry("whole", (1, 3, 4, 2), (3, 4, 2, 3), {"strides": 1, "pad": "valid"}),
     Geometry("no batch", (0, 4, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "valid"}),
+    Geometry("odd channels", (2, 4, 5, 7), (2, 3, 7, 5), {"strides": 1, "pad": "same"}),
+    Geometry("many channels", (1, 3, 3, 17), (2, 2, 17, 31), {"strides": 1, "pad": "valid"}),
+    Geometry("many images", (67, 3, 4, 2), (2, 2, 2, 3), {"strides": 1, "pad": "same"}),
+    Geometry("taps beyond the input", (2, 3, 2, 3), (5, 7, 3, 2), {"strides": 1, "pad": "same"}),
+    Geometry("images, strided", (3, 7, 9, 3), (3, 2, 3, 5), {"strides": (3, 2), "pad": "same"}),
+    Geometry(
+        "images, dilated and padded",
+        (3, 6, 5, 3),
+        (3, 2, 3, 5),
+        {"strides": 1, "pad": _PAIRS, "dilations": (2, 3)},
+    ),
+    Geometry("wide taps", (1, 17, 23, 1), (11, 13, 1, 2), {"strides": 1, "pad": "valid"}),
     Geometry("NCHW", (2, 3, 5, 4), (2, 3, 3, 2), {"strides": (2, 1), "pad": "same", **_FIRST}),
     # All axes have one length, and nothing is padded, so that a misread layout still fits.
     Geometry(
@@ -97,7 +109,7 @@ GEOMETRIES = (
 )
 # More windows than libraries copy at once: they copy some images, or a part of one.
 IN_PARTS = (
-    Geometry("many images", (7, 24, 25, 12), (3, 3, 12, 2), {"strides": 1, "pad": "same"}),
+    Geometry("images in parts", (7, 24, 25, 12), (3, 3, 12, 2), {"strides": 1, "pad": "same"}),
     Geometry("many windows", (2, 99, 103, 12), (3, 3, 12, 2), {"strides": 1, "pad": "same"}),
 )
 # Gradients: all three kernels are bilinear, so any point suffices; small ones save time.

@@ -61,6 +61,17 @@ def range_(corpus: Corpus) -> Iterator[Case]:
     if corpus.floating:
         rows.append(("halves", {"start": 0.5, "stop": 3.0, "step": 0.5}))
         rows.append(("tenths", {"start": 0.0, "stop": 1.05, "step": 0.1}))
+        # Steps that no float represents: their sum drifts away.
+        many = 20011 if corpus.dtype.itemsize >= 4 else 999
+        rows.append(("many tenths", {"start": 0.3, "stop": 0.1 * many + 0.05, "step": 0.1}))
+        rows.append(("many thirds down", {"start": 2.0, "stop": -many / 3 - 0.1, "step": -1 / 3}))
+    elif corpus.dtype.itemsize >= 4:
+        limits: Any = np.iinfo(corpus.dtype.numpy)
+        high = int(limits.max)
+        for at, start in enumerate((high // 1024 + 2, high // 2 + 2, high - 8)):
+            rows.append((f"far {at}", {"start": start, "stop": start + 7}))
+            rows.append((f"far {at}, by 3", {"start": start, "stop": start + 7, "step": 3}))
+        rows.append(("wide steps", {"start": 1, "stop": high - 1, "step": high // 7}))
     for name, attributes in rows:
         yield Case(name, (), {**attributes, "dtype": dtype})
 
@@ -88,6 +99,7 @@ def linspace(corpus: Corpus) -> Iterator[Case]:
         ("none", 0, 1, 0),
         ("constant", 0.1, 0.1, 6),
         ("large", -1, 1, LARGE),
+        ("many thirds", 0.1, 0.7, 20011),
     ):
         for endpoint in (True, False):
             attributes = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}

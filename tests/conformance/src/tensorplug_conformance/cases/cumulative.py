@@ -35,6 +35,9 @@ def _running(corpus: Corpus, make: Callable[[tuple[int, ...]], Array]) -> Iterat
         yield Case(f"{name}, first axis", (make((4, 3)),), {"axis": 0, **form})
         yield Case(f"{name}, last axis", (make((3, 4)),), {"axis": -1, **form})
         yield Case(f"{name}, middle axis", (make((2, 5, 3)),), {"axis": 1, **form})
+        yield Case(f"{name}, long", (make((1009,)),), form)
+        yield Case(f"{name}, long rows", (make((2, 263)),), {"axis": 1, **form})
+        yield Case(f"{name}, long columns", (make((263, 2)),), {"axis": 0, **form})
         yield Case(f"{name}, one", (make((1,)),), form)
         yield Case(f"{name}, empty", (make((0,)),), form)
         if corpus.floating:

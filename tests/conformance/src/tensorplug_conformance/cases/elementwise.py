@@ -10,7 +10,8 @@ from tensorplug.plugin import ArgumentError, ShapeError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.corpus import HUGE, LARGE
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import elementwise as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -157,6 +158,8 @@ def cast(corpus: Corpus) -> Iterator[Case]:
         upper = corpus.of([2.0**63, 2.0**63 * 1.5, np.nan, -5, np.inf])
         yield Case("upper half of uint64", (upper,), {"dtype": "uint64"})
         yield from _ties(corpus)
+    if corpus.dtype in dt.INTEGER:
+        yield from _whole_ties(corpus)
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((3, 5)),)
         yield Case(f"{layout} to float32", inputs, {"dtype": "float32"}, layout=layout)
@@ -176,6 +179,46 @@ def _ties(corpus: Corpus) -> Iterator[Case]:
             expected = (np.array([*even, *-even], np.longdouble),)
             name = target.name
             yield Case(f"ties to {name}", inputs, {"dtype": name}, expected=expected)
+            if corpus.dtype is not dt.float64:
+                continue  # there is no float between, to which it could be rounded first
+            # Just beside a tie, at a distance that is lost on the way through another float.
+            beside = np.array([1 + target.eps * (n + 0.5) for n in range(4)])
+            near = corpus.of([*(beside + 2.0**-45), *(beside - 2.0**-45)])
+            right = [1 + target.eps * n for n in (1, 2, 3, 4, 0, 1, 2, 3)]
+            numbers = np.array(right, np.longdouble)
+            both = (np.concatenate([numbers, -numbers]),)
+            inputs = (np.concatenate([near, -near]),)
+            yield Case(f"beside ties to {name}", inputs, {"dtype": name}, expected=both)
+
+
+def _whole_ties(corpus: Corpus) -> Iterator[Case]:
+    """Yield integers half way between two floats, and their neighbours.
+
+    As another float, which holds more digits, some of them would be ties. That rounds twice.
+    """
+    bits = 8 * corpus.dtype.itemsize - (corpus.dtype in dt.SIGNED)
+    for target in sorted(dt.FLOATING, key=lambda dtype: dtype.name):
+        digits = target.significand
+        highest = min(bits - 1, int(finfo(target.numpy).maxexp) - 2)
+        for exponent in sorted({highest, digits + 1}):
+            if not digits < exponent <= highest:
+                continue
+            half = 1 << (exponent - digits)
+            values = [(1 << exponent) + half * odd + by for odd in (1, 3) for by in (-1, 0, 1)]
+            if corpus.dtype in dt.SIGNED:
+                values += [-value for value in values]
+            inputs = (np.array(values, dtype=corpus.dtype.numpy),)
+            right = [_to_even(value, 2 * half) for value in values]
+            expected = (np.array(right, dtype=object).astype(np.longdouble),)
+            name = target.name
+            said = f"about ties at 2**{exponent} to {name}"
+            yield Case(said, inputs, {"dtype": name}, expected=expected)
+
+
+def _to_even(value: int, unit: int) -> int:
+    """Return the multiple of ``unit`` nearest to ``value``, of two the even one."""
+    below, rest = divmod(value, unit)
+    return (below + (2 * rest > unit or (2 * rest == unit and below % 2 == 1))) * unit
 
 
 @cases.of(specs.SELECT, oracle=oracle.select, signed_zero=True)
@@ -194,12 +237,18 @@ def select(corpus: Corpus) -> Iterator[Case]:
         "wide condition": ((3, 4), (), (4,)),
         "empty": ((0, 3), (1, 3), (3,)),
         "rank 6": ((1, 2, 1, 3, 1, 2), (2, 1, 2, 1, 3, 1), (2,)),
+        "axes apart": ((1, 3, 1, 4), (2, 1, 5, 1), (3, 1, 1)),
         "rank 5 at the end": ((3, 1), (2,), (1, 2, 1, 3, 2)),
         "large": ((LARGE,), (LARGE,), ()),
     }.items():
         yield Case(
             name, (choice(shapes[0]), corpus.ordinary(shapes[1]), corpus.ordinary(shapes[2]))
         )
+    if corpus.dtype in (dt.float32, dt.int32):
+        parts = (choice((4099,)), corpus.ordinary((4099,)), corpus.ordinary((4099,)))
+        yield Case("huge", tuple(np.resize(part, HUGE) for part in parts), period=4099)
+        sides = (choice((1031, 1)), corpus.ordinary((1031, 1033)), corpus.ordinary((1033,)))
+        yield Case("huge rows", sides, native=True)
     for layout in ("transposed", "sliced"):
         shape = (3, 5)
         inputs = (choice(shape), corpus.ordinary(shape), corpus.ordinary(shape))

@@ -35,7 +35,12 @@ _GATHER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...
     ("two batch axes", (2, 3, 4), (2, 3, 2), {"axis": 2, "batch_dims": 2}),
     ("no indices", (4, 3), (0,), {}),
     ("empty rows", (4, 0), (3,), {}),
+    ("batched, axis in front", (2, 5, 3), (2, 7), {"axis": 1, "batch_dims": 1}),
+    ("batched tables", (2, 5), (2, 3, 2), {"axis": 1, "batch_dims": 1}),
+    ("many batches", (67, 5), (67, 3), {"axis": 1, "batch_dims": 1}),
     ("rank 6", (1, 2, 3, 2, 1, 2), (2,), {"axis": 2}),
+    ("rank 9", (1, 2, 1, 2, 3, 2, 1, 2, 1), (2,), {"axis": 4}),
+    ("batched, rank 8", (2, 3, 1, 2, 1, 2, 4, 2), (2, 3, 5), {"axis": 6, "batch_dims": 2}),
     ("large", (37,), (LARGE,), {}),
     ("from large", (LARGE,), (9,), {}),
 )
@@ -46,18 +51,20 @@ def gather(corpus: Corpus) -> Iterator[Case]:
     """Repeated indices, the first and the last, negative ones, every index dtype."""
     for name, shape, index_shape, attributes in _GATHER:
         below = shape[attributes.get("axis", 0)]
-        indices = corpus.indices(index_shape, below)
+        indices = corpus.indices(index_shape, below, signed=True)
         yield Case(name, (corpus.ordinary(shape), indices), attributes)
-    deep = corpus.indices((1, 2, 1, 3, 1), 3)
+    deep = corpus.indices((1, 2, 1, 3, 1), 3, signed=True)
     yield Case("indices of rank 5", (corpus.ordinary((3, 2)), deep))
     edges = corpus.edges()
     backwards = np.arange(len(edges), dtype=np.int32)[::-1].copy()
     yield Case("edges", (edges, backwards))
     yield Case("from the end", (edges, np.array([-1, 0, -len(edges)], dtype=np.int32)))
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
-        yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3,), 5, dtype)))
+        yield Case(
+            f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3,), 5, dtype, signed=True))
+        )
     for layout in ("transposed", "sliced"):
-        inputs = (corpus.ordinary((4, 5)), corpus.indices((2, 3), 5))
+        inputs = (corpus.ordinary((4, 5)), corpus.indices((2, 3), 5, signed=True))
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
 
 
@@ -72,6 +79,7 @@ _SCATTER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("no updates", (3, 2), (0,), 1),
     ("whole", (2, 2), (3,), 0),
     ("rank 6", (2, 1, 2, 1, 2, 2), (4,), 5),
+    ("rank 9", (2, 1, 2, 1, 2, 1, 2, 3, 2), (4,), 7),
     ("large result", (LARGE,), (7,), 1),
     ("many collisions", (3,), (1000,), 1),
 )
@@ -114,6 +122,7 @@ _GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
     ("empty rows", (3, 0), (2,), 1),
     ("rank 6", (2, 1, 2, 1, 2, 2), (4,), 5),
     ("indices of rank 6", (4, 3), (1, 2, 1, 3, 1), 1),
+    ("rank 9", (2, 1, 2, 1, 2, 2, 3, 1, 2), (4,), 7),
     ("large", (7, 5, 8), (LARGE // 8 + 1,), 2),
 )
 
@@ -122,15 +131,17 @@ _GATHER_ND: tuple[tuple[str, tuple[int, ...], tuple[int, ...], int], ...] = (
 def gather_nd(corpus: Corpus) -> Iterator[Case]:
     """Indices of every depth and dtype, negative ones among them."""
     for name, shape, lead, depth in _GATHER_ND:
-        yield Case(name, (corpus.ordinary(shape), corpus.places(lead, shape[:depth])))
+        yield Case(name, (corpus.ordinary(shape), corpus.places(lead, shape[:depth], signed=True)))
     edges = corpus.edges()
     backwards = np.arange(len(edges), dtype=np.int32)[::-1, None].copy()
     yield Case("edges", (edges, backwards))
     yield Case("from the end", (corpus.ordinary((3, 4)), np.array([[-1, 0], [-3, -4]], np.int32)))
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
-        yield Case(f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype)))
+        yield Case(
+            f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype, signed=True))
+        )
     for layout in ("transposed", "sliced"):
-        inputs = (corpus.ordinary((4, 5, 2)), corpus.places((3,), (4, 5)))
+        inputs = (corpus.ordinary((4, 5, 2)), corpus.places((3,), (4, 5), signed=True))
         yield Case(layout, inputs, layout=layout)
 
 
@@ -139,7 +150,7 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     """The last of several updates of one place stands."""
     for name, shape, lead, depth in _SCATTER:
         tensor, updates = corpus.ordinary(shape), corpus.ordinary((*lead, *shape[depth:]))
-        yield Case(name, (tensor, corpus.places(lead, shape[:depth]), updates))
+        yield Case(name, (tensor, corpus.places(lead, shape[:depth], signed=True), updates))
     edges = corpus.edges()
     some = np.arange(len(edges), dtype=np.int32)[::2, None].copy()
     yield Case("edges", (edges, some, edges[::-1][: len(some)].copy()))
@@ -147,10 +158,18 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
     ends = np.array([[-1], [0], [-1]], dtype=np.int32)
     yield Case("from the end", (corpus.ordinary((3, 2)), ends, corpus.ordinary((3, 2))))
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
-        inputs = (corpus.ordinary((3,)), corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))
+        inputs = (
+            corpus.ordinary((3,)),
+            corpus.indices((4, 1), 3, dtype, signed=True),
+            corpus.ordinary((4,)),
+        )
         yield Case(f"by {dtype}", inputs)
     for layout in ("transposed", "sliced"):
-        inputs = (corpus.ordinary((4, 2)), corpus.indices((3, 1), 4), corpus.ordinary((3, 2)))
+        inputs = (
+            corpus.ordinary((4, 2)),
+            corpus.indices((3, 1), 4, signed=True),
+            corpus.ordinary((3, 2)),
+        )
         yield Case(layout, inputs, layout=layout)
 
 
@@ -158,12 +177,12 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
 def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
     """Values and defaults of rank 0 and 1, indices of rank 0 to 2."""
     one, zero = corpus.ordinary((1,))[0, ...], corpus.ordinary(())
-    flat = corpus.indices((4,), 6)
+    flat = corpus.indices((4,), 6, signed=True)
     yield Case("elements", (flat, corpus.ordinary((4,)), zero), {"output_shape": (6,)})
     yield Case("no default", (flat, corpus.ordinary((4,)), None), {"output_shape": (6,)})
     yield Case("one value", (flat, one, zero), {"output_shape": (6,)})
     yield Case("one place", (np.array(-2, np.int32), one, zero), {"output_shape": [6]})
-    cells = corpus.places((5,), (3, 4))
+    cells = corpus.places((5,), (3, 4), signed=True)
     yield Case("cells", (cells, corpus.ordinary((5,)), zero), {"output_shape": (3, 4)})
     same = np.zeros((3, 2), dtype=np.int64)
     yield Case("collisions", (same, corpus.ordinary((3,)), zero), {"output_shape": (2, 2)})
@@ -206,7 +225,7 @@ def gather_points(corpus: Corpus) -> Iterator[Case]:
     repeated = np.array([0, 2, 0], dtype=np.int32)
     yield Case("rows", (corpus.ordinary((3, 2)), repeated), {"axis": 0})
     yield Case("columns", (corpus.ordinary((2, 3)), repeated), {"axis": 1})
-    batched = np.array([[0, 0], [2, 1]], dtype=np.int32)
+    batched = np.array([[0, -3], [-1, 1]], dtype=np.int32)
     yield Case("batched", (corpus.ordinary((2, 3)), batched), {"axis": 1, "batch_dims": 1})
     yield Case("inner axis", (corpus.ordinary((2, 3, 3)), batched), {"axis": 2, "batch_dims": -1})
     deep = {"axis": 2, "batch_dims": 2}

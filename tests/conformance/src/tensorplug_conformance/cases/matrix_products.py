@@ -42,6 +42,31 @@ _PRODUCTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
     ("odd blocks", (17, 33), (33, 19), {}),
     ("large result", (257, 3), (3, 259), {}),
     ("long inner", (2, 1031), (1031, 3), {}),
+    ("longer inner", (3, 4099), (4099, 2), {}),
+    ("inner of 1", (17, 1), (1, 9), {}),
+    ("many rows", (1009, 3), (3, 1), {}),
+    ("many columns", (1, 3), (3, 1009), {}),
+    ("many matrices", (65, 3, 2), (65, 2, 3), {}),
+    ("many batches", (2, 67, 2, 3), (2, 67, 3, 2), {}),
+    ("many by one", (129, 2, 3), (3, 4), {}),
+    ("one by many", (2, 3), (129, 3, 4), {}),
+    *(
+        (
+            f"{name}, {'a' * a}{'b' * b} transposed",
+            (*lead_a, *((3, 2) if a else (2, 3))),
+            (*lead_b, *((4, 3) if b else (3, 4))),
+            {"transpose_a": a, "transpose_b": b},
+        )
+        for name, lead_a, lead_b in (
+            ("left broadcast", (), (3,)),
+            ("right broadcast", (3,), ()),
+            ("broadcast both", (2, 1), (1, 3)),
+            ("broadcast, axes apart", (1, 3, 1), (2, 1, 5)),
+            ("many", (130,), (130,)),
+            ("many broadcast", (65, 1), (1, 2)),
+        )
+        for a, b in ((True, False), (False, True), (True, True))
+    ),
 )
 
 

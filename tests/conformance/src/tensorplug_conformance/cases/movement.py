@@ -59,6 +59,10 @@ TRANSPOSE: Rows = (
     ("rank 1", (5,), {}),
     ("rank 6", (1, 2, 3, 1, 2, 2), {"perm": (5, 2, 0, 4, 1, 3)}),
     ("empty", (0, 3), {}),
+    ("rank 9", (2, 1, 3, 1, 2, 1, 2, 1, 2), {"perm": (8, 3, 6, 1, 4, 7, 2, 5, 0)}),
+    ("rank 8", (2, 1, 3, 1, 2, 1, 2, 2), {"perm": (1, 0, 3, 2, 5, 4, 7, 6)}),
+    ("matrices", (65, 9, 7), {"perm": (0, 2, 1)}),
+    ("rows", (9, 65, 7), {"perm": (1, 0, 2)}),
     ("large", (257, 259), {}),
     ("transposed", (3, 4, 2), {"perm": (1, 0, 2)}),
     ("sliced", (3, 4), {}),
@@ -71,6 +75,10 @@ BROADCAST_TO: Rows = (
     ("from rank 0", (), {"shape": (2, 2)}),
     ("rank 0", (), {"shape": ()}),
     ("rank 6", (2, 1, 1, 3, 1), {"shape": (2, 2, 2, 1, 3, 2)}),
+    ("axes apart", (1, 3, 1, 4), {"shape": (2, 3, 5, 4)}),
+    ("other axes apart", (3, 1, 4, 1), {"shape": (2, 3, 5, 4, 2)}),
+    ("first and last", (1, 3, 1), {"shape": (4, 3, 2)}),
+    ("rank 9", (2, 1, 2, 1, 1, 2, 1, 3, 1), {"shape": (2, 2, 2, 1, 3, 2, 2, 3, 2)}),
     ("to empty", (1, 3), {"shape": (0, 3)}),
     ("empty", (0, 1), {"shape": (2, 0, 3)}),
     ("large", (1, 259), {"shape": (257, 259)}),
@@ -89,6 +97,22 @@ SLICE: Rows = (
     ("empty", (0, 3), {"begin": (0, 1), "size": (0, 2)}),
     ("rank 0", (), {"begin": ()}),
     ("rank 6", (2, 2, 2, 2, 2, 3), {"begin": (1, 0, 1, 0, 1, 1), "size": (1, 2, 1, 2, 1, 2)}),
+    ("rank 9", (2, 1, 3, 1, 2, 1, 2, 1, 3), {"begin": (1, 0, 1), "size": (1, 1, -1)}),
+    *(
+        (
+            f"to the end in axes {axes}{', without a size' * rest}",
+            (3, 4, 5),
+            {
+                "begin": tuple(2 if axis in axes else 1 for axis in range(3)),
+                "size": tuple(
+                    (-1 if rest else n - 2) if axis in axes else n - 2
+                    for axis, n in enumerate((3, 4, 5))
+                ),
+            },
+        )
+        for axes in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+        for rest in (False, True)
+    ),
     ("large", (LARGE + 3,), {"begin": (2,), "size": (LARGE,)}),
     ("transposed", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
     ("sliced", (4, 5), {"begin": (1, 1), "size": (2, 3)}),
@@ -101,11 +125,29 @@ PAD: Rows = (
     ("empty", (0, 2), {"paddings": ((1, 1), (0, 1)), "constant_value": 1}),
     ("rank 0", (), {"paddings": ()}),
     ("rank 6", (1, 2, 1, 2, 1, 2), {"paddings": ((0, 1),) * 6, "constant_value": 1}),
+    ("rank 9", (1, 2) * 4 + (2,), {"paddings": ((1, 0), (0, 0), (0, 1)) * 3, "constant_value": 1}),
+    (
+        "axes apart",
+        (2, 3, 2, 3),
+        {"paddings": ((1, 0), (0, 0), (0, 2), (0, 0)), "constant_value": 1},
+    ),
+    ("behind", (3, 4, 5), {"paddings": ((0, 1), (0, 2), (0, 3)), "constant_value": 1}),
     ("large", (LARGE,), {"paddings": ((3, 4),), "constant_value": 1}),
     ("transposed", (3, 2), {"paddings": ((1, 0), (0, 1)), "constant_value": 1}),
     ("sliced", (3, 2), {"paddings": ((1, 0), (0, 1)), "constant_value": 1}),
 )
 
+# More than 2**20 elements.
+_HUGE: dict[str, Rows] = {
+    "Transpose": (
+        ("huge", (1031, 1033), {}),
+        ("huge matrices", (67, 101, 157), {"perm": (0, 2, 1)}),
+        ("huge cycle", (67, 101, 157), {"perm": (2, 0, 1)}),
+    ),
+    "BroadcastTo": (("huge", (1, 1033), {"shape": (1031, 1033)}),),
+    "Slice": (("huge", (1031, 1033), {"begin": (3, 2), "size": (-1, 1030)}),),
+    "Reshape": (("huge", (1031, 1033), {"shape": (1033, 1031)}),),
+}
 
 for spec, rows, reference in (
     (specs.RESHAPE, RESHAPE, oracle.reshape),
@@ -129,6 +171,9 @@ for spec, rows, reference in (
             "Slice": {"begin": (1, 0)},
         }
         yield Case("edges", (edges.reshape(n, 1),), at_edges[spec.name])
+        if corpus.dtype is dt.float32:
+            for name, shape, attributes in _HUGE.get(spec.name, ()):
+                yield Case(name, (corpus.ordinary(shape),), attributes, native=True)
         if spec is specs.RESHAPE:
             yield Case("wrong size", (edges,), {"shape": (n + 1,)}, expected=ShapeError)
 
@@ -145,6 +190,9 @@ def pad(corpus: Corpus) -> Iterator[Case]:
         return
     yield from shaped(PAD)(corpus)
     yield Case("edges", (corpus.edges(),), {"paddings": ((1, 1),), "constant_value": 1})
+    if corpus.dtype is dt.float32:
+        huge = {"paddings": ((1, 2), (2, 3)), "constant_value": 1}
+        yield Case("huge", (corpus.ordinary((1031, 1033)),), huge, native=True)
     if corpus.floating:
         for value in (float("inf"), float("-inf"), float("nan"), -0.0, 0.5):
             attributes = {"paddings": ((1, 0), (0, 2)), "constant_value": value}
@@ -172,6 +220,10 @@ def concat(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, ([corpus.ordinary(shape) for shape in shapes],), attributes)
     edges = corpus.edges()
     yield Case("edges", ([edges, edges[::-1].copy()],))
+    if corpus.dtype is dt.float32:
+        for axis in (0, 1):
+            halves = [corpus.ordinary((1031, 509)), corpus.ordinary((1031, 509))]
+            yield Case(f"huge, axis {axis}", (halves,), {"axis": axis}, native=True)
     for layout in ("transposed", "sliced"):
         inputs = ([corpus.ordinary((2, 3)), corpus.ordinary((2, 3))],)
         yield Case(layout, inputs, {"axis": 1}, layout=layout)

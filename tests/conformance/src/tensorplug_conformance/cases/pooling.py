@@ -34,6 +34,12 @@ WINDOWS: tuple[Window, ...] = (
     ("explicit pad", (1, 4, 4, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
     ("whole", (2, 3, 4, 2), {"filter_size": (3, 4), "strides": 1, "pad": "valid"}),
     ("wide window", (1, 9, 11, 1), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
+    ("odd channels", (3, 5, 4, 7), {"filter_size": (2, 3), "strides": 2, "pad": "same"}),
+    ("many channels", (1, 3, 3, 31), {"filter_size": 2, "strides": 1, "pad": "valid"}),
+    ("many images", (67, 3, 4, 2), {"filter_size": 2, "strides": 1, "pad": "valid"}),
+    ("beyond the input", (2, 3, 2, 3), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
+    ("images, far strides", (3, 9, 7, 3), {"filter_size": 2, "strides": 4, "pad": "valid"}),
+    ("long window", (1, 37, 29, 1), {"filter_size": (37, 29), "strides": 1, "pad": "valid"}),
     ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
     ("no channels", (1, 4, 4, 0), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
@@ -265,6 +271,12 @@ _POINTS: tuple[Window, ...] = (
         )
         for how in ("floor", "round")
     ),
+    ("odd channels", (3, 5, 4, 7), {"filter_size": (2, 3), "strides": 2, "pad": "same"}),
+    ("many channels", (1, 3, 3, 31), {"filter_size": 2, "strides": 1, "pad": "valid"}),
+    ("many images", (67, 3, 4, 2), {"filter_size": 2, "strides": 1, "pad": "valid"}),
+    ("beyond the input", (2, 3, 2, 3), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
+    ("images, far strides", (3, 9, 7, 3), {"filter_size": 2, "strides": 4, "pad": "valid"}),
+    ("long window", (1, 37, 29, 1), {"filter_size": (37, 29), "strides": 1, "pad": "valid"}),
     ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
 _VOLUME_POINTS: tuple[Window, ...] = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import reduction as oracle
@@ -39,6 +40,10 @@ def _axes(
     yield Case("all kept", (make((3, 4)),), {"keep_dims": True})
     yield Case("axis of 1", (make((3, 1, 2)),), {name: 1})
     yield Case("rank 6", (make((2, 1, 3, 2, 1, 2)),), {name: (1, 2, 5)})
+    yield Case("rank 9", (make((2, 1, 3, 1, 2, 1, 2, 1, 2)),), {name: (0, 2, 5, 8)})
+    for kept in ((0, 2), (1, 3), (0, 3), (1, 2), (0, 1, 3), (0, 2, 3)):
+        yield Case(f"of axes {kept}", (make((3, 4, 2, 5)),), {name: kept})
+    yield Case("alternate axes", (make((3, 2, 4, 2, 5)),), {name: (0, 2, 4), "keep_dims": True})
     yield Case("odd", (make((5, 37)),), {name: 1})
     yield Case("long columns", (make((301, 3)),), {name: 0})
     yield Case("transposed", (make((3, 5)),), {name: 0}, layout="transposed")
@@ -75,6 +80,9 @@ def total(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", (corpus.ordinary((LARGE,), 0.0, 0.5),))
     if corpus.floating:  # the sum of ones in bfloat16 would stick at 256
         yield Case("ones", (corpus.of(np.ones(LARGE - 1)),))
+    if corpus.dtype is dt.bool_:  # counts beyond 8 and 16 bits
+        yield Case("all true", (np.ones((3, LARGE), bool),), {"axis": 1})
+        yield Case("true columns", (np.ones((300, 5), bool),), {"axis": 0})
     yield Case("edges", (corpus.edges()[:0] if corpus.floating else corpus.edges(),))
     if corpus.floating:
         yield Case("cancelling", (corpus.of([1000.0, 1.0, -1000.0, 1.0]),))
@@ -121,6 +129,14 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
         yield Case("edges", (edges,))
         yield Case("edge pairs", (np.stack([edges, edges[::-1]]),), {name: 0})
         yield Case("large", (corpus.ordinary((LARGE,)),))
+        for told, rows_of in patterns.late(corpus):
+            yield Case(told, (rows_of,), {name: 1})
+            yield Case(f"{told}, columns", (rows_of.T.copy(),), {name: 0})
+        for place in (0, LARGE // 2, LARGE):
+            for what in (120, 0):
+                usual = np.maximum(corpus.ordinary((LARGE + 1,)), corpus.of(1))
+                usual[place] = what
+                yield Case(f"{what} at {place}", (usual,))
         yield Case("equal", (corpus.of([[3, 3], [3, 3]]),), {name: 1})
         if corpus.floating:
             inf, nan = np.inf, np.nan
@@ -157,6 +173,12 @@ def _first(corpus: Corpus) -> Iterator[Case]:
     yield Case("edges", (corpus.edges(),))
     yield Case("large", (corpus.ordinary((LARGE,)),))
     yield Case("late", (corpus.of([1] * LARGE + [2]),))
+    for told, rows_of in patterns.late(corpus):
+        yield Case(told, (rows_of,), {"axis": 1})
+        yield Case(f"{told}, columns", (rows_of.T.copy(),), {"axis": 0})
+    tied = corpus.of([1] * (LARGE + 1))
+    yield Case("all tied", (tied,))
+    yield Case("rank 9", (corpus.ordinary((2, 1, 2, 1, 3, 1, 2, 1, 2)),), {"axis": 4})
     yield Case("transposed", (corpus.ordinary((3, 5)),), {"axis": 0}, layout="transposed")
     yield Case("sliced", (corpus.ordinary((4, 5)),), {"axis": 1}, layout="sliced")
     yield Case("nothing kept", (corpus.ordinary((0, 3)),), {"axis": 1})

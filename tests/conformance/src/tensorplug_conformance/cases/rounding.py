@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
     """Bounds within and beyond the dtype, equal ones, infinite ones, fractions for integers."""
     usual = {"clip_value_min": 1, "clip_value_max": 3}
     for case in patterns.unary(corpus):
-        yield Case(case.id, case.inputs, usual, case.layout)
+        yield replace(case, attributes=usual)
     for name, low, high in (
         ("equal bounds", 2, 2),
         ("fractions", 0.5, 2.75),

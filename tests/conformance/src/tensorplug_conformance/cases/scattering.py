@@ -47,12 +47,12 @@ def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
             for name, shape, lead, depth in _PLACES:
                 tensor = corpus.ordinary(shape)
                 updates = corpus.ordinary((*lead, *shape[depth:]))
-                inputs = (tensor, corpus.places(lead, shape[:depth]), updates)
+                inputs = (tensor, corpus.places(lead, shape[:depth], signed=True), updates)
                 yield Case(f"{said}, {name}", inputs, how)
             ends = np.array([[-1], [0], [-1]], dtype=np.int32)
             inputs = (corpus.ordinary((3, 2)), ends, corpus.ordinary((3, 2)))
             yield Case(f"{said}, from the end", inputs, how)
-            places = corpus.indices((5,), 3)
+            places = corpus.indices((5,), 3, signed=True)
             inputs = (corpus.ordinary((3,)), places, corpus.ordinary((5,)))
             yield Case(f"{said}, places of rank 1", inputs, how)
             edges = corpus.edges()
@@ -63,7 +63,11 @@ def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
                 rows = (corpus.ordinary((4, 2)), corpus.indices((3, 1), 4))
                 yield Case(f"{said}, {layout}", (*rows, corpus.ordinary((3, 2))), how, layout)
         how = {"reduction": reduction}
-        many = (corpus.ordinary((LARGE,)), corpus.indices((9, 1), LARGE), corpus.ordinary((9,)))
+        many = (
+            corpus.ordinary((LARGE,)),
+            corpus.indices((9, 1), LARGE, signed=True),
+            corpus.ordinary((9,)),
+        )
         yield Case(f"{reduction}, large tensor", many, how)
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         inputs = (corpus.ordinary((3,)), corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))

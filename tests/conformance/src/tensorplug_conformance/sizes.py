@@ -1,0 +1,265 @@
+"""Cases of other sizes and ranks, derived from those cases whose inputs the corpus drew.
+
+The spec decides which inputs fit together: a size is changed in one axis of one input, else in
+the same axis of all inputs, else wherever it occurs. What the spec refuses is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug.plugin import TensorplugError
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import flat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.corpus import Corpus
+
+__all__ = ["is_call", "resized"]
+
+_TAILS: Final = (15, 23, 31, 63, 1009, 7)  # 7 modulo 8: all lanes of a vector but one; a prime
+_MANY: Final = (65, 129, 257)  # more rows than a work group has
+_LONG: Final = (1 << 16) + 11
+_HUGE: Final = (1 << 20) + 11  # of kernels that only move elements, whose reference is quick
+_RANKS: Final = (7, 8, 9)
+_PREFIX: Final = (2, 1, 2, 1, 1, 2, 1, 2, 1)  # what becomes of further axes
+
+_CHOICES: Final = 8  # of attributes, beside the first of each rank
+_SOME: Final = 3  # of them
+_SMALL: Final = 512  # elements of an input that is drawn anew
+_MOST: Final = 1 << 14  # elements of an input, or of a result, in cases for every dtype
+_MOST_LONG: Final = 9 * _LONG
+_OUTPUTS: Final = 300
+_PRODUCTS: Final = 1 << 18  # of all operands in a list
+
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+def is_call(entry: CaseEntry, case: Case, most: float = math.inf) -> bool:
+    """Return whether the spec takes the inputs, and neither they nor results are too large."""
+    if sum(array.size for array in flat(case.inputs)) > 2 * most:
+        return False
+    try:
+        _, outputs = entry.spec.resolve(case.types, case.attributes)
+    except TensorplugError:
+        return False
+    return len(outputs) <= _OUTPUTS and all(
+        not type_.known or math.prod(type_.shape) <= most for type_ in outputs
+    )
+
+
+def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[Case]:
+    """Yield cases of other sizes than ``own``.
+
+    In one dtype, float32 if the kernel takes it, each axis gets many elements, more than 16 bits
+    count, and none; in the others a choice that differs from one to the next.
+    """
+    bases = _by_rank(corpus, own)
+    if not bases:
+        return
+    made = _Made(entry, corpus)
+    first = bases[min(bases)]
+    turn = zlib.crc32(f"{entry.spec.name}:{corpus.dtype.name}".encode())
+    leading = corpus.dtype is (dt.float32 if dt.float32 in entry.dtypes else entry.dtypes[0])
+    for size in _TAILS if leading else (_TAILS[turn % len(_TAILS)],):
+        yield from made.stretched(first, size, turn, most=_MOST, count=1)
+    for at, base in enumerate(bases.values()):
+        many = _MANY[(turn + at) % len(_MANY)]
+        yield from made.stretched(base, many, turn, most=_MOST, count=9 if leading else 1)
+        if leading:
+            yield from made.stretched(base, 0, turn, most=_MOST, count=9)
+    for rank in _RANKS if leading else _RANKS[-1:]:
+        yield from made.raised(own, rank)
+    whole = corpus.dtype in (dt.float32, dt.int32) and _has_axes(entry)
+    if whole:
+        for base in list(bases.values())[-2:]:
+            yield from made.stretched(base, _LONG, turn, most=_MOST_LONG, count=9, native=True)
+    if leading:
+        for at, base in enumerate(_by_attributes(corpus, own)):
+            many = _MANY[(turn + at) % len(_MANY)]
+            yield from made.stretched(base, many, turn + at, most=_MOST, count=1)
+            if whole and at < _SOME:
+                yield from made.stretched(
+                    base, _LONG, turn + at, most=_MOST_LONG, count=1, native=True
+                )
+    if corpus.dtype is dt.float32 and moves(entry):
+        yield from made.stretched(first, _HUGE, turn, most=2 * _HUGE, count=2, native=True)
+
+
+def moves(entry: CaseEntry) -> bool:
+    """Return whether the kernel can only move elements: it takes all dtypes, texts too."""
+    return any(entry.spec.accepted(name) == dt.STORED for name in entry.spec.input_names)
+
+
+def _has_axes(entry: CaseEntry) -> bool:
+    """Return whether the kernel works along axes that it is told: by attribute or by index."""
+    spec = entry.spec
+    return (
+        moves(entry)
+        or any("rank of" in attribute.form for attribute in spec.attributes.values())
+        or any(spec.accepted(name) == dt.INTEGER for name in spec.input_names)
+    )
+
+
+def _by_rank(corpus: Corpus, own: Sequence[Case]) -> dict[int, Case]:
+    """Return the first small case of each rank up to 4 whose inputs can be drawn again."""
+    found: dict[int, Case] = {}
+    for case in own:
+        if not _is_free(corpus, case):
+            continue
+        rank = max(array.ndim for array in flat(case.inputs))
+        if 0 < rank <= 4 and all(0 < array.size <= _SMALL for array in flat(case.inputs)):
+            found.setdefault(rank, case)
+    return dict(sorted(found.items()))
+
+
+def _by_attributes(corpus: Corpus, own: Sequence[Case]) -> list[Case]:
+    """Return a small case for each choice of attributes, few of those that have many."""
+    found: dict[str, Case] = {}
+    for case in own:
+        if _is_free(corpus, case) and all(0 < x.size <= _SMALL for x in flat(case.inputs)):
+            found.setdefault(repr(case.attributes), case)
+    return list(found.values())[:_CHOICES]
+
+
+def _is_free(corpus: Corpus, case: Case, *, indices: bool = True) -> bool:
+    """Return whether every input can be drawn again, and the oracle answers."""
+    arrays = flat(case.inputs)
+    return (
+        bool(arrays)
+        and case.expected is None
+        and case.layout == "dense"
+        and not case.period
+        and all(corpus.redrawn(array, indices=indices) is not None for array in arrays)
+    )
+
+
+class _Made:
+    """Cases made from those of one kernel, each of other shapes than all before."""
+
+    def __init__(self, entry: CaseEntry, corpus: Corpus) -> None:
+        self.entry = entry
+        self.corpus = corpus
+        self._seen: set[str] = set()
+
+    def stretched(
+        self, base: Case, size: int, turn: int, *, most: float, count: int, native: bool = False
+    ) -> Iterator[Case]:
+        """Yield up to ``count`` cases with another size in one axis, from axis ``turn`` on."""
+        if not size and not _is_free(self.corpus, base, indices=False):
+            return  # there is nothing that an index could name
+        arrays = flat(base.inputs)
+        places = [(at, axis) for at, array in enumerate(arrays) for axis in range(array.ndim)]
+        made = 0
+        for number in range(len(places)):
+            at, axis = places[(number + turn) % len(places)]
+            for shapes in _changed(arrays, at, axis, size):
+                old = arrays[at].shape[axis]
+                kept = any(old in shape for shape in shapes)
+                case = self._drawn(base, shapes, {} if kept else {old: size}, most, native=native)
+                if case is not None:
+                    made += 1
+                    yield case
+                    break
+            if made == count:
+                return
+
+    def raised(self, own: Sequence[Case], rank: int) -> Iterator[Case]:
+        """Yield a case of this rank: one of the highest rank, with more axes before or behind."""
+        free = [case for case in own if _is_free(self.corpus, case)]
+        small = [c for c in free if all(array.size <= _SMALL for array in flat(c.inputs))]
+        ranked = sorted(small, key=lambda case: -max(array.ndim for array in flat(case.inputs)))
+        for base in ranked[:2]:
+            arrays = flat(base.inputs)
+            highest = max(array.ndim for array in arrays)
+            more = _PREFIX[: max(rank - highest, 0)]
+            before = tuple((*more, *array.shape) for array in arrays)
+            some = [more * (array.ndim == highest) for array in arrays]
+            highest_before = tuple((*m, *x.shape) for m, x in zip(some, arrays, strict=True))
+            behind = tuple((*x.shape, *m) for m, x in zip(some, arrays, strict=True))
+            # Indices name places along an axis, which would be another with more axes before.
+            plain = _is_free(self.corpus, base, indices=False)
+            for shapes in (before, highest_before, behind) if plain else (behind,):
+                case = self._drawn(base, shapes, {}, _MOST) if more else None
+                if case is not None:
+                    yield case
+                    return
+
+    def _drawn(
+        self,
+        base: Case,
+        shapes: _Shapes,
+        sizes: Mapping[int, int],
+        most: float,
+        *,
+        native: bool = False,
+    ) -> Case | None:
+        """Return the case with inputs of these shapes; None if the spec refuses it."""
+        said = "; ".join("x".join(map(str, shape)) or "rank 0" for shape in shapes)
+        if f"{base.attributes}, {said}" in self._seen:
+            return None
+        self._seen.add(f"{base.attributes}, {said}")
+        arrays = flat(base.inputs)
+        if sum(map(math.prod, shapes)) > 2 * most:
+            return None
+        # The spec reads types alone, so that none of these needs elements.
+        bare = [
+            np.broadcast_to(np.empty((), array.dtype), shape)
+            for array, shape in zip(arrays, shapes, strict=True)
+        ]
+        if not is_call(self.entry, _with(base, bare), most) or self._is_slow(base, shapes):
+            return None
+        drawn = []
+        for array, shape in zip(arrays, shapes, strict=True):
+            again = self.corpus.redrawn(array, indices=True)
+            assert again is not None  # a free case
+            drawn.append(again(self.corpus, shape, sizes))
+        return replace(_with(base, drawn), id=f"{base.id}, as {said}", native=native)
+
+    def _is_slow(self, base: Case, shapes: _Shapes) -> bool:
+        """Return whether the reference may multiply all elements of a list with one another."""
+        several = any(isinstance(operand, list) for operand in base.inputs)
+        counts = [max(math.prod(shape), 1) for shape in shapes]
+        return several and not moves(self.entry) and math.prod(counts) > _PRODUCTS
+
+
+def _with(case: Case, arrays: Iterable[Array]) -> Case:
+    """Return a case with other arrays, in the order of ``flat``."""
+    left = iter(arrays)
+    inputs = tuple(
+        [next(left) for _ in operand]
+        if isinstance(operand, list)
+        else None
+        if operand is None
+        else next(left)
+        for operand in case.inputs
+    )
+    return replace(case, inputs=inputs)
+
+
+def _changed(arrays: Sequence[Array], at: int, axis: int, size: int) -> Iterator[_Shapes]:
+    """Yield shapes with another size in one axis: of one input, of all, or wherever it occurs."""
+    old, end = arrays[at].shape[axis], axis - arrays[at].ndim
+
+    def with_size(fits: Callable[[int, int, int], bool]) -> _Shapes:
+        return tuple(
+            tuple(
+                size if n == old and fits(number, place, place - array.ndim) else n
+                for place, n in enumerate(array.shape)
+            )
+            for number, array in enumerate(arrays)
+        )
+
+    yield with_size(lambda number, place, _: (number, place) == (at, axis))
+    yield with_size(lambda _, place, __: place == axis)
+    yield with_size(lambda _, __, from_end: from_end == end)
+    yield with_size(lambda _, __, ___: True)
