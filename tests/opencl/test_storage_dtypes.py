@@ -165,6 +165,25 @@ def test_conversion_needs_no_numpy_dtype(target):
     assert told.how == "native"
 
 
+@pytest.mark.parametrize("dtype", [dtype for dtype in STORAGE if dtype.bits < 8], ids=str)
+@pytest.mark.parametrize("wide", ["uint8", "int32", "float64", "uint4", "complex64"])
+def test_bits_are_packed_and_unpacked(target, dtype, wide):
+    raw = RNG.integers(0, 256, (5, 3, 16), np.uint8)
+    x = raw.view(wide) if wide != "uint4" else (raw & 15).view(dt.uint4.numpy)
+    with tp.use_backend("opencl"):
+        tensor = tp.asarray(x)[1:, :, 1:]  # a part of the memory
+        narrow = tp.bitcast(tensor, dtype)
+        back = tp.bitcast(narrow, wide).numpy()
+        told = tp.explain("Bitcast", [tensor], {"dtype": dtype.name})
+    assert told.how == "native"
+    bits = np.unpackbits(np.ascontiguousarray(x[1:, :, 1:]).view(np.uint8), bitorder="little")
+    if wide == "uint4":
+        bits = bits.reshape(-1, 8)[:, :4]
+    places = bits.reshape(-1, dtype.bits) @ (1 << np.arange(dtype.bits))
+    np.testing.assert_array_equal(narrow.numpy().reshape(-1).view(np.uint8), places)
+    np.testing.assert_array_equal(back, x[1:, :, 1:])
+
+
 PRODUCTS = {  # a, b, whether each has a scale
     "matrices": ((5, 7), (7, 4), False),
     "row": ((1, 300), (300, 17), False),

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["bitcast"]
 
 
-_WHOLE_BYTES = dt.NUMERIC | {dtype for dtype in dt.STORAGE if dtype.bits % 8 == 0}
+_NUMBERS = dt.NUMERIC | dt.STORAGE
 
 
 def _infer_bitcast(input: TensorType, *, dtype: DType) -> TensorType:
-    if dtype not in _WHOLE_BYTES:
-        raise DTypeError(f"dtype must be numeric, of whole bytes, got {dtype}")
-    old, new = input.dtype.itemsize, dtype.itemsize
+    if dtype not in _NUMBERS:
+        raise DTypeError(f"dtype must be numeric, got {dtype}")
+    old, new = input.dtype.bits, dtype.bits
     if new == old:
         return TensorType(dtype, input.shape)
     if new < old:
@@ -40,7 +40,7 @@ BITCAST = KernelSpec(
     ("input",),
     _infer_bitcast,
     attributes={"dtype": attributes.dtype(stored=True)},
-    accepts=_WHOLE_BYTES,
+    accepts=_NUMBERS,
     expression=lambda x, *, dtype: expressions.bitcast(x, dtype),
     exact=True,
 )
@@ -49,13 +49,15 @@ BITCAST = KernelSpec(
 def bitcast(x: Any, dtype: Any, /) -> Tensor:
     """Return the bits of the elements of ``x``, read as another dtype; the values change.
 
-    Bytes are in the order of the device, which is little-endian on all devices in use. The
-    gradient passes between complex numbers and their parts, and to the same dtype; between other
-    dtypes it is 0.
+    Bytes are in the order of the device, which is little-endian on all devices in use. Of elements
+    of 4 and 2 bits, the first one has the lowest bits of a byte: so packed int4 are uint8.
+
+    The gradient passes between complex numbers and their parts, and to the same dtype; between
+    other dtypes it is 0.
 
     Args:
         x: numbers. For a wider dtype, the elements along the last axis are the parts of one.
-        dtype: a numeric dtype.
+        dtype: a numeric dtype, or one for storage.
 
     Returns:
         A tensor of ``dtype``: of the same shape if the dtypes have equal widths; with a new
@@ -69,8 +71,10 @@ def bitcast(x: Any, dtype: Any, /) -> Tensor:
     Example::
 
         tp.bitcast([1.0], tp.int32)  # [0x3f800000]
+        tp.bitcast(tp.asarray([0x2F], dtype="uint8"), tp.int4)  # [[-1, 2]]
 
-    Source: TensorFlow's Bitcast, whose attribute ``type`` is ``dtype`` here.
+    Sources: TensorFlow's Bitcast, whose attribute ``type`` is ``dtype`` here; for less than a
+    byte, XLA's BitcastConvert.
 
     """
     return dispatch(BITCAST, x, dtype=dtype)

@@ -1,16 +1,20 @@
-"""The same memory as another dtype."""
+"""The same memory as another dtype; elements of less than a byte are packed and unpacked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
+from tensorplug.plugin import dtypes as dt
+from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.runtime import Runtime
 
 kernels = KernelTable()
 
@@ -21,6 +25,8 @@ def bitcast(input: TensorType, *, dtype: DType, backend: OpenCLBackend, out: Ten
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
+    if input.dtype.bits != dtype.bits and min(input.dtype.bits, dtype.bits) < 8:
+        return _regroup(runtime, input, out)
     old, new = input.dtype.itemsize, dtype.itemsize
     shape = out.shape
 
@@ -34,3 +40,26 @@ def bitcast(input: TensorType, *, dtype: DType, backend: OpenCLBackend, out: Ten
         runtime, input, moving.make_mover(runtime, input.dtype, line, ahead, ahead, input.size)
     )
     return lambda x: reinterpret(copy(x) if x.offset * old % new else x)
+
+
+def _regroup(runtime: Runtime, input: TensorType, out: TensorType) -> Call:
+    """Read each byte several times, or write several elements into it, the first one lowest."""
+    old, new = input.dtype.bits, out.dtype.bits
+    few = min(old, new)
+    inside, mask = min(8, max(old, new)) // few, (1 << few) - 1
+    if new < old:
+        text = f"x[i / {inside}] >> i % {inside} * {few} & {mask}"
+    else:
+        parts = (f"(x[i * {inside} + {at}] & {mask}) << {at * few}" for at in range(inside))
+        text = " | ".join(parts)
+    launch = calls.launch_sized(
+        runtime,
+        f"Bitcast {old} bits to {new}",
+        [Array("x", "uchar"), Array("y", "uchar", written=True)],
+        {"items": out.nbytes},
+        f"  y[i] = {text};",
+        index=layouts.index_dtype(input.nbytes, out.nbytes),
+    )
+    shape = (input.nbytes,)
+    write = calls.make_producer(runtime, out, launch)
+    return lambda x: write(x.reinterpret(dt.uint8, shape))

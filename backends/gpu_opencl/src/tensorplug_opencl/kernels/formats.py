@@ -29,7 +29,7 @@ _NAN: Final = 0x7FC00000
 _INFINITE: Final = 0x7F800000
 _SIGN: Final = 0x80000000
 _LEADING: Final = 1 << 23  # of float32, as a bit
-# The bits of a number that is too large, and of NaN, without a sign. In float4, a NaN becomes the 0
+# The bits of a number that is too large, and of NaN, without a sign. In float4, NaN becomes the 0
 # of the other sign, as in ml_dtypes.
 _SPECIAL: Final = {
     dt.float8_e4m3fn: (0x7F, 0x7F),
