@@ -9,10 +9,17 @@ import sys
 import numpy as np
 import pytest
 import safetensors
+import safetensors.numpy
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.errors import ArgumentError, DTypeError, InterchangeError, ShapeError
+from tensorplug.errors import (
+    ArgumentError,
+    DTypeError,
+    FileFormatError,
+    InterchangeError,
+    ShapeError,
+)
 
 from .engines import MemoryBackend
 from .storage_formats import FLOATS, MOVES, STORAGE, TOO_LARGE, WHOLE, moving, nearest, numbers
@@ -20,10 +27,7 @@ from .storage_formats import FLOATS, MOVES, STORAGE, TOO_LARGE, WHOLE, moving, n
 INF, NAN = math.inf, math.nan
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def stored(dtype: dt.DType) -> tp.Tensor:
@@ -237,12 +241,58 @@ def test_files(dtype, tmp_path):
     np.testing.assert_array_equal(found.numpy().view(np.uint8), x.numpy().view(np.uint8))
 
 
-def test_what_files_do_not_hold(tmp_path):
-    for dtype in WHOLE:
-        with pytest.raises(DTypeError, match=f"safetensors does not support {dtype}; use astype"):
-            tp.save({"x": tp.zeros((2,), dtype=dtype)}, tmp_path / "x")
-    with pytest.raises(ShapeError, match=r"'x' is float4_e2m1fn\[3\]: its number of elements"):
-        tp.save({"x": tp.zeros((3,), dtype="float4_e2m1fn")}, tmp_path / "x")
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (2, 4), (0, 3)], ids=str)
+@pytest.mark.parametrize("dtype", [dtype for dtype in STORAGE if dtype.bits < 8], ids=str)
+def test_files_of_packed_elements(dtype, shape, tmp_path):
+    path = tmp_path / "x.safetensors"
+    rng = np.random.default_rng(2)
+    raw = rng.integers(0, 1 << dtype.bits, shape, np.uint8)
+    tp.save({"x": raw.view(dtype.numpy), "y": np.float32([1])}, path, metadata={"by": "me"})
+    told = dict(safetensors.deserialize(path.read_bytes()))["x"]
+    bits = [f"{element:0{dtype.bits}b}"[::-1] for element in raw.reshape(-1).tolist()]
+    whole = "".join(bits)
+    wanted = [int(whole[at : at + 8][::-1], 2) for at in range(0, len(whole), 8)]
+    assert list(told["data"]) == wanted
+    full = dtype.name in CODES and not raw.size % 2
+    assert told["dtype"] == (CODES[dtype.name] if full else "U8")
+    assert told["shape"] == (list(shape) if full else [len(wanted)])
+    found = tp.load(path)["x"]
+    assert (found.dtype, found.shape) == (dtype, shape)
+    np.testing.assert_array_equal(found.numpy().view(np.uint8), raw)
+    with safetensors.safe_open(path, "np") as file:
+        assert file.metadata()["by"] == "me"
+
+
+DAMAGED = {  # the record of 2 bytes "x", and of float32 "y"
+    "no JSON": "{",
+    "no object": "[]",
+    "of nothing": '{"z": ["int4", [4]]}',
+    "of no bytes": '{"y": ["int4", [4]]}',
+    "unknown dtype": '{"x": ["int3", [4]]}',
+    "whole bytes": '{"x": ["float8_e5m2", [2]]}',
+    "too few": '{"x": ["int4", [2]]}',
+    "too many": '{"x": ["int4", [5]]}',
+    "negative": '{"x": ["int4", [-2, -2]]}',
+    "no integer": '{"x": ["int4", [4.0]]}',
+    "huge": '{"x": ["int4", [0, 99999999999999999999]]}',
+    "no pair": '{"x": "int4"}',
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_records_of_packed_elements(name, tmp_path):
+    path = tmp_path / "x.safetensors"
+    arrays = {"x": np.uint8([0x21, 0x43]), "y": np.float32([1])}
+    if name == "huge":
+        arrays["x"] = np.uint8([])
+    safetensors.numpy.save_file(arrays, path, {"tensorplug.packed": DAMAGED[name]})
+    with pytest.raises(FileFormatError, match="not a valid safetensors file: "):
+        tp.load(path)
+
+
+def test_the_record_of_packed_elements_is_ours(tmp_path):
+    with pytest.raises(ArgumentError, match=r"'tensorplug.packed' is written by save itself"):
+        tp.save({"x": tp.ones((2,))}, tmp_path / "x", metadata={"tensorplug.packed": "{}"})
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in FLOATS if dtype.bits == 8], ids=str)

@@ -3,6 +3,10 @@
 A map of a file that another program shortens kills the process (SIGBUS). Here, such a file is a
 ``FileFormatError``.
 
+The format has no integers of 4 and 2 bits, and no float4 that does not fill its last byte. Such
+tensors are stored as bytes (U8), and the metadata ``tensorplug.packed`` says by name what they
+are: ``{"name": ["int4", [3, 5]]}``.
+
 Source: https://github.com/huggingface/safetensors#format
 """
 
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.host_functions import bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["CODES", "Entry", "Header", "UnreadableError", "write"]
+__all__ = ["CODES", "DTYPES", "PACKED", "Entry", "Header", "UnreadableError", "write"]
 
 CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
     "BOOL": dt.bool_,
@@ -49,6 +54,11 @@ CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
     "F8_E8M0": dt.float8_e8m0fnu,
     "F4": dt.float4_e2m1fn,  # two in a byte, the first one in its lower half
 }
+PACKED: Final = "tensorplug.packed"
+"""The key of the metadata that says which bytes are elements of less than a byte."""
+_SHORT: Final = {dtype.name: dtype for dtype in dt.STORAGE if dtype.bits < 8}
+DTYPES: Final[Mapping[str, DType]] = {**CODES, **_SHORT}
+"""By the code of an entry."""
 # Bits per element of those that tensors do not have.
 _OTHERS: Final = {"F6_E2M3": 6, "F6_E3M2": 6}
 _LIMIT: Final = 100_000_000  # bytes of a header, as in other readers
@@ -61,7 +71,10 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tensor: the code of its dtype, its shape, and where its bytes are in the file."""
+    """One tensor: the code of its dtype, its shape, and where its bytes are in the file.
+
+    The code is the name of the dtype if the metadata say so.
+    """
 
     name: str
     code: str
@@ -77,7 +90,7 @@ class Entry:
                 bool is neither 0 nor 1.
 
         """
-        code = CODES[self.code]
+        code = DTYPES[self.code]
         dtype = code.numpy.newbyteorder("<")
         try:
             array = np.empty(self.shape, dtype)
@@ -86,8 +99,8 @@ class Entry:
         whole = array.reshape(-1).view(np.uint8)
         read = whole[: self.end - self.start]
         _fill(file, self.start, read.data, repr(self.name))
-        if code.bits == 4:
-            whole[::2], whole[1::2] = read & 15, read >> 4
+        if code.bits < 8:
+            return bits.unpack(read, code, self.shape)
         if array.dtype == np.bool_ and (whole > 1).any():
             raise UnreadableError(f"{self.name!r} is bool, but has bytes other than 0 and 1")
         return array.astype(dtype.newbyteorder("="), copy=False)
@@ -133,7 +146,8 @@ class Header:
             at = entry.end
         if at != size:
             raise UnreadableError(f"its entries end at byte {at}, but it has {size} bytes")
-        return cls({entry.name: entry for entry in sorted(entries, key=_name)}, metadata)
+        found = {entry.name: entry for entry in sorted(entries, key=_name)}
+        return cls(found | _packed(metadata.get(PACKED, "{}"), found), metadata)
 
 
 def write(
@@ -145,23 +159,27 @@ def write(
     """
     codes = {dtype: code for code, dtype in CODES.items()}
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    fields: dict[str, Any] = {} if metadata is None else {_METADATA: dict(metadata)}
-    at = 0
+    packed, fields, at = {}, {}, 0
     for name, array in ordered:
-        fields[name] = {
-            "dtype": codes[dt.of(array.dtype)],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + (size := array.size * dt.of(array.dtype).bits // 8)],
-        }
+        dtype, shape = dt.of(array.dtype), list(array.shape)
+        size = -(-array.size * dtype.bits // 8)
+        code = codes.get(dtype)
+        if code is None or array.size * dtype.bits % 8:
+            packed[name] = dtype.name, shape
+            code, shape = codes[dt.uint8], [size]
+        fields[name] = {"dtype": code, "shape": shape, "data_offsets": [at, at + size]}
         at += size
+    if packed:
+        metadata = {**(metadata or {}), PACKED: json.dumps(packed, ensure_ascii=False)}
+    if metadata is not None:
+        fields = {_METADATA: dict(metadata), **fields}
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     file.write(struct.pack("<Q", len(text)) + text)
     for _, array in ordered:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        whole = little.reshape(-1).view(np.uint8)
-        packed = dt.of(array.dtype).bits == 4
-        file.write(((whole[::2] & 15) | (whole[1::2] << 4)).data if packed else whole.data)
+        short = dt.of(array.dtype).bits < 8
+        file.write((bits.pack(array) if short else little.reshape(-1).view(np.uint8)).data)
 
 
 def _name(entry: Entry) -> str:
@@ -198,12 +216,35 @@ def _entry(name: str, fields: Any, data: int) -> Entry:
             raise UnreadableError(f"{name!r} is not described by dtype, shape and data_offsets")
     if code not in CODES and code not in _OTHERS:
         raise UnreadableError(f"{name!r} has the unknown dtype {code!r}")
-    if not all(type(number) is int and number >= 0 for number in (*shape, start, end)):
+    if not all(_is_size(number) for number in (*shape, start, end)):
         raise UnreadableError(f"{name!r}: sizes and offsets must be integers, not negative")
-    bits = _OTHERS[code] if code in _OTHERS else CODES[code].bits
-    if 8 * (end - start) != bits * _elements(shape):
+    size = _OTHERS[code] if code in _OTHERS else CODES[code].bits
+    if 8 * (end - start) != size * _elements(shape):
         raise UnreadableError(f"{name!r}: shape {shape} of {code} is not {end - start} bytes")
     return Entry(name, code, tuple(shape), data + start, data + end)
+
+
+def _packed(text: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the entries of elements of less than a byte, as the metadata describe them."""
+    found = {}
+    for name, fields in _parsed(text.encode()).items():
+        entry = entries.get(name)
+        match fields:
+            case [str(code), list(shape)] if (
+                entry is not None
+                and entry.code == "U8"
+                and code in _SHORT
+                and all(map(_is_size, shape))
+                and entry.end - entry.start == -(-_SHORT[code].bits * _elements(shape) // 8)
+            ):
+                found[name] = Entry(name, code, tuple(shape), entry.start, entry.end)
+            case _:
+                raise UnreadableError(f"its metadata {PACKED!r} do not describe {name!r}")
+    return found
+
+
+def _is_size(number: Any) -> bool:
+    return type(number) is int and number >= 0
 
 
 def _elements(shape: list[int]) -> int:

@@ -22,11 +22,10 @@ from tensorplug.errors import (
     ArgumentError,
     DTypeError,
     FileFormatError,
-    ShapeError,
     TensorplugError,
 )
 from tensorplug.tensors import file_format, file_trees, scratch_files
-from tensorplug.tensors.file_format import CODES, Header, UnreadableError
+from tensorplug.tensors.file_format import CODES, DTYPES, Header, UnreadableError
 
 __all__ = ["load", "save"]
 
@@ -53,12 +52,12 @@ def save(
             list without tensors is one tensor. Gradients are not recorded.
         path: of the file, as ``open`` takes it. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
-            There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any.
+            There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any,
+            and ``"tensorplug.packed"`` the tensors of 4 and 2 bits that the format lacks: they
+            are stored as bytes, several elements in each, the first one in the lowest bits.
 
     Raises:
-        DTypeError: a tensor is complex128, string, or of integers of less than a byte, which the
-            format does not support.
-        ShapeError: a tensor of float4 has an odd number of elements.
+        DTypeError: a tensor is complex128 or string, which the format does not support.
         ArgumentError: names or metadata are not text; a part of the tree is empty or has a name
             with a dot, so that loading could not restore it; ``path`` is not a path, or not that
             of a regular file.
@@ -115,13 +114,11 @@ def _dense(name: str, value: Any) -> np.ndarray[Any, Any]:
         error.add_note(f"while {name!r} was saved")
         raise
     type_ = TensorType(dt.of(array.dtype), array.shape)
-    if type_.dtype not in CODES.values():
+    if type_.dtype not in DTYPES.values():
         instead = "text goes into metadata" if type_.dtype is dt.string else "use astype"
         raise DTypeError(
             f"save: {name!r} is {type_}, but safetensors does not support {type_.dtype}; {instead}"
         )
-    if type_.size * type_.dtype.bits % 8:
-        raise ShapeError(f"save: {name!r} is {type_}: its number of elements must be even")
     return np.asarray(array, order="C")
 
 
@@ -142,8 +139,8 @@ def _checked(metadata: object) -> dict[str, str] | None:
 def _with_record(
     metadata: dict[str, str] | None, record: file_trees.Record
 ) -> dict[str, str] | None:
-    if metadata is not None and file_trees.RECORD in metadata:
-        raise ArgumentError(f"save: the metadata {file_trees.RECORD!r} is written by save itself")
+    for own in sorted({file_trees.RECORD, file_format.PACKED} & set(metadata or ())):
+        raise ArgumentError(f"save: the metadata {own!r} is written by save itself")
     text = record.text()
     return metadata if text is None else {**(metadata or {}), file_trees.RECORD: text}
 
@@ -261,7 +258,7 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
 
 
 def _check_dtype(name: str, code: str) -> None:
-    if code not in CODES:
+    if code not in DTYPES:
         raise DTypeError(
             f"load: {name!r} is {code}, which is not supported; supported are "
             f"{', '.join(CODES)}. Convert it, or omit it with names=[...]"
