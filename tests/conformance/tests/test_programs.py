@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
+from tensorplug_conformance.checks import (
+    CheckFailedError,
+    NotMeasuredError,
+    Target,
+    checks,
+    programs,
+)
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import CONVOLUTIONAL, LOGISTIC, PERCEPTRON
 from tensorplug_conformance.checks.programs.training import STEPS, TRAININGS, judge
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks import Check
     from tensorplug_conformance.checks.programs.models import Model
 
-PROGRAMS = checks(4)
+PROGRAMS = programs.CHECKS
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +100,7 @@ def test_a_whole_report_has_all_checks_of_its_level() -> None:
     assert not any("checks are missing" in fault for fault in verify(report))
     del report["checks"][-2:]
     (fault,) = (fault for fault in verify(report) if "checks are missing" in fault)
-    assert fault.startswith("2 checks are missing, such as 'threads that")
+    assert fault.startswith("2 checks are missing, such as 'soak: a compiled program")
     report["checks"].append(report["checks"][-1])
     assert any("two verdicts on check" in fault for fault in verify(report))
 

@@ -28,6 +28,7 @@ def disturbed(
     spec: KernelSpec,
     operands: Sequence[Sequence[Any]],
     attributes: Mapping[str, Any],
+    calls: int = _CALLS,
 ) -> str:
     """Call the kernel in one thread for each of ``operands``; return what went wrong, if any.
 
@@ -45,10 +46,13 @@ def disturbed(
     def work(at: int) -> None:
         try:
             start.wait(_PATIENCE)
-            for _ in range(_CALLS):
+            for number in range(calls):
                 for meant, found in zip(alone[at], call(at), strict=True):
                     if not same_bits(meant, found):
-                        faults.append("a call in another thread at the same time changed a result")
+                        faults.append(
+                            "a call in another thread at the same time changed a result "
+                            f"(in the {number + 1}. of {calls} calls of each)"
+                        )
                         return
         except Exception as error:  # noqa: BLE001  # whatever went wrong in a thread is the verdict
             faults.append(f"in a thread: {type(error).__name__}: {error}")

@@ -90,7 +90,7 @@ class Worker:
             "distribution": device.owner.distribution,
             "version": device.owner.version,
             "dtypes": sorted(dtype.name for dtype in device.backend.dtypes),
-            "flushes": sorted(dtype.name for dtype in flushed(device.backend)),
+            "flushes": sorted(dtype.name for dtype in flushed(device)),
             "kernels": sorted(session.engine.registry.state.specs),
         }
 

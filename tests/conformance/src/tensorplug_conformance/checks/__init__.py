@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from tensorplug_conformance.checks import capabilities, loading, memory, programs, storage
+from typing import Final
+
+from tensorplug_conformance.checks import (
+    capabilities,
+    loading,
+    memory,
+    programs,
+    soaking,
+    storage,
+)
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError, Target
 
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
 
+_FAMILIES: Final = (
+    soaking.FIRST,
+    loading.CHECKS,
+    memory.CHECKS,
+    storage.CHECKS,
+    capabilities.CHECKS,
+    programs.CHECKS,
+    soaking.LAST,
+)
+
 
 def checks(level: int) -> tuple[Check, ...]:
     """Return the checks of ``level`` itself, in a fixed order."""
-    return tuple(
-        check
-        for family in (loading, memory, storage, capabilities, programs)
-        for check in family.CHECKS
-        if check.level == level
-    )
+    return tuple(check for family in _FAMILIES for check in family if check.level == level)

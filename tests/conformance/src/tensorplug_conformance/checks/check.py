@@ -31,11 +31,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: ``run`` returns if it passes, else raises.
+    """One check: ``run`` returns if it passes, perhaps with a note, else raises.
 
     ``run`` takes the target and a function that gives the session, opened at first use.
     """
 
     level: int
     id: str
-    run: Callable[[Target, Callable[[], Session]], None]
+    run: Callable[[Target, Callable[[], Session]], str | None]

@@ -16,6 +16,7 @@ from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, try_misbehaviour
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
+from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.trials import Trial, try_backend, try_clean, try_null
 from tensorplug_conformance.session import Session, engine_factory
@@ -98,6 +99,7 @@ def _parts(plan: Plan) -> Iterator[Part]:
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
         yield from (("backend", (at,)) for at in range(len(WRONG_BACKENDS)))
+    yield from (("rare", (at,)) for at in range(len(_rare(plan))))
     yield from (("clean", batch) for batch in _batches(len(_clean_rows(plan))))
     yield from (("saboteurs", batch) for batch in _batches(len(_chosen(plan))))
 
@@ -115,6 +117,13 @@ def _chosen(plan: Plan) -> list[Saboteur]:
     made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
     fitting = [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
     return sorted(fitting, key=lambda saboteur: (saboteur.kernel, saboteur.mode, saboteur.dtype))
+
+
+@cache
+def _rare(plan: Plan) -> list[Saboteur]:
+    """Return the saboteurs that thousands of calls show; each takes as long as ten others."""
+    made = rare_saboteurs(10 * plan.thin, plan.offset)
+    return [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
 
 
 @cache
@@ -143,6 +152,9 @@ def _carry_out(plan: Plan, part: Part) -> Told:
         trial = try_null(_NULLS[at])
     elif what == "misbehaviour":
         trial = try_misbehaviour(MISBEHAVIOUR[at])
+    elif what == "rare":
+        saboteur = _rare(plan)[at]
+        trial = try_rare(plan.backend, saboteur, entries()[saboteur.kernel])
     elif what == "program":
         trial = Trial(*try_program(WRONG_PROGRAMS[at]))
     else:

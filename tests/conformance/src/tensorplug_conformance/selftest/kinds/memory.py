@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "takes_inputs"]
 
 
 def _input_arrays(call: Call) -> list[Any]:
@@ -67,7 +67,7 @@ def _keeps_scratch(call: Call) -> Any:
     return found
 
 
-def _takes_inputs(entry: CaseEntry) -> bool:
+def takes_inputs(entry: CaseEntry) -> bool:
     return bool(entry.spec.inputs)
 
 
@@ -77,11 +77,11 @@ def _takes_two(entry: CaseEntry) -> bool:
 
 
 KINDS: Final = (
-    Kind("input changed", _writes_input(0), fits=_takes_inputs, raw=True),
+    Kind("input changed", _writes_input(0), fits=takes_inputs, raw=True),
     Kind("second input changed", _writes_input(1), fits=_takes_two, raw=True),
     Kind("output aliased", _one_buffer, raw=True),
     Kind("stale result", _stale, raw=True),
     Kind("leaks results", _keeps_results, raw=True, demanded=True),
-    Kind("leaks inputs", _keeps_inputs, fits=_takes_inputs, raw=True, demanded=True),
+    Kind("leaks inputs", _keeps_inputs, fits=takes_inputs, raw=True, demanded=True),
     Kind("leaks scratch", _keeps_scratch, raw=True, demanded=True),
 )

@@ -1,0 +1,184 @@
+"""Level 4: every kernel called thousands of times, in a process that has lived for over a minute.
+
+The first check of the level calls each kernel in each dtype once, and the last check calls them
+again, however long the checks in between have taken.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.cases import by_family
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
+from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.printing import printed
+from tensorplug_conformance.soak import Call, Soak, claimed_dtypes, lead_of, soaked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tensorplug.plugin import DType
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+
+__all__ = ["FIRST", "LAST", "late"]
+
+MINUTE: Final = 75.0  # seconds between the first and the last calls
+_MORE: Final = Soak(alone=640, beside=0)  # in a second dtype
+_FAULTS: Final = 5  # that are told
+_PROGRAM_CALLS: Final = 3300
+_LARGE: Final = 1 << 12  # elements: enough for a backend to compile a chain
+_EXTENSIONS: Final = "extension packages"
+
+
+@dataclass(slots=True)
+class _Begun:
+    """The first calls of a session, and when they ended."""
+
+    calls: list[tuple[str, Call]]
+    when: float
+
+
+_BEGUN: WeakKeyDictionary[Session, _Begun] = WeakKeyDictionary()
+
+
+def _begin(_target: Target, opened: Callable[[], Session]) -> None:
+    """Call every kernel once in each dtype that it claims, and keep the results."""
+    session = opened()
+    calls = []
+    for entry in entries(extension_tables()).values():
+        for dtype in claimed_dtypes(session, entry):
+            case = lead_of(session, entry, dtype)
+            if case is not None:
+                name = f"{entry.spec.name} {dtype}, case {case.id!r}"
+                calls.append((name, Call(session, entry.spec, case)))
+    if not calls:
+        raise CheckFailedError("no kernel runs natively")
+    _BEGUN[session] = _Begun(calls, time.monotonic())
+
+
+def late(seconds: float, target: Target, opened: Callable[[], Session]) -> None:
+    """Make the first calls again, so many seconds after them at least; nothing may differ."""
+    session = opened()
+    if session not in _BEGUN:  # the process is another one than the first check's, or that failed
+        _begin(target, opened)
+    begun = _BEGUN[session]
+    time.sleep(max(0.0, begun.when + seconds - time.monotonic()))
+    faults = []
+    with warnings.catch_warnings(), printed() as output:
+        warnings.simplefilter("ignore")
+        for name, call in begun.calls:
+            for operands in (call.operands, call.fresh()):
+                fault, _ = call.again(operands)
+                if fault:
+                    faults.append(f"{name}: {fault}")
+                    break
+    if output.text:
+        faults.append(f"it printed {output.text!r}")
+    if faults:
+        passed = time.monotonic() - begun.when
+        raise CheckFailedError(f"{passed:.0f} s after the first calls: {_listed(faults)}")
+
+
+def _listed(faults: list[str]) -> str:
+    more = f"; and {len(faults) - _FAULTS} more" if len(faults) > _FAULTS else ""
+    return "; ".join(faults[:_FAULTS]) + more
+
+
+def _family(name: str, _target: Target, opened: Callable[[], Session]) -> str:
+    """Call the native kernels of a family over and over, in two dtypes each."""
+    session = opened()
+    tables = extension_tables() if name == _EXTENSIONS else (by_family()[name],)
+    return soak_all(session, [entry for table in tables for entry in table])
+
+
+def soak_all(session: Session, kernels: Iterable[CaseEntry], amount: Soak | None = None) -> str:
+    """Soak kernels; return what is to be noted: those that were called less often.
+
+    Raises:
+        CheckFailedError: what went wrong, and in which call.
+        NotMeasuredError: none of them is native.
+
+    """
+    full = amount or Soak()
+    least = full.alone + 2 * full.beside
+    faults, fewer, count = [], [], 0
+    with _little_to_collect():
+        for entry in kernels:
+            for number, dtype in enumerate(_two(claimed_dtypes(session, entry))):
+                fault, calls = soaked(session, entry, dtype, _MORE if number else full)
+                count += calls > 0
+                if fault:
+                    faults.append(f"{entry.spec.name} {dtype}: {fault}")
+                elif calls < least and not number:
+                    fewer.append(f"{entry.spec.name} {dtype} ({calls})")
+    if faults:
+        raise CheckFailedError(_listed(faults))
+    if not count:
+        raise NotMeasuredError("the backend has no native kernel here that a small case runs")
+    return f"fewer than {least} calls: {', '.join(fewer)}" if fewer else ""
+
+
+@contextmanager
+def _little_to_collect() -> Iterator[None]:
+    """Let the collector pass over what there is now; it runs after every few hundred calls."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _two(dtypes: list[DType]) -> list[DType]:
+    """Return the leading dtype, and one of another kind if there is one."""
+    floating = bool(dtypes) and dtypes[0] in dt.INEXACT
+    others = [dtype for dtype in dtypes if (dtype in dt.INEXACT) != floating]
+    common = sorted(others, key=lambda dtype: dtype is not dt.int32)
+    return [*dtypes[:1], *(common or dtypes[1:])[:1]]
+
+
+def _program(_target: Target, opened: Callable[[], Session]) -> None:
+    """Call a compiled program over and over, on three sets of arguments in turn."""
+
+    @tp.compile
+    def chain(x: Any, y: Any) -> Any:
+        z = tp.tanh(x * y + 0.5) - y
+        return z, tp.sum(z * z)
+
+    with opened().entered():
+        sets = [
+            [tp.asarray(np.linspace(low, high, _LARGE, dtype=np.float32)) for high in (3.0, 5.0)]
+            for low in (-1.0, 0.0, 1.0)
+        ]
+        first = [[one.numpy() for one in chain(*arguments)] for arguments in sets]
+        for call in range(_PROGRAM_CALLS):
+            at = call * call % 7 % 3  # not in step with any count
+            found = [one.numpy() for one in chain(*sets[at])]
+            if not all(same_bits(a, b) for a, b in zip(first[at], found, strict=True)):
+                raise CheckFailedError(
+                    f"call {call + 1} of a compiled chain gave other bits than the first one with "
+                    "these arguments"
+                )
+
+
+FIRST: Final = (Check(4, "soak: first calls", _begin),)
+LAST: Final = (
+    *(Check(4, f"soak: {name}", partial(_family, name)) for name in (*by_family(), _EXTENSIONS)),
+    Check(4, "soak: a compiled program", _program),
+    Check(4, "soak: last calls", partial(late, MINUTE)),
+)

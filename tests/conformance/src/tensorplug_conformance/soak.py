@@ -1,0 +1,334 @@
+"""Thousands of calls of one kernel: what is wrong now and then, or late, or left over by a few.
+
+A row calls a kernel a few times for each case. Here a kernel is called over and over, on a few
+small cases and on one of them with other numbers, in an order drawn from the kernel's name, so
+that no count of calls keeps step with it. The first results are judged by the oracle. All others
+must have their bits, types and descriptions, print nothing, and leave nothing behind.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import sys
+import time
+import warnings
+import weakref
+from array import array
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.plugin import as_tensor
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import flat
+from tensorplug_conformance.claims import claimed
+from tensorplug_conformance.compare import bits
+from tensorplug_conformance.concurrency import disturbed
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.denominator import Row
+from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.printing import printed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tensorplug.plugin import DType, KernelSpec
+    from tensorplug_conformance.case import Array, Case
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.session import Session
+
+__all__ = ["Call", "Soak", "calls_of", "claimed_dtypes", "lead_of", "soaked"]
+
+_SMALL: Final = 256  # elements of all inputs
+_KINDS: Final = 3  # cases of other types beside the leading one
+_SEEDS: Final = 3  # sets of numbers for the leading case
+_OTHERS: Final = 8  # one call in so many is of another case
+_OBJECTS: Final = "the number of objects of Python"
+_MOST: Final = 40  # parts until a leak is certain
+_PARTS: Final = 3  # in each of them a leak grows; in a part before, caches and pools fill
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """How much is done.
+
+    ``alone``: calls of a kernel one after another; ``beside``: calls in each of two threads at
+    once. Together they are more than 3000. ``seconds``: no kernel takes much longer; a device on
+    which calls take a millisecond gets fewer.
+    """
+
+    alone: int = 2000
+    beside: int = 650
+    seconds: float = 3.0
+
+
+class Call:
+    """One call with the results that it had at first."""
+
+    def __init__(self, session: Session, spec: KernelSpec, case: Case) -> None:
+        self.session = session
+        self.spec = spec
+        self.case = case
+        self.operands = session.operands(case)
+        outputs = session.call(spec, self.operands, case.attributes)
+        backend = session.device.backend
+        results = [session.read(output) for output in outputs]
+        self._first = [(one.shape, one.dtype, bits(one)) for one in results]
+        self._types = [backend.describe(output._buffer) for output in outputs]
+        self._results = results
+
+    def fresh(self) -> list[Any]:
+        """Return the inputs in new buffers."""
+        with self.session.entered():
+            return [
+                [as_tensor(one.copy()) for one in operand]
+                if isinstance(operand, list)
+                else operand
+                if operand is None
+                else as_tensor(operand.copy())
+                for operand in self.case.inputs
+            ]
+
+    def again(self, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+        """Return what is wrong with another call, empty if nothing is, and its buffers."""
+        backend = self.session.device.backend
+        outputs = self.session.call(self.spec, operands, self.case.attributes)
+        buffers = [output._buffer for output in outputs]
+        for at, (buffer, type_, first) in enumerate(
+            zip(buffers, self._types, self._first, strict=True)
+        ):
+            found = backend.to_host(buffer)
+            if (found.shape, found.dtype, bits(found)) != first or backend.describe(
+                buffer
+            ) != type_:
+                return self._difference(at, found, backend.describe(buffer)), buffers
+        return "", buffers
+
+    def _difference(self, at: int, found: Array, described: Any) -> str:
+        """Return how an output differs from the first call's."""
+        meant = self._results[at]
+        label = f"output {self.spec.output_names[at]!r}: " if len(self._results) > 1 else ""
+        if found.shape != meant.shape or found.dtype != meant.dtype:
+            return (
+                f"{label}it is {found.dtype}{list(found.shape)}, the first call gave "
+                f"{meant.dtype}{list(meant.shape)}"
+            )
+        if described != self._types[at]:
+            return (
+                f"{label}the backend describes it as {described}, the first result as "
+                f"{self._types[at]}"
+            )
+        flat_found, flat_meant = found.reshape(-1), meant.reshape(-1)
+        wrong = [
+            index
+            for index in range(meant.size)
+            if bits(flat_found[index : index + 1]) != bits(flat_meant[index : index + 1])
+        ]
+        return (
+            f"{label}{len(wrong)} of {meant.size} elements have other bits; first at "
+            f"{wrong[0]}: got {flat_found[wrong[0]]!s}, the first call gave "
+            f"{flat_meant[wrong[0]]!s}"
+        )
+
+
+def claimed_dtypes(session: Session, entry: CaseEntry) -> list[DType]:
+    """Return the dtypes of an entry that the backend claims, float32 or the first one leading."""
+    found = [
+        dtype
+        for dtype in entry.dtypes
+        if dtype in session.device.backend.dtypes and claimed(session, entry.spec.name, dtype)
+    ]
+    return sorted(found, key=lambda dtype: dtype is not dt.float32)
+
+
+def lead_of(session: Session, entry: CaseEntry, dtype: DType) -> Case | None:
+    """Return the first small case that runs natively; None if there is none."""
+    return next((case for case in _own(entry, dtype, 0) if _fits(session, entry, case)), None)
+
+
+def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
+    """Return the leading small case that runs natively, with other seeds, then other cases.
+
+    Nothing if there is none: the kernel has no small case, or declines them.
+    """
+    fitting = (case for case in _own(entry, dtype, 0) if _fits(session, entry, case))
+    cases = list(islice(fitting, 1 + _KINDS))
+    if not cases:
+        return []
+    # One element may give nothing, as in Where.
+    cases.sort(key=lambda case: sum(array.size for array in flat(case.inputs)) == 1)
+    lead = cases[0]
+    same = [
+        next(case for case in _own(entry, dtype, seed) if case.id == lead.id)
+        for seed in range(1, _SEEDS)
+    ]
+    return [lead, *(case for case in same if case.types == lead.types), *cases[1:]]
+
+
+def _own(entry: CaseEntry, dtype: DType, seed: int) -> Iterator[Case]:
+    return iter(entry.checked(entry.generate(Corpus(dtype, seed, entry.spec.name))))
+
+
+def _fits(session: Session, entry: CaseEntry, case: Case) -> bool:
+    """Return whether a case is small, succeeds, and runs natively."""
+    arrays = flat(case.inputs)
+    if isinstance(case.expected, type) or sum(one.size for one in arrays) > _SMALL:
+        return False
+    if not all(one.size for one in arrays):
+        return False
+    if not {dt.of(one.dtype) for one in arrays} <= session.device.backend.dtypes:
+        return False
+    _, outputs = entry.spec.resolve(case.types, case.attributes)
+    if not all(output.dtype in session.device.backend.dtypes for output in outputs):
+        return False
+    if any(output.known and output.size > _SMALL for output in outputs):
+        return False
+    how, _ = session.how(entry.spec, case)
+    return how == "native"
+
+
+def soaked(
+    session: Session, entry: CaseEntry, dtype: DType, soak: Soak | None = None
+) -> tuple[str, int]:
+    """Call a kernel thousands of times; return what went wrong, and how many calls there were.
+
+    The first is empty if nothing went wrong. Without calls, no small case runs natively.
+    """
+    amount = soak or Soak()
+    cases = calls_of(session, entry, dtype)
+    if not cases:
+        return "", 0
+    row = Row(entry.spec.name, dtype.name, "native")
+    for case in cases:
+        failure = run_case(session, entry, row, case, aftermath=False)
+        if failure is not None:
+            return f"case {case.id!r}: {failure.message}", 1
+    calls = [Call(session, entry.spec, case) for case in cases]
+    with warnings.catch_warnings(), printed() as output:
+        warnings.simplefilter("ignore")  # whether Python prints these is not the backend's choice
+        fault, made = _alone(session, calls, row, amount)
+        if not fault and amount.beside and made >= amount.alone:
+            together = [call.operands for call in calls if call.case.id == cases[0].id][:2]
+            fault = disturbed(
+                session, entry.spec, together, cases[0].attributes, calls=amount.beside
+            )
+            made += 2 * amount.beside
+    if not fault and output.text:
+        fault = f"it printed {output.text!r} in one of {made} calls"
+    return fault, made
+
+
+def _alone(session: Session, calls: Sequence[Call], row: Row, soak: Soak) -> tuple[str, int]:
+    """Make the calls that come one after another; return the fault, and how many were made.
+
+    What seems to be left over may be a cache that still fills: further calls decide.
+    """
+    series = _Series(session, calls, row)
+    end = time.monotonic() + soak.seconds
+    length = soak.alone // (_PARTS + 1)
+    for part in range(_MOST):
+        fault = series.part(length, end if part <= _PARTS else math.inf)
+        if fault or series.made < (part + 1) * length:
+            return fault, series.made
+        fault = series.leftovers.fault(length) if part >= _PARTS else ""
+        if part >= _PARTS and not fault:
+            break
+    return fault, series.made
+
+
+class _Series:
+    """Calls one after another, in an order drawn from the name of the row."""
+
+    def __init__(self, session: Session, calls: Sequence[Call], row: Row) -> None:
+        self.lead = [call for call in calls if call.case.id == calls[0].case.id]
+        self.others = calls[len(self.lead) :]
+        self.order = random.Random(f"{row.kernel} {row.dtype}")
+        self.leftovers = _Leftovers(session)
+        self.made = 0
+
+    def part(self, length: int, end: float) -> str:
+        """Make so many calls, fewer if the time has come; return what is wrong with the last."""
+        for _ in range(length):
+            if time.monotonic() > end:
+                return ""
+            fault = self._one()
+            self.made += 1
+            if fault:
+                return fault
+        self.leftovers.count()
+        return ""
+
+    def _one(self) -> str:
+        rare = self.others and not self.order.randrange(_OTHERS)
+        call = self.order.choice(self.others if rare else self.lead)
+        operands = call.fresh() if self.order.random() < 0.5 else call.operands
+        try:
+            fault, buffers = call.again(operands)
+        except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
+            fault, buffers = f"{type(error).__name__}: {error}", []
+        given = [tensor._buffer for tensor in flat(operands)]
+        # A kernel that changes nothing may return its input.
+        new = [buffer for buffer in buffers if not any(buffer is one for one in given)]
+        self.leftovers.watch("results", new)
+        if operands is not call.operands:
+            self.leftovers.watch("inputs", given)
+        return f"call {self.made + 2}, case {call.case.id!r}: {fault}" if fault else ""
+
+
+class _Leftovers:
+    """What is still alive after each part of many calls, by what it was.
+
+    The numbers are kept where there is room for them from the start: they would be counted.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._backend = session.device.backend
+        self._watched: dict[str, list[weakref.ref[Any]]] = {"results": [], "inputs": []}
+        self._figures = [f"memory()[{name!r}]" for name in self._backend.memory()]
+        names = (*self._watched, *self._figures, _OBJECTS)
+        self._counts = {name: array("q", [0]) * _MOST for name in names}
+        self._part = 0
+
+    def watch(self, what: str, buffers: Sequence[Any]) -> None:
+        """Take note of buffers of which nothing else should be left at the end of the part."""
+        try:
+            self._watched[what].extend(map(weakref.ref, buffers))
+        except TypeError:
+            return  # no weak references to such objects: the figures have to show them
+
+    def count(self) -> None:
+        """Count at the end of a part."""
+        gc.collect()
+        for what, refs in self._watched.items():
+            alive = {id(found) for ref in refs if (found := ref()) is not None}
+            self._counts[what][self._part] = len(alive)
+            refs.clear()
+        for name, value in zip(self._figures, self._backend.memory().values(), strict=True):
+            self._counts[name][self._part] = value
+        self._counts[_OBJECTS][self._part] = getattr(sys, "getallocatedblocks", int)()
+        self._part += 1
+
+    def fault(self, length: int) -> str:
+        """Return what grew in each of the last parts; empty if nothing did.
+
+        A few objects may be kept.
+        """
+        for what in self._watched:
+            kept = self._last(what)[1:]
+            if min(kept) and sum(kept) > _PARTS:
+                return f"of {length} calls each, the {what} of {_listed(kept)} are kept: a leak"
+        for name in (*self._figures, _OBJECTS):
+            grown = [after - before for before, after in pairwise(self._last(name))]
+            least = max(2, length // 200) if name == _OBJECTS else 1
+            if min(grown) >= least:
+                return f"{name} grew by {_listed(grown)} in {length} calls each: a leak"
+        return ""
+
+    def _last(self, name: str) -> list[int]:
+        return self._counts[name][self._part - _PARTS - 1 : self._part].tolist()
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
