@@ -15,6 +15,7 @@ import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
+    CopyNeededError,
     DTypeError,
     FileFormatError,
     InterchangeError,
@@ -312,10 +313,54 @@ def test_capsules_of_pytorch(dtype):
     np.testing.assert_array_equal(ours.numpy().view(np.uint8), np.arange(256))
 
 
-@pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn"])
-def test_what_capsules_do_not_hold(dtype):
-    with pytest.raises(InterchangeError, match=f"DLPack does not support {dtype}"):
-        np.from_dlpack(tp.zeros((2,), dtype=dtype))
+SHORT = [dtype for dtype in STORAGE if dtype.bits < 8]
+
+
+@pytest.mark.parametrize("shape", [(8,), (2, 3, 4), (0, 4), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", SHORT, ids=str)
+def test_capsules_of_packed_elements(dtype, shape):
+    raw = np.random.default_rng(3).integers(0, 1 << dtype.bits, shape, np.uint8)
+    x = tp.asarray(raw.view(dtype.numpy))
+    back = tp.from_dlpack(x)
+    assert (back.dtype, back.shape) == (dtype, shape)
+    np.testing.assert_array_equal(back.numpy().view(np.uint8), raw)
+    with pytest.raises(CopyNeededError, match=f"packs {8 // dtype.bits} elements of {dtype}"):
+        x.__dlpack__(copy=False)
+
+
+class Packed:
+    """Exports capsules even where no copy is allowed."""
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **_options):
+        return tp.zeros((2,), dtype="int4").__dlpack__()
+
+
+def test_packed_elements_cannot_be_shared():
+    assert tp.from_dlpack(Packed()).tolist() == [0, 0]
+    with pytest.raises(CopyNeededError, match="packed elements, which cannot be unpacked"):
+        tp.from_dlpack(Packed(), copy=False)
+
+
+def test_float4_of_pytorch():
+    torch = pytest.importorskip("torch")
+    packed = torch.tensor([[0x21, 0x43], [0x65, 0xF7]], dtype=torch.uint8)
+    ours = tp.from_dlpack(packed.view(torch.float4_e2m1fn_x2))
+    assert (ours.dtype, ours.shape) == (dt.float4_e2m1fn, (2, 4))
+    assert ours.tolist() == [[0.5, 1, 1.5, 2], [3, 4, 6, -6]]
+    theirs = torch.from_dlpack(ours)
+    assert theirs.dtype is torch.float4_e2m1fn_x2
+    assert torch.equal(theirs.view(torch.uint8), packed)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (4, 5)], ids=str)
+def test_what_capsules_do_not_hold(shape):
+    with pytest.raises(InterchangeError, match=r"DLPack packs 2 elements of int4 .* no multiple"):
+        tp.from_dlpack(tp.zeros(shape, dtype="int4"))
+    with pytest.raises(RuntimeError, match="lanes"):
+        np.from_dlpack(tp.zeros((2,), dtype="int4"))
 
 
 # What is refused -------------------------------------------------------------------------

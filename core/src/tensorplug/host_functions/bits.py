@@ -30,7 +30,8 @@ def bitcast(input: Array, *, dtype: DType) -> Array:
     shape = input.shape[:-1]
     if old < 8:
         inside = min(new, 8) // old
-        whole = _join(whole.view(np.uint8).reshape(*shape, -1, inside), old)
+        parts = whole.view(np.uint8).reshape(*shape, max(1, new // 8), inside)
+        whole = _join(parts, old)
     return whole.view(dtype.numpy).reshape(shape)
 
 

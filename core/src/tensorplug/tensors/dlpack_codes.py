@@ -1,24 +1,29 @@
 """DLPack capsules of dtypes that NumPy's own functions refuse.
 
 NumPy makes and reads the capsule of integers of the same size, in which the code of the dtype is
-replaced. Source: the structures of dlpack.h, versions 0.8 and 1.1.
+replaced. Elements of 4 and 2 bits are packed: a byte is one vector of several lanes, and the last
+axis counts vectors. PyTorch does so, whose float4 has no other form.
+
+Source: the structures of dlpack.h, versions 0.8 and 1.1.
 """
 
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.host_functions import bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["export", "read"]
+__all__ = ["CODES", "count_lanes", "export", "read"]
 
 CODES: Final[Mapping[DType, int]] = {  # kDLBfloat, kDLFloat8_e4m3fn, ...
     dt.bfloat16: 4,
@@ -27,6 +32,11 @@ CODES: Final[Mapping[DType, int]] = {  # kDLBfloat, kDLFloat8_e4m3fn, ...
     dt.float8_e5m2: 12,
     dt.float8_e5m2fnuz: 13,
     dt.float8_e8m0fnu: 14,
+    dt.float4_e2m1fn: 17,
+    dt.int4: 0,
+    dt.int2: 0,
+    dt.uint4: 1,
+    dt.uint2: 1,
 }
 
 _BY_CODE: Final = {(code, dtype.bits): dtype for dtype, code in CODES.items()}
@@ -49,20 +59,34 @@ class _Type(ctypes.Structure):
     )
 
 
+def count_lanes(dtype: DType) -> int:
+    """Return how many elements a byte has, at least 1."""
+    return max(1, 8 // dtype.bits)
+
+
 def export(array: np.ndarray[Any, Any], dtype: DType, **options: Any) -> Any:
-    """Return a capsule of an array of ``dtype``; ``options`` are those of ``__dlpack__``."""
+    """Return a capsule of an array of ``dtype``; ``options`` are those of ``__dlpack__``.
+
+    Of elements that are packed, it holds a copy; whole bytes have room for the last axis.
+    """
     code = CODES.get(dtype)
     if code is None:
         return array.__dlpack__(**options)
+    lanes = count_lanes(dtype)
+    if lanes > 1:
+        shape = (*array.shape[:-1], array.shape[-1] // lanes, lanes)
+        array = bits.bitcast(array.reshape(shape), dtype=dt.uint8)
     capsule = array.view(f"u{dtype.itemsize}").__dlpack__(**options)
     type_ = _type_of(capsule)
     assert type_ is not None  # NumPy has made it
-    type_.code = code
+    type_.code, type_.bits, type_.lanes = code, dtype.bits, lanes
     return capsule
 
 
 def read(capsule: Any) -> np.ndarray[Any, Any]:
     """Return a view of the memory of a capsule in host memory, which is used up.
+
+    Elements that are packed are copied to bytes of their own.
 
     Raises:
         BufferError, RuntimeError: NumPy cannot read it.
@@ -70,10 +94,11 @@ def read(capsule: Any) -> np.ndarray[Any, Any]:
     """
     type_ = _type_of(capsule)
     dtype = None if type_ is None else _BY_CODE.get((type_.code, type_.bits))
-    if type_ is None or dtype is None or type_.lanes != 1:
+    if type_ is None or dtype is None or type_.lanes != count_lanes(dtype):
         return np.from_dlpack(_Exported(capsule))
-    type_.code = _UNSIGNED
-    return np.from_dlpack(_Exported(capsule)).view(dtype.numpy)
+    type_.code, type_.bits, type_.lanes = _UNSIGNED, 8 * dtype.itemsize, 1
+    found = bits.bitcast(np.from_dlpack(_Exported(capsule)), dtype=dtype)
+    return found if dtype.bits >= 8 else found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
 
 
 def _type_of(capsule: Any) -> _Type | None:

@@ -12,7 +12,12 @@ from tensorplug.contract.arguments import is_text, optional_flag
 from tensorplug.dispatch.calls import HOST
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.errors import DLPackNotSupportedError, DTypeError, InterchangeError
+from tensorplug.errors import (
+    CopyNeededError,
+    DLPackNotSupportedError,
+    DTypeError,
+    InterchangeError,
+)
 from tensorplug.tensors import dlpack_codes
 
 if TYPE_CHECKING:
@@ -126,7 +131,7 @@ def _import_array(
             "host memory; copy it there first (in PyTorch with x.cpu())"
         )
     try:
-        return dlpack_codes.read(capsule)
+        array = dlpack_codes.read(capsule)
     except (BufferError, RuntimeError) as error:  # NumPy raises either
         dtype = str(getattr(x, "dtype", "an unknown dtype")).rpartition(".")[2]
         message = f"from_dlpack: {producer} of {dtype} cannot be read: {error}"
@@ -136,6 +141,11 @@ def _import_array(
         raise DTypeError(
             f"{message} Convert it first; supported are {', '.join(supported)}"
         ) from error
+    if copy is False and dlpack_codes.count_lanes(dt.of(array.dtype)) > 1:
+        raise CopyNeededError(
+            f"from_dlpack: {producer} has packed elements, which cannot be unpacked without a copy"
+        )
+    return array
 
 
 def _request_capsule(x: Any, *, copy: bool | None) -> Any:

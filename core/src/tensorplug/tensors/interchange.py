@@ -219,9 +219,11 @@ def to_dlpack(
     """Return a DLPack capsule of the elements, for ``__dlpack__``.
 
     Raises:
-        InterchangeError: DLPack has no such dtype, or another device is requested.
-        CopyNeededError: ``copy`` is False, but the backend cannot share its memory, or the
-            memory is read-only and the consumer's version of DLPack has no flag for that.
+        InterchangeError: DLPack has no such dtype, or another device is requested; elements of 4
+            or 2 bits along the last axis do not fill whole bytes.
+        CopyNeededError: ``copy`` is False, but the backend cannot share its memory, the elements
+            must be packed, or the memory is read-only and the consumer's version of DLPack has no
+            flag for that.
         ArgumentError: ``stream`` is not None for host memory, a pair is not one of integers, or
             ``copy`` is not True, False or None.
 
@@ -235,6 +237,8 @@ def to_dlpack(
             f"DLPack does not support {type_.dtype}; use numpy() or tolist() to read {type_}"
         )
     exchanges = device.capabilities.exchanges
+    if dlpack_codes.count_lanes(type_.dtype) > 1:
+        exchanges = None  # packed on the host
     if exchanges is not None and wanted in (None, exchanges.dlpack_device()):
         return exchanges.to_dlpack(buffer, stream=stream, max_version=max_version, copy=copy)
     if wanted not in (None, HOST):
@@ -264,7 +268,15 @@ def _to_host_dlpack(
     """
     why = f"backend {device.backend.name!r} does not use host memory"
     shares = device.capabilities.shares_memory
-    if shares is not None:
+    lanes = dlpack_codes.count_lanes(type_.dtype)
+    if lanes > 1:
+        if not type_.rank or type_.shape[-1] % lanes:
+            raise InterchangeError(
+                f"DLPack packs {lanes} elements of {type_.dtype} into a byte, but the last axis "
+                f"of {type_} has no multiple of that; pad it, or convert it with astype"
+            )
+        why = f"DLPack packs {lanes} elements of {type_.dtype} into a byte"
+    elif shares is not None:
         if not copy:
             array = shares.share_to_host(buffer)
             if max_version is not None and max_version[0] >= 1:
