@@ -46,6 +46,7 @@ class OpenCLBackend:
     def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
         self.runtime = Runtime(device, limits)
         self.dtypes: frozenset[DType] = devices.dtypes_of(device, limits)
+        self.flushes_subnormals: frozenset[DType] = devices.flushed_by(device) & self.dtypes
 
     @classmethod
     def open(cls, wanted: str | None) -> OpenCLBackend:

@@ -30,6 +30,7 @@ __all__ = [
     "collect_diagnostics",
     "describe",
     "dtypes_of",
+    "flushed_by",
     "list_infos",
 ]
 
@@ -218,6 +219,18 @@ def dtypes_of(device: cl.Device, limits: Limits = NO_LIMITS) -> frozenset[DType]
     }
     always = dt.BOOL | dt.INTEGER | dt.STORAGE | {dt.bfloat16, dt.float32, dt.complex64}
     return frozenset(always | {dtype for dtype, has in optional.items() if has})
+
+
+def flushed_by(device: cl.Device) -> frozenset[DType]:
+    """Return the dtypes whose subnormal numbers ``device`` may take for 0.
+
+    float64 has them on all devices; bfloat16 is computed with in float.
+    """
+    keeps = cl.device_fp_config.DENORM
+    single = device.single_fp_config & keeps
+    half = "cl_khr_fp16" in device.extensions.split() and device.half_fp_config & keeps
+    lost = {dt.bfloat16: not single, dt.float32: not single, dt.float16: not half}
+    return frozenset(dtype for dtype, flushed in lost.items() if flushed)
 
 
 def collect_diagnostics() -> dict[str, str]:

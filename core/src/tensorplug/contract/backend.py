@@ -26,6 +26,7 @@ __all__ = [
     "DeviceInfo",
     "ExchangesDeviceMemory",
     "ExclusiveBuffer",
+    "FlushesSubnormals",
     "Measures",
     "OverwritesBuffers",
     "ReusesMemory",
@@ -304,6 +305,23 @@ class Widens(Protocol):
 
         The core computes these calls in a wider dtype, and rounds once. A kernel that is asked
         may still decline a call, to the same effect.
+        """
+
+
+@runtime_checkable
+class FlushesSubnormals(Protocol):
+    """A backend whose arithmetic replaces subnormal numbers by 0.
+
+    Without this, it keeps them. Copies and kernels that only move elements keep every bit anyway.
+    The conformance suite's strict profile demands subnormal results; its vendor profile accepts
+    zeros in their place, in these dtypes alone.
+    """
+
+    @property
+    def flushes_subnormals(self) -> frozenset[DType]:
+        """The dtypes in which subnormal operands or results may become 0; never float64.
+
+        A complex dtype follows that of its parts.
         """
 
 

@@ -16,6 +16,7 @@ field                methods of the backend                   without them
 ``reuses``           ``owns_memory``                          groups take new memory
 ``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
                                                              with bfloat16 in float32
+``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
 ===================  =======================================  =================================
 """
 
@@ -60,6 +61,7 @@ class Capabilities:
     groups: CompilesGroups | None = None
     reuses: ReusesMemory | None = None
     widens: frozenset[DType] = dt.WIDENED
+    flushes: frozenset[DType] = frozenset()
 
 
 def of(backend: Backend) -> Capabilities:
@@ -83,6 +85,7 @@ def of(backend: Backend) -> Capabilities:
         groups=_find(backend, CompilesGroups),
         reuses=_find(backend, ReusesMemory),
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
+        flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
     )
 
 

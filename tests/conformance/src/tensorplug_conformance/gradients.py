@@ -62,7 +62,7 @@ def judge_gradient(
         known[case.id] = Right(point.expected(), None if by_value else curvature(point))
     right = known[case.id]
     worst, tolerated = 0.0, ""
-    zeros = flushed(session.device.backend)
+    zeros = flushed(session.device)
     for name, gradients, references in zip(
         point.wrt, point.gradients(session), right.first, strict=True
     ):

@@ -292,7 +292,7 @@ class Trial:
             compare = judge_periods if self.case.period else judge
             found = compare(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
             if found.fault:
-                row_dtype, zeros = dt.of(self.row.dtype), flushed(self.session.device.backend)
+                row_dtype, zeros = dt.of(self.row.dtype), flushed(self.session.device)
                 if not allows(
                     self.entry, self.case, at, result, type_, reference, row_dtype, zeros
                 ):

@@ -24,12 +24,14 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.compare import wrong_elements
 from tensorplug_conformance.floats import finfo, kind_of
+from tensorplug_conformance.sizes import moves
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tensorplug.plugin import Backend, DType, TensorType
+    from tensorplug.dispatch.device import Device
+    from tensorplug.plugin import DType, TensorType
     from tensorplug_conformance.case import Array, Case, Operand, Reference
     from tensorplug_conformance.case_entry import CaseEntry
 
@@ -82,9 +84,9 @@ def bounds() -> Bounds:
     return Bounds(table["version"], largest, table["absolute"])
 
 
-def flushed(backend: Backend) -> frozenset[DType]:
-    """Return the dtypes whose subnormal numbers may be taken for 0 on a backend."""
-    declared: frozenset[DType] = getattr(backend, "flushes_subnormals", frozenset())
+def flushed(device: Device) -> frozenset[DType]:
+    """Return the dtypes whose subnormal numbers may be taken for 0 on a device."""
+    declared = device.capabilities.flushes
     return frozenset(
         dtype for dtype in declared if dtype.numpy.itemsize < dt.float64.numpy.itemsize
     )
@@ -108,18 +110,18 @@ def allows(
     wanted = type_.shape if type_.known else value.shape
     if result.shape != wanted or result.dtype != type_.dtype.numpy or kind_of(result.dtype) == "T":
         return False
-    limit = {
-        "ulp": bounds().of(entry, dtype)
-        if _published(entry, case)
-        else tolerances().of(entry, dtype),
+    small: frozenset[DType] = frozenset() if moves(entry) else zeros
+    published = _published(entry, case)
+    limit: dict[str, Any] = {
+        "ulp": (bounds() if published else tolerances()).of(entry, dtype),
         "signed_zero": entry.signed_zero,
-        "least": _least(result.dtype, zeros),
+        "least": _least(result.dtype, small),
     }
     with np.errstate(all="ignore"):
         right = _whole(reference, case, result.shape)
         wrong = wrong_elements(result, right, **limit)
         wrong &= ~_excused(entry, case, result, _value(right))
-        for other in _flushed_cases(case, zeros):
+        for other in _flushed_cases(case, small):
             if not wrong.any():
                 break
             answer = entry.answer(other)
@@ -243,15 +245,27 @@ def _sigmoid(_case: Case, result: Array, value: Array) -> Array:
     return np.asarray((result == 0) & (np.abs(value) < finfo(result.dtype).tiny))
 
 
-def _silu(case: Case, result: Array, value: Array) -> Array:
-    """X / (1 + e**-x) is 0 where the power is infinite, and NaN where x is, too."""
-    x = _last(case)
+def _vanished(x: Array, result: Array, value: Array) -> Array:
+    """x / (1 + e**-x) is 0 where the power is infinite."""
     lost = -x.astype(np.longdouble) > np.log(np.longdouble(finfo(x.dtype).max))
-    return np.asarray(np.isnan(result) & np.isinf(x) | (result == 0) & lost & np.isfinite(value))
+    return np.asarray((result == 0) & lost & np.isfinite(value))
+
+
+def _silu(case: Case, result: Array, value: Array) -> Array:
+    return _vanished(_last(case), result, value) | _gelu(case, result, value)
 
 
 def _gelu(case: Case, result: Array, _value: Array) -> Array:
-    """X times 0 is NaN where x is infinite."""
+    """x times 0 is NaN at minus infinity."""
+    return np.asarray(np.isnan(result) & np.isneginf(_last(case)))
+
+
+def _silu_grad(case: Case, result: Array, value: Array) -> Array:
+    return _vanished(_last(case), result, value) | _gelu_grad(case, result, value)
+
+
+def _gelu_grad(case: Case, result: Array, _value: Array) -> Array:
+    """x times a slope of 0 is NaN at both infinities."""
     return np.asarray(np.isnan(result) & np.isinf(_last(case)))
 
 
@@ -266,9 +280,9 @@ def _layer_norm_grad(case: Case, result: Array, _value: Array) -> Array:
 _EXCUSED: Final[Mapping[str, Callable[[Case, Array, Array], Array]]] = {
     "Sigmoid": _sigmoid,
     "Silu": _silu,
-    "SiluGrad": _silu,
+    "SiluGrad": _silu_grad,
     "Gelu": _gelu,
-    "GeluGrad": _gelu,
+    "GeluGrad": _gelu_grad,
     "LayerNormGrad": _layer_norm_grad,
 }
 _INFINITE: Final = ("Silu", "Gelu", "SiluGrad", "GeluGrad")

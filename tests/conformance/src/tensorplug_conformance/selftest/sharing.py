@@ -19,6 +19,7 @@ from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
 from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.trials import Trial, try_backend, try_clean, try_null
+from tensorplug_conformance.selftest.vendors import VENDORS, try_vendor
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def _parts(plan: Plan) -> Iterator[Part]:
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
         yield from (("backend", (at,)) for at in range(len(WRONG_BACKENDS)))
+        yield from (("vendor", (at,)) for at in range(len(VENDORS)))
     yield from (("rare", (at,)) for at in range(len(_rare(plan))))
     yield from (("clean", batch) for batch in _batches(len(_clean_rows(plan))))
     yield from (("saboteurs", batch) for batch in _batches(len(_chosen(plan))))
@@ -157,6 +159,8 @@ def _carry_out(plan: Plan, part: Part) -> Told:
         trial = try_rare(plan.backend, saboteur, entries()[saboteur.kernel])
     elif what == "program":
         trial = Trial(*try_program(WRONG_PROGRAMS[at]))
+    elif what == "vendor":
+        trial = try_vendor(plan.backend, entries(), VENDORS[at])
     else:
         trial = try_backend(plan.backend, WRONG_BACKENDS[at])
     return [trial], []

@@ -1,0 +1,197 @@
+"""The two profiles: strict, and a vendor's published bounds."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tensorplug.plugin import TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance import Case, vendor
+from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.expectations import Expectation, apply
+from tensorplug_conformance.report import blocked
+from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
+from tensorplug_conformance.terminal import as_expected, show
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.verification import verify
+
+from .reports import FAILURE, row, sample
+
+KNOWN = entries()
+TINY = np.finfo(np.float32).tiny
+
+
+@pytest.mark.parametrize("wrong", VENDORS, ids=lambda wrong: wrong.name)
+def test_a_vendors_error_fails_strictly_and_a_worse_one_fails_in_both_profiles(
+    wrong: Vendor,
+) -> None:
+    trial = try_vendor("cpu", KNOWN, wrong)
+    assert trial.right, trial.evidence
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "allowed"),
+    [
+        ("Erfc", dt.float32, 16),  # OpenCL 16, CUDA 4
+        ("BesselJ0", dt.float32, 9.5),  # CUDA 9, of the rounded value
+        ("Ndtri", dt.float64, 8.5),
+        ("Sqrt", dt.float64, 1),
+        ("Log1p", dt.float32, 6),  # the strict line is larger than both tables
+        ("Erfc", dt.float16, 8),  # only the strict line
+        ("Add", dt.float32, 0.5),
+    ],
+)
+def test_the_largest_published_bound_counts(kernel: str, dtype: dt.DType, allowed: float) -> None:
+    assert vendor.bounds().of(KNOWN[kernel], dtype) == allowed
+
+
+def test_no_bound_is_below_the_strict_one_and_every_line_is_a_kernels() -> None:
+    bounds = vendor.bounds()
+    assert {*bounds.ulp, *bounds.absolute} <= set(KNOWN)
+    for name, line in bounds.ulp.items():
+        for dtype in map(dt.of, line):
+            assert bounds.of(KNOWN[name], dtype) >= tolerances().of(KNOWN[name], dtype)
+
+
+# What one element may be: kernel, input, result, right answer, flushed dtypes, whether allowed.
+ELEMENTS: list[tuple[str, list[float], float, float, set[dt.DType], bool]] = [
+    ("Neg", [TINY / 2], 0.0, -TINY / 2, {dt.float32}, True),
+    ("Neg", [TINY / 2], 0.0, -TINY / 2, set(), False),
+    ("Neg", [TINY / 2], 0.0, -TINY / 2, {dt.float16}, False),
+    ("Neg", [TINY * 4], 0.0, -TINY * 4, {dt.float32}, False),
+    ("Reciprocal", [TINY / 2], float("inf"), 2 / TINY, {dt.float32}, True),
+    ("Reciprocal", [TINY / 2], float("-inf"), 2 / TINY, {dt.float32}, True),  # of either zero
+    ("Reciprocal", [TINY * 2], float("inf"), 0.5 / TINY, {dt.float32}, False),
+    ("BesselJ0", [9.0], -0.09033361 + 2e-6, -0.09033361, set(), True),
+    ("BesselJ0", [9.0], -0.09033361 + 5e-6, -0.09033361, set(), False),
+    ("BesselJ0", [2.0], 0.22389078 + 2e-6, 0.22389078, set(), False),
+    ("Lgamma", [-2.5], -0.05624372 * (1 + 2**-19), -0.05624372, set(), False),
+]
+
+
+@pytest.mark.parametrize(("kernel", "x", "result", "right", "zeros", "allowed"), ELEMENTS)
+def test_what_a_vendors_element_may_be(
+    kernel: str, x: list[float], result: float, right: float, zeros: set[dt.DType], allowed: bool
+) -> None:
+    case = Case("one", (np.array(x, np.float32),))
+    found = vendor.allows(
+        KNOWN[kernel],
+        case,
+        0,
+        np.array([result], np.float32),
+        TensorType(dt.float32, (1,)),
+        np.array([right], np.longdouble),
+        dt.float32,
+        frozenset(zeros),
+    )
+    assert found is allowed
+
+
+@pytest.mark.parametrize(
+    "result", [np.zeros(2, np.float32), np.zeros(1, np.float64)], ids=["shape", "dtype"]
+)
+def test_shape_and_dtype_are_never_tolerated(result: np.ndarray[Any, Any]) -> None:
+    case = Case("one", (np.array([TINY / 2], np.float32),))
+    type_ = TensorType(dt.float32, (1,))
+    right = np.array([-TINY / 2], np.longdouble)
+    zeros = frozenset({dt.float32})
+    assert not vendor.allows(KNOWN["Neg"], case, 0, result, type_, right, dt.float32, zeros)
+
+
+def _tolerated(**more: Any) -> dict[str, Any]:
+    failures = [{**FAILURE, "case": "edges", "tolerated": True}]
+    found = {"failed": ["edges"], "tolerated": ["edges"], "failures": failures, "passed": 8}
+    return row("Sqrt", "float64", "native", "fail", **{**found, "vendor": "pass native", **more})
+
+
+def test_a_report_is_judged_by_both_profiles() -> None:
+    rows = [row("Abs", "float32", "native", "pass native"), _tolerated()]
+    assert blocked([], rows, 2) == ["1 rows: fail"]
+    assert blocked([], rows, 2, profile="vendor") == []
+    check = {"check": "opens", "status": "fail"}
+    assert blocked([check], rows, 2, profile="vendor") == ["check 'opens' failed"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"tolerated": []},
+        {"tolerated": ["edges", "another"]},
+        {"failed": ["edges", "large"], "passed": 7},
+    ],
+)
+def test_a_vendors_pass_must_follow_from_the_cases(forged: dict[str, Any]) -> None:
+    found = sample()
+    found["rows"] = [_tolerated(**forged)]
+    assert any("by a vendor's bounds" in fault for fault in verify(found))
+    found["rows"] = [_tolerated()]
+    assert not any("by a vendor's bounds" in fault for fault in verify(found))
+
+
+@pytest.mark.parametrize(
+    ("failed", "tolerated", "expected", "status", "by_vendor"),
+    [
+        (["a"], ["a"], ["a"], "expected fail", "pass native"),
+        (["a", "b"], ["a"], ["b"], "fail", "expected fail"),
+        (["a", "b"], ["a"], ["a"], "fail", "fail"),
+        (["a", "b"], ["a"], [], "expected fail", "expected fail"),
+    ],
+)
+def test_expectations_count_in_each_profile(
+    failed: list[str],
+    tolerated: list[str],
+    expected: list[str],
+    status: str,
+    by_vendor: str,
+) -> None:
+    passes = "pass native" if failed == tolerated else "fail"
+    found = row(
+        "Sqrt", "float64", "native", "fail", failed=failed, tolerated=tolerated, vendor=passes
+    )
+    apply(
+        [found], [Expectation("Sqrt", "the driver's", cases=tuple(expected))], date(2026, 11, 23)
+    )
+    assert (found["status"], found["vendor"]) == (status, by_vendor)
+
+
+@pytest.mark.parametrize(
+    ("strict", "lenient", "said"),
+    [
+        ([], [], "conformant at level 3, strictly"),
+        (["1 rows: fail"], [], "level 3 within a vendor's bounds, not strictly: 1"),
+        (["2 rows: fail"], ["1 rows: fail"], "2 rows: fail (within a vendor's bounds: 1 rows"),
+    ],
+)
+def test_the_last_line_says_both_verdicts(
+    strict: list[str], lenient: list[str], said: str
+) -> None:
+    judged = {"conformant": not lenient, "blocked_by": lenient}
+    found = {**sample(), "partial": False, "vendor": judged}
+    file = io.StringIO()
+    show({**found, "conformant": not strict, "blocked_by": strict}, Console(file=file, width=200))
+    assert said in file.getvalue().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("strict", False), ("vendor", True)])
+def test_the_profile_decides_what_is_expected(profile: str, expected: bool) -> None:
+    judged = {"conformant": False, "blocked_by": ["2 rows: expected fail"]}
+    found = {"profile": profile, "partial": False, "blocked_by": ["1 rows: fail"]}
+    assert as_expected({**found, "vendor": judged}) is expected
+
+
+def test_a_gradient_is_tolerated_where_its_kernel_is() -> None:
+    case = Case("infinite", (np.array([-np.inf, 1.0], np.float32),))
+    gradient, excess = np.array([np.nan, np.nan], np.float32), np.array([np.nan, np.nan])
+    found = vendor.excess_allowed(KNOWN["Silu"], case, gradient, excess, frozenset())
+    assert found.tolist() == [True, False]
+    beyond = replace(case, inputs=(np.array([9.0, 9.0], np.float32),))
+    excess = np.array([1e-6, 3e-6])
+    found = vendor.excess_allowed(KNOWN["BesselJ0"], beyond, gradient, excess, frozenset())
+    assert found.tolist() == [True, False]
