@@ -107,10 +107,10 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
     """Return the number of the chosen device, as ``tp.set_backend`` numbers them."""
     import pyopencl as cl
 
-    from tensorplug_opencl import device
+    from tensorplug_opencl import features
 
     if hardware:
-        described = [device.describe(candidate) for candidate in devices]
+        described = [features.describe(candidate) for candidate in devices]
         return described.index(hardware) if hardware in described else None
     if not named:
         gpus = [at for at, candidate in enumerate(devices) if candidate.type & cl.device_type.GPU]
@@ -118,7 +118,7 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
     _, _, at = named.partition(":")
     if at and not at.isdecimal():
         texts = [
-            f"{device.describe(candidate)} {candidate.driver_version}".lower()
+            f"{features.describe(candidate)} {candidate.driver_version}".lower()
             for candidate in devices
         ]
         return next((number for number, text in enumerate(texts) if at.lower() in text), None)
@@ -129,11 +129,11 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
 def _device(of: Any) -> dict[str, Any]:
     import pyopencl as cl
 
-    from tensorplug_opencl import device
+    from tensorplug_opencl import features
 
     kinds = {"GPU": cl.device_type.GPU, "accelerator": cl.device_type.ACCELERATOR}
     told: dict[str, Any] = {
-        "hardware": device.describe(of),
+        "hardware": features.describe(of),
         "driver": of.driver_version.strip(),
         "kind": next((name for name, kind in kinds.items() if of.type & kind), "CPU"),
         "memory MiB": of.global_mem_size // MIB,

@@ -10,7 +10,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
-from tensorplug_opencl import device, loader, plugin
+from tensorplug_opencl import device, features, loader, plugin
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.settings import TRIAL
 from tensorplug_opencl.trial import parent
@@ -42,7 +42,7 @@ def fake(name, kind, platform="Vendor", extensions="", double=0):
 SLOW, FAST = fake("Old CPU", CPU, "Portable"), fake("Big GPU", GPU)
 CARD = fake("Card", ACCELERATOR)
 OTHER, ODD = fake("Other GPU", GPU), fake("Odd", CUSTOM)
-ALWAYS = dt.BOOL | dt.INTEGER | {dt.bfloat16, dt.float32, dt.complex64}  # what every device has
+ALWAYS = dt.BOOL | dt.INTEGER | dt.STORAGE | {dt.bfloat16, dt.float32, dt.complex64}  # what every device has
 
 
 SOUND = Verdict("sound")
@@ -252,7 +252,7 @@ def test_a_driver_that_cannot_be_used(monkeypatch, wrong, message):
     ],
 )
 def test_dtypes(extensions, double, optional):
-    has = device.dtypes_of(fake("any", GPU, extensions=extensions, double=double))
+    has = features.dtypes_of(fake("any", GPU, extensions=extensions, double=double))
     assert has == ALWAYS | optional
 
 

@@ -11,16 +11,12 @@ from tensorplug.plugin import DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.buffers import DeviceBuffer
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.runtime import Runtime
+from tensorplug_opencl.opened import OpenedDevice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     import numpy as np
-    import pyopencl as cl
-
-    from tensorplug_opencl.limits import Limits
 
 __all__ = ["OpenCLBackend"]
 
@@ -38,15 +34,10 @@ _OF_BUFFER: Final = _count_of_buffer()
 """The number of references to memory of one buffer."""
 
 
-class OpenCLBackend:
-    """One OpenCL device, opened. Kernels work through ``runtime``."""
+class OpenCLBackend(OpenedDevice):
+    """One OpenCL device, opened. Kernels know its base class."""
 
     name = "opencl"
-
-    def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
-        self.runtime = Runtime(device, limits)
-        self.dtypes: frozenset[DType] = devices.dtypes_of(device, limits)
-        self.flushes_subnormals: frozenset[DType] = devices.flushed_by(device) & self.dtypes
 
     @classmethod
     def open(cls, wanted: str | None) -> OpenCLBackend:
@@ -68,17 +59,6 @@ class OpenCLBackend:
     def device(self) -> str:
         """The hardware's name and its platform's."""
         return self.runtime.name
-
-    def from_host(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
-        """Return a buffer with a copy of ``array``.
-
-        Raises:
-            BackendMemoryError: when the device has no room for it.
-
-        """
-        buffer = self.runtime.empty(TensorType(dt.of(array.dtype), array.shape))
-        self.runtime.write(array, buffer)
-        return buffer
 
     def to_host(self, buffer: DeviceBuffer) -> np.ndarray[Any, Any]:
         """Return the contents, once all work before is done; callers only read them."""

@@ -18,7 +18,7 @@ from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults, shared_memory
 from tensorplug_opencl.buffers import DeviceBuffer
-from tensorplug_opencl.device import describe
+from tensorplug_opencl.features import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import STEPS

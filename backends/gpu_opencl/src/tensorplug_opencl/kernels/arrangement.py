@@ -9,17 +9,17 @@ from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import row_major
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.TILE)
-def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
+def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenedDevice, out: TensorType) -> Call:
     """Put an axis of repetitions, with stride 0, before each axis."""
     sizes, counts = match_ranks(x.shape, reps)
     shape: Shape = ()
@@ -32,7 +32,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenCLBackend, out: T
 
 @kernels.prepare(specs.REPEAT)
 def repeat(
-    x: TensorType, *, repeats: int, axis: int, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, repeats: int, axis: int, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Put an axis of repetitions, with stride 0, after the axis."""
     own, after = row_major(x.shape), axis + 1
@@ -43,14 +43,14 @@ def repeat(
 
 @kernels.prepare(specs.REVERSE)
 def reverse(
-    x: TensorType, *, dims: tuple[int, ...], backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, dims: tuple[int, ...], backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Read from the last element on, with negative strides."""
     return _read_reversed(backend.runtime, x, dims, out)
 
 
 @kernels.prepare(specs.FLIP_LEFT_RIGHT)
-def flip_left_right(image: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def flip_left_right(image: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Read columns backwards."""
     return _read_reversed(backend.runtime, image, (2,), out)
 
@@ -73,7 +73,7 @@ def mirror_pad(
     *,
     paddings: tuple[tuple[int, int], ...],
     mode: str,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Write the elements into the middle, then mirror the result axis by axis."""

@@ -11,16 +11,16 @@ from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.BITCAST)
-def bitcast(input: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType) -> Call:
+def bitcast(input: TensorType, *, dtype: DType, backend: OpenedDevice, out: TensorType) -> Call:
     """Share the memory, unless a view begins within an element of the wider dtype."""
     runtime = backend.runtime
     if not out.size:

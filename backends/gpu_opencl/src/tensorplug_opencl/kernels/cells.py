@@ -17,9 +17,9 @@ from tensorplug_opencl.kernels import calls, moving
 from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
 kernels = KernelTable()
@@ -37,7 +37,7 @@ def batch_to_space_nd(
     *,
     block_shape: tuple[int, ...],
     crops: tuple[tuple[int, int], ...],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Join the cells of each block, then crop."""
@@ -64,7 +64,7 @@ def space_to_batch_nd(
     *,
     block_shape: tuple[int, ...],
     paddings: tuple[tuple[int, int], ...],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Pad with zeros if there is padding, then separate the cells."""
@@ -94,7 +94,7 @@ def space_to_batch_nd(
 
 @kernels.prepare(specs.DEPTH_TO_SPACE)
 def depth_to_space(
-    x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, block_size: int, data_format: str, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Move the places in a block from the channels to rows and columns."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
@@ -103,7 +103,7 @@ def depth_to_space(
 
 @kernels.prepare(specs.SPACE_TO_DEPTH)
 def space_to_depth(
-    x: TensorType, *, block_size: int, data_format: str, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, block_size: int, data_format: str, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Move the places in a block from rows and columns to the channels."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)

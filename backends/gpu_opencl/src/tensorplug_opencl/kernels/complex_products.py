@@ -19,9 +19,9 @@ from tensorplug_opencl.kernels import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.rows import Walk
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]
@@ -33,7 +33,7 @@ LONG: Final = 32  # elements from which on a work-item counts as heavy
 
 
 @complex_kernels.prepare(specs.PROD)
-def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
+def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: TensorType) -> Call:
     """Multiply along walks; long ones are cut into parts, whose products are multiplied again."""
     runtime = backend.runtime
     if not out.size:
@@ -102,7 +102,7 @@ def batch_mat_mul(
     *,
     transpose_a: bool,
     transpose_b: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Multiply real matrices: A as it lies in memory, with twice the columns, by a wider B.

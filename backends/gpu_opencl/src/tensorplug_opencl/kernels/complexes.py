@@ -17,8 +17,8 @@ from tensorplug_opencl.kernels.pointwise import Input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -65,7 +65,7 @@ EXPRESSIONS: Final[dict[KernelSpec, str]] = {
 
 def compute(
     spec: KernelSpec, expression: str, types: dict[str, TensorType], out: TensorType
-) -> Callable[[OpenCLBackend], Call]:
+) -> Callable[[OpenedDevice], Call]:
     """Return a function that prepares ``expression`` over complex inputs, given by name."""
     dtype = next(iter(types.values())).dtype
     ctype = complex_functions.pair_type(dtype)
@@ -77,7 +77,7 @@ def compute(
     )
     functions = complex_functions.define(expression, dtype)
 
-    def prepare(backend: OpenCLBackend) -> Call:
+    def prepare(backend: OpenedDevice) -> Call:
         title = f"{spec.name} {dtype}"
         return pointwise.prepare(
             backend.runtime, title, inputs, out, result, expression, functions
@@ -87,10 +87,10 @@ def compute(
 
 
 def _register(spec: KernelSpec, expression: str) -> None:
-    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+    def unary(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
         return compute(spec, expression, {"x": x}, out)(backend)
 
-    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+    def binary(a: TensorType, b: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
         return compute(spec, expression, {"a": a, "b": b}, out)(backend)
 
     complex_kernels.prepare(spec)(unary if len(spec.input_names) == 1 else binary)
@@ -102,7 +102,7 @@ for _spec, _expression in EXPRESSIONS.items():
 
 @complex_kernels.prepare(specs.MULTIPLY_ADD)
 def multiply_add(
-    x: TensorType, y: TensorType, z: TensorType, *, backend: OpenCLBackend, out: TensorType
+    x: TensorType, y: TensorType, z: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Multiply, then add."""
     types = {"x": x, "y": y, "z": z}
@@ -110,7 +110,7 @@ def multiply_add(
 
 
 @complex_kernels.prepare(specs.CAST)
-def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType) -> Call:
+def cast(x: TensorType, *, dtype: DType, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the real part, or add a zero imaginary part; a number other than 0 is true."""
     if x.dtype is dtype:
         return lambda buffer: buffer
@@ -127,7 +127,7 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
     return lambda buffer: rest(first(buffer))
 
 
-def _widen(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
+def _widen(x: TensorType, backend: OpenedDevice, out: TensorType) -> Call:
     if x.dtype not in ctypes.STORED:
         part = TensorType(dt.real_part(out.dtype), x.shape)
         first = cast_real(x, dtype=part.dtype, backend=backend, out=part)
@@ -142,7 +142,7 @@ def _widen(x: TensorType, backend: OpenCLBackend, out: TensorType) -> Call:
 
 @kernels.prepare(specs.COMPLEX)
 def complex_(
-    real: TensorType, imag: TensorType, *, backend: OpenCLBackend, out: TensorType
+    real: TensorType, imag: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Put both parts side by side."""
     ctype, part = complex_functions.pair_type(out.dtype), ctypes.stored(dt.real_part(out.dtype))
@@ -156,7 +156,7 @@ def complex_(
 
 
 @kernels.prepare(specs.REAL)
-def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def real(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the first of each pair; real numbers stay."""
     if input.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
@@ -164,7 +164,7 @@ def real(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.IMAG)
-def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def imag(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the second of each pair; for real numbers, 0."""
     if input.dtype not in dt.COMPLEX:
         return calls.make_constant(backend.runtime, out)
@@ -172,7 +172,7 @@ def imag(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.CONJ)
-def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def conj(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Negate the second of each pair; real numbers stay."""
     if x.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
@@ -180,6 +180,6 @@ def conj(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.COMPLEX_ABS)
-def complex_abs(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def complex_abs(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the modulus, without overflow on the way."""
     return compute(specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)

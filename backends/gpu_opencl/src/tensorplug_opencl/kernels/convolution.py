@@ -38,10 +38,10 @@ from tensorplug_opencl.kernels.sliding import Convolution
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.opened import OpenedDevice
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]
     Call = Callable[..., DeviceBuffer]
@@ -146,7 +146,7 @@ def _register(family: ConvolutionFamily) -> None:
         filter: TensorType,
         *,
         attributes: Attributes,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
         convolution = Convolution.of(
@@ -165,7 +165,7 @@ def _register(family: ConvolutionFamily) -> None:
         *,
         attributes: Attributes,
         input_shape: Shape,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
         shapes = (input_shape, filter.shape, dy.shape)
@@ -181,7 +181,7 @@ def _register(family: ConvolutionFamily) -> None:
         *,
         attributes: Attributes,
         filter_shape: Shape,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
         shapes = (x.shape, filter_shape, dy.shape)
@@ -203,7 +203,7 @@ def fused_conv2d(
     prelu_activation_weights: TensorType | None,
     *,
     attributes: Attributes,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Convolve, and apply the epilogue to each element before it is stored."""

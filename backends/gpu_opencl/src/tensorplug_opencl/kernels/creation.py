@@ -14,14 +14,14 @@ from tensorplug_opencl.kernels import calls, ctypes, templates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.FILL)
-def fill(*, value: Scalar, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
+def fill(*, value: Scalar, backend: OpenedDevice, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Repeat the bytes of one element."""
     return calls.make_constant(backend.runtime, out, value)
 
@@ -30,7 +30,7 @@ def fill(*, value: Scalar, backend: OpenCLBackend, out: TensorType) -> Callable[
 def zeros_like(
     x: TensorType,  # the input's type is the output's
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Return zeros of the type of x."""
@@ -41,7 +41,7 @@ def zeros_like(
 def ones_like(
     x: TensorType,  # the input's type is the output's
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Return ones of the type of x."""
@@ -50,7 +50,7 @@ def ones_like(
 
 @kernels.prepare(specs.RANGE)
 def range_(
-    *, start: Any, stop: Any, step: Any, backend: OpenCLBackend, out: TensorType
+    *, start: Any, stop: Any, step: Any, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Compute ``start + i * step``, in 64-bit integers if all are ints, else in floats."""
     runtime = backend.runtime
@@ -82,7 +82,7 @@ def range_(
 
 
 @kernels.prepare(specs.EYE)
-def eye(*, k: int, backend: OpenCLBackend, out: TensorType) -> Callable[..., DeviceBuffer]:
+def eye(*, k: int, backend: OpenedDevice, out: TensorType) -> Callable[..., DeviceBuffer]:
     """Compare rows with columns."""
     runtime = backend.runtime
     if not out.size:
@@ -119,7 +119,7 @@ def linspace(
     stop: Scalar,
     num: int,
     endpoint: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Count in double (or float) from the nearer end, so that both ends are exact."""

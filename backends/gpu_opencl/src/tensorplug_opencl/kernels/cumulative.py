@@ -12,9 +12,9 @@ from tensorplug_opencl.kernels.scans import Scan, make_scanner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
@@ -29,7 +29,7 @@ def _register(
         axis: int,
         exclusive: bool,
         reverse: bool,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Callable[..., DeviceBuffer]:
         if not out.size:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.depthwise import Depthwise
+    from tensorplug_opencl.kernels.depthwise_walks import Depthwise
     from tensorplug_opencl.runtime import Launch
 
 __all__ = ["prepare"]

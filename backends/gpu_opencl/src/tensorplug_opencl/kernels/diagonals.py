@@ -11,16 +11,16 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.DIAG)
-def diag(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def diag(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Write at equal distances into zeros."""
     runtime = backend.runtime
     if not x.size:
@@ -41,7 +41,7 @@ _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
 
 
 def _launch_band(
-    backend: OpenCLBackend, x: TensorType, counts: tuple[TensorType, ...], limits: list[np.int64]
+    backend: OpenedDevice, x: TensorType, counts: tuple[TensorType, ...], limits: list[np.int64]
 ) -> Launch:
     """Return the launch that keeps ``x[..., i, j]`` where j - i is in a range, and zeros else.
 
@@ -79,7 +79,7 @@ def matrix_band_part(
     num_lower: TensorType,
     num_upper: TensorType,
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Keep the band, whose width is a number on the device."""
@@ -91,7 +91,7 @@ def matrix_band_part(
 
 @kernels.prepare(specs.TRIANGLE)
 def triangle(
-    x: TensorType, *, upper: bool, k: int, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, upper: bool, k: int, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Keep one side of a diagonal."""
     if not out.size:

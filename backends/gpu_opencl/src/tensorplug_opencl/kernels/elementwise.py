@@ -13,14 +13,14 @@ from tensorplug_opencl.kernels.pointwise import Formula, Input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.CAST)
 def cast(
-    x: TensorType, *, dtype: DType, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, dtype: DType, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., Any]:
     """Convert between any two dtypes; those for storage are bytes, whose bits are computed."""
     if x.dtype is dtype:
@@ -42,7 +42,7 @@ def _held(dtype: DType) -> DType:
 
 @kernels.prepare(specs.POW)
 def power(
-    a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType
+    a: TensorType, b: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., Any]:
     """Multiply integers by squaring; floats have an expression."""
     runtime, types = backend.runtime, [a, b]
@@ -58,7 +58,7 @@ def select(
     t: TensorType,
     e: TensorType,
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Callable[..., Any]:
     """Choose elements as bits, for every dtype."""
@@ -77,7 +77,7 @@ _ADDENDS: Final = 8
 
 
 @kernels.prepare(specs.ADD_N)
-def add_n(xs: list[TensorType], *, backend: OpenCLBackend, out: TensorType) -> Callable[..., Any]:
+def add_n(xs: list[TensorType], *, backend: OpenedDevice, out: TensorType) -> Callable[..., Any]:
     """Add up to eight arrays at a time, in pairs, and repeat until one is left."""
     adders = {n: _make_adder(backend, out, n) for n in _find_lengths(len(xs))}
 
@@ -100,7 +100,7 @@ def _find_lengths(count: int) -> set[int]:
     return lengths
 
 
-def _make_adder(backend: OpenCLBackend, out: TensorType, count: int) -> Callable[..., Any]:
+def _make_adder(backend: OpenedDevice, out: TensorType, count: int) -> Callable[..., Any]:
     if count == 1:
         return lambda buffer: buffer
     names = [f"x{number}" for number in range(count)]

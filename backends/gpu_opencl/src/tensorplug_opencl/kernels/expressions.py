@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.plugin import Expression, KernelSpec, TensorType
-    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
 __all__ = ["kernels", "prepare_expression", "prepare_rule"]
@@ -28,14 +28,14 @@ kernels = KernelTable()
 
 
 def _compute_unary(spec: KernelSpec) -> Callable[..., Any]:
-    def unary(x: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+    def unary(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
         return prepare_rule(backend.runtime, spec, [x], out)
 
     return unary
 
 
 def _compute_binary(spec: KernelSpec) -> Callable[..., Any]:
-    def binary(a: TensorType, b: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Any:
+    def binary(a: TensorType, b: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
         return prepare_rule(backend.runtime, spec, [a, b], out)
 
     return binary

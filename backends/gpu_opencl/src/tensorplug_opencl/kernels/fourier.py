@@ -22,8 +22,8 @@ from tensorplug_opencl.kernels.butterflies import factorize, write_butterfly
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]
@@ -39,14 +39,14 @@ def compute_circle(n: int) -> np.ndarray[Any, Any]:
 
 
 def upload_table(
-    backend: OpenCLBackend, values: np.ndarray[Any, Any], dtype: DType
+    backend: OpenedDevice, values: np.ndarray[Any, Any], dtype: DType
 ) -> DeviceBuffer:
     """Return constants on the device, for a plan to keep."""
     return backend.from_host(np.ascontiguousarray(values).astype(dtype.numpy))
 
 
 def transform(
-    backend: OpenCLBackend, type_: TensorType, *, inverse: bool = False, scale: float = 1.0
+    backend: OpenedDevice, type_: TensorType, *, inverse: bool = False, scale: float = 1.0
 ) -> Call:
     """Return the transform along the last axis of ``type_`` (not empty), times ``scale``."""
     n = type_.shape[-1]
@@ -81,7 +81,7 @@ class _Pass(NamedTuple):
     scale: float
 
 
-def _prepare_pass(backend: OpenCLBackend, stage: _Pass) -> Call:
+def _prepare_pass(backend: OpenedDevice, stage: _Pass) -> Call:
     runtime, dtype, n = backend.runtime, stage.type.dtype, stage.type.shape[-1]
     across = n // stage.radix
     lanes = _choose_lanes(runtime, stage, across) if runtime.is_cpu else 1
@@ -191,7 +191,7 @@ def element_type(dtype: DType) -> str:
 
 
 def launch_rows(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     title: str,
     out: TensorType,
     arrays: list[tuple[str, str]],
@@ -230,7 +230,7 @@ def launch_rows(
 
 
 def _transform_by_bluestein(
-    backend: OpenCLBackend, type_: TensorType, *, inverse: bool, scale: float
+    backend: OpenedDevice, type_: TensorType, *, inverse: bool, scale: float
 ) -> Call:
     """Transform through j k = (j^2 + k^2 - (k - j)^2) / 2, a convolution with a chirp."""
     dtype, n = type_.dtype, type_.shape[-1]
@@ -260,7 +260,7 @@ def _transform_by_bluestein(
 
 
 def _multiply_rows(
-    backend: OpenCLBackend, source: TensorType, out: TensorType, by: np.ndarray[Any, Any]
+    backend: OpenedDevice, source: TensorType, out: TensorType, by: np.ndarray[Any, Any]
 ) -> Call:
     """Return a callable that multiplies each row by ``by``, cut or padded with zeros."""
     ctype = complex_functions.pair_type(out.dtype)

@@ -15,9 +15,9 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, templates
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
@@ -34,7 +34,7 @@ def _list_sizes(x: TensorType, out: TensorType) -> tuple[int, ...]:
     return (out.size, out.shape[3], out.shape[2], out.shape[1], x.shape[2], x.shape[1])
 
 
-def _choose_place_dtype(backend: OpenCLBackend) -> DType:
+def _choose_place_dtype(backend: OpenedDevice) -> DType:
     """Return the dtype in which places are computed."""
     return dt.float64 if dt.float64 in backend.dtypes else dt.float32
 
@@ -46,7 +46,7 @@ def rotate_with_offset(
     radians: float,
     fill_value: tuple[float, ...],
     center: tuple[float, float],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Read pixels by a table of numbers made on the host, and fill the rest."""
@@ -101,7 +101,7 @@ def crop_and_resize(
     *,
     method: str,
     extrapolation_value: float,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Find the place in the box's image, and read the pixel there or blend those around it."""
@@ -197,7 +197,7 @@ def transform(
     interpolation: str,
     fill_mode: str,
     fill_value: Scalar,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Find the place in the image, and read the pixel there or blend those around it."""

@@ -11,8 +11,8 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, moving, templates
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["define_place_of", "pack_lengths"]
@@ -61,7 +61,7 @@ def gather_v2(
     *,
     axis: int,
     batch_dims: int,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Read [batch, outer, length, inner] at [batch, wanted]: [batch, outer, wanted, inner]."""
@@ -78,7 +78,7 @@ def gather_v2(
 
 @kernels.prepare(specs.GATHER_ND)
 def gather_nd(
-    params: TensorType, indices: TensorType, *, backend: OpenCLBackend, out: TensorType
+    params: TensorType, indices: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Read rows of the axes that the indices name, merged into one."""
     runtime, depth = backend.runtime, indices.shape[-1]
@@ -158,7 +158,7 @@ def one_hot(
     depth: int,
     on_value: Scalar,
     off_value: Scalar,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Compare the index with the place along the last axis."""

@@ -15,8 +15,8 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
     Call = Callable[..., DeviceBuffer]
@@ -33,7 +33,7 @@ def batch_mat_mul(
     *,
     transpose_a: bool,
     transpose_b: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Multiply the last two axes; strides express transposing and broadcasting."""
@@ -51,7 +51,7 @@ def fused_mat_mul(
     prelu_activation_weights: TensorType | None,
     *,
     attributes: dict[str, Any],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Multiply, and apply the epilogue to each element before storing it."""
@@ -73,7 +73,7 @@ def fused_mat_mul(
     return calls.make_producer(runtime, out, fused.reorder(_make_multiplier(runtime, product)))
 
 
-def prepare_wide(backend: OpenCLBackend, a: TensorType, b: TensorType, out: TensorType) -> Call:
+def prepare_wide(backend: OpenedDevice, a: TensorType, b: TensorType, out: TensorType) -> Call:
     """Return the product of small integers of one dtype, in the dtype in which it is added up."""
     if not out.size or not a.size:
         return calls.make_constant(backend.runtime, out)

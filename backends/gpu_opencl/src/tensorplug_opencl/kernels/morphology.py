@@ -12,9 +12,9 @@ from tensorplug_opencl.kernels import calls, ctypes, reduction, rows, templates
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
@@ -136,7 +136,7 @@ def dilation2d(
     filter: TensorType,
     *,
     attributes: Attributes,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Take the largest sum under each window."""
@@ -155,7 +155,7 @@ def backprop_input(
     dy: TensorType,
     *,
     attributes: Attributes,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up, for each element, dy of the windows whose largest it is."""
@@ -196,7 +196,7 @@ def backprop_filter(
     dy: TensorType,
     *,
     attributes: Attributes,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up, for each tap, dy of the windows whose largest it gave."""

@@ -11,9 +11,9 @@ from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_m
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
@@ -39,7 +39,7 @@ def expand_dims(input: TensorType, *, out: TensorType) -> Callable[..., DeviceBu
 
 @kernels.prepare(specs.TRANSPOSE)
 def transpose(
-    x: TensorType, *, perm: tuple[int, ...], backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, perm: tuple[int, ...], backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Share the memory if only axes of length 1 change places."""
     strides = permuted_strides(x.shape, perm)
@@ -48,7 +48,7 @@ def transpose(
 
 @kernels.prepare(specs.BROADCAST_TO)
 def broadcast_to(
-    x: TensorType, *, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Repeat elements along the axes that are stretched."""
     strides = broadcast_strides(x.shape, out.shape)
@@ -57,7 +57,7 @@ def broadcast_to(
 
 @kernels.prepare(specs.SLICE)
 def slice_(
-    x: TensorType, *, begin: tuple[int, ...], backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, begin: tuple[int, ...], backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Share the memory if the block is contiguous."""
     own = row_major(x.shape)
@@ -71,7 +71,7 @@ def pad_v2(
     *,
     paddings: tuple[tuple[int, int], ...],
     constant_value: Any,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Callable[..., DeviceBuffer]:
     """Fill, then copy x into its place."""
@@ -97,7 +97,7 @@ def pad_v2(
 
 @kernels.prepare(specs.CONCAT)
 def concat(
-    xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
+    xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Copy each input into its place."""
     if len(xs) == 1:
@@ -111,7 +111,7 @@ def concat(
 
 @kernels.prepare(specs.PACK)
 def pack(
-    xs: list[TensorType], *, axis: int, backend: OpenCLBackend, out: TensorType
+    xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
     """Copy each input into its place on the new axis."""
     strides, shape = row_major(out.shape), out.shape
@@ -124,7 +124,7 @@ def pack(
 
 
 def _join(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     xs: list[TensorType],
     shapes: list[Shape],
     strides: Strides,

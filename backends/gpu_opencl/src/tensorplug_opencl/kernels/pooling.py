@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
@@ -184,7 +184,7 @@ for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
 
     @kernels.prepare(_spec)
     def max_pool(
-        x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
+        x: TensorType, *, attributes: Attributes, backend: OpenedDevice, out: TensorType
     ) -> Call:
         """Take the largest."""
         at = pooling_windows(x.shape, **attributes)
@@ -195,7 +195,7 @@ for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
 
     @kernels.prepare(_spec)
     def avg_pool(
-        x: TensorType, *, attributes: Attributes, backend: OpenCLBackend, out: TensorType
+        x: TensorType, *, attributes: Attributes, backend: OpenedDevice, out: TensorType
     ) -> Call:
         """Take the average."""
         at = pooling_windows(x.shape, **attributes)
@@ -208,7 +208,7 @@ def pool(
     *,
     pooling_type: str,
     attributes: Attributes,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Take the largest or the average; taps may lie apart."""
@@ -225,7 +225,7 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         input: TensorType,
         *,
         attributes: Attributes,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
         """Add up, for each element, its shares of the windows over it."""
@@ -259,7 +259,7 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         output: TensorType,
         *,
         attributes: Attributes,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
         """Give dy to the winner of each window."""
@@ -335,7 +335,7 @@ def max_pool_with_argmax(
     strides: tuple[int, ...],
     pad: Any,
     include_batch_in_index: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
     """Return the largest element of each window, and its place."""

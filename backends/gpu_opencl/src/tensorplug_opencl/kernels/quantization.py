@@ -9,8 +9,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import matrix_products
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
@@ -26,7 +26,7 @@ def quantized_mat_mul(
     a_zero_point: TensorType | None,
     b_zero_point: TensorType | None,
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Multiply matrices of one dtype; the decomposition scales the result."""

@@ -14,8 +14,8 @@ from tensorplug_opencl.kernels import calls, ctypes, philox, templates
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -38,7 +38,7 @@ _WORDS: Final = ("w.x", "w.y", "w.z", "w.w")
 _LONGS: Final = ("upsample(w.y, w.x)", "upsample(w.w, w.z)")  # the second word is the upper half
 
 
-def _draw(name: str, recipe: _Recipe, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def _draw(name: str, recipe: _Recipe, start: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the kernel of a key that draws ``out`` by ``recipe``."""
     return _draw_with(name, recipe, (), (), start, backend, out)
 
@@ -49,7 +49,7 @@ def _draw_with(
     arrays: Sequence[templates.Array],
     constants: Sequence[tuple[str, int]],
     start: int,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Return the kernel of a key and ``arrays``; ``constants`` are of the type ``index_t``."""
@@ -90,14 +90,12 @@ def _draw_with(
 
 
 @kernels.prepare(specs.RANDOM_BITS)
-def random_bits(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def random_bits(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
     return _draw("RandomBits", _Recipe(_WORDS), start, backend, out)
 
 
 @kernels.prepare(specs.RANDOM_UNIFORM)
-def random_uniform(
-    key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
-) -> Call:
+def random_uniform(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
     if out.dtype is dt.float64:
         values = [f"convert_double({word} >> 11) * {2.0**-53!r}" for word in _LONGS]
     else:
@@ -108,7 +106,7 @@ def random_uniform(
 
 @kernels.prepare(specs.RANDOM_EXPONENTIAL)
 def random_exponential(
-    key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
+    key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
 ) -> Call:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
     functions = philox.define_variates(box_muller.precision(out.dtype))
@@ -117,7 +115,7 @@ def random_exponential(
 
 
 @kernels.prepare(specs.RANDOM_NORMAL)
-def random_normal(key: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def random_normal(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
     pairs = [f"z{at}" for at in range(0, len(words), 2)]
     before = "\n".join(
@@ -147,7 +145,7 @@ ulong scaled(ulong lower, ulong upper, ulong span) {
 
 @kernels.prepare(specs.RANDOM_INTEGERS)
 def random_integers(
-    key: TensorType, span: TensorType, *, start: int, backend: OpenCLBackend, out: TensorType
+    key: TensorType, span: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
 ) -> Call:
     ctype = ctypes.stored(out.dtype)
     halves = [_LONGS] if out.dtype is dt.uint64 else [_WORDS[:2], _WORDS[2:]]

@@ -19,9 +19,9 @@ from tensorplug_opencl.kernels.folds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -35,7 +35,7 @@ def _prepare(
     fold: Callable[[DType], Fold],
     x: TensorType,
     axes: tuple[int, ...],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
     last: str = "acc",
 ) -> Call:
@@ -49,7 +49,7 @@ def _prepare(
 
 def _register(spec: KernelSpec, fold: Callable[[DType], Fold]) -> None:
     def prepare(
-        x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType
+        x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: TensorType
     ) -> Call:
         return _prepare(spec, fold, x, axis, backend, out)
 
@@ -71,7 +71,7 @@ def max_(
     x: TensorType,
     *,
     reduction_indices: tuple[int, ...],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Return the largest element; only this kernel has that attribute name."""
@@ -79,13 +79,13 @@ def max_(
 
 
 @kernels.prepare(specs.MEAN)
-def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenCLBackend, out: TensorType) -> Call:
+def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: TensorType) -> Call:
     """Return the sum, divided once by the number of elements."""
     return _prepare(specs.MEAN, sum_fold, x, axis, backend, out, "acc / count")
 
 
 @kernels.prepare(specs.ARG_MAX)
-def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def arg_max(x: TensorType, *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the index of the first largest element."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
@@ -93,7 +93,7 @@ def arg_max(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType
 
 
 @kernels.prepare(specs.ARG_MIN)
-def arg_min(x: TensorType, *, axis: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def arg_min(x: TensorType, *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the index of the first smallest element."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)

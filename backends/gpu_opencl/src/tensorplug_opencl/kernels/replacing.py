@@ -19,9 +19,9 @@ from tensorplug_opencl.kernels.scattering import Targets, check_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
@@ -33,7 +33,7 @@ def tensor_scatter_update(
     indices: TensorType,
     updates: TensorType,
     *,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Find the last update of each row, then take each row from there or from the tensor."""
@@ -58,7 +58,7 @@ def sparse_to_dense(
     default_value: TensorType | None,
     *,
     output_shape: Shape,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Find the last value of each element, then take it or the default."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
     Whole = NDArray[np.int32]
@@ -91,7 +91,7 @@ def _choose_weight_dtype(dtype: DType) -> np.dtype[Any]:
 
 @kernels.prepare(specs.RESIZE_BILINEAR)
 def resize_bilinear(
-    images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+    images: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Blend the two pixels on either side, in both rows."""
     if not out.size:
@@ -130,7 +130,7 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
 
 @kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
 def resize_nearest_neighbor(
-    images: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+    images: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Read the nearest pixels."""
     if not out.size:
@@ -153,7 +153,7 @@ def resize_bilinear_grad(
     dy: TensorType,
     *,
     attributes: dict[str, Any],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up, for each pixel, its shares of the new pixels that use it."""
@@ -175,7 +175,7 @@ def resize_nearest_neighbor_grad(
     dy: TensorType,
     *,
     attributes: dict[str, Any],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up, for each pixel, the new pixels that show it."""

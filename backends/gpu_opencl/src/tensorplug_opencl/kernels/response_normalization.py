@@ -13,8 +13,8 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
     Call = Callable[..., DeviceBuffer]
@@ -35,7 +35,7 @@ _NORM: Final = "bias + alpha * window"
 
 
 def _launch(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     title: str,
     x: TensorType,
     arrays: tuple[Array, ...],
@@ -78,7 +78,7 @@ def lrn(
     bias: dt.Scalar,
     alpha: dt.Scalar,
     beta: dt.Scalar,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add the squares of neighbours, raise to a power, multiply."""
@@ -102,7 +102,7 @@ def lrn_grad(
     bias: dt.Scalar,
     alpha: dt.Scalar,
     beta: dt.Scalar,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Scale dy, and subtract each channel's effect on the norms of its neighbours."""

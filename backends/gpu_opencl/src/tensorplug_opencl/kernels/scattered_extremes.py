@@ -17,9 +17,9 @@ from tensorplug_opencl.kernels import calls, ctypes, indexing, templates
 from tensorplug_opencl.kernels.scattering import Targets
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 kernels = KernelTable()
@@ -44,7 +44,7 @@ def tensor_scatter_reduce(
     *,
     reduction: str,
     include_self: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Raise the key of each place, then read the numbers back."""

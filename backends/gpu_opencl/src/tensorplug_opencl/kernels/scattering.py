@@ -34,9 +34,9 @@ from tensorplug_opencl.kernels import (
 )
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
 __all__ = ["SETTING", "Targets", "check_number", "is_deterministic"]
@@ -103,7 +103,7 @@ def scatter_nd(
     updates: TensorType,
     *,
     shape: Shape,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add updates at their places. Negative indices count from the end.
@@ -132,7 +132,7 @@ def is_deterministic() -> bool:
     return value == "1"
 
 
-def _choose_accumulator(backend: OpenCLBackend, dtype: DType) -> DType | None:
+def _choose_accumulator(backend: OpenedDevice, dtype: DType) -> DType | None:
     """Return the dtype in which atomics add up ``dtype``; None if they cannot.
 
     Integers wrap, so that any order gives the same. Sums of float64 in any order would exceed the
@@ -238,7 +238,7 @@ def _launch_narrow(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
 
 
 def _add_in_order(
-    backend: OpenCLBackend, targets: Targets, updates: TensorType, out: TensorType
+    backend: OpenedDevice, targets: Targets, updates: TensorType, out: TensorType
 ) -> Call:
     """Sort the updates' rows, and add up each run of equal ones in one work-item."""
     runtime, count = backend.runtime, targets.number

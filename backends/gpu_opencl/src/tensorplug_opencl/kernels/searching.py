@@ -12,8 +12,8 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -32,7 +32,7 @@ def search_sorted(
     values: TensorType,
     *,
     side: Literal["left", "right"],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Search the only row, or search each row for its own row of values."""
@@ -70,7 +70,7 @@ def search_sorted(
 
 @kernels.prepare(specs.LOWER_BOUND)
 def lower_bound(
-    sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
+    sorted_sequence: TensorType, values: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Search from the left."""
     return search_sorted(sorted_sequence, values, side="left", backend=backend, out=out)
@@ -78,7 +78,7 @@ def lower_bound(
 
 @kernels.prepare(specs.UPPER_BOUND)
 def upper_bound(
-    sorted_sequence: TensorType, values: TensorType, *, backend: OpenCLBackend, out: TensorType
+    sorted_sequence: TensorType, values: TensorType, *, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Search from the right."""
     return search_sorted(sorted_sequence, values, side="right", backend=backend, out=out)

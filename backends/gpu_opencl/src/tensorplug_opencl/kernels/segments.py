@@ -14,8 +14,8 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -23,7 +23,7 @@ kernels = KernelTable()
 
 
 def _sum(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     ids: TensorType,
     rows: int,
     x: TensorType,
@@ -72,7 +72,7 @@ def unsorted_segment_sum(
     segment_ids: TensorType,
     *,
     num_segments: int,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up rows by their id; drop those whose id is out of range."""
@@ -88,7 +88,7 @@ def bincount(
     weights: TensorType | None,
     *,
     size: int,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Count, or add up weights."""
@@ -102,7 +102,7 @@ def dense_bincount(
     *,
     size: int,
     binary_output: bool,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Count, or add up weights, row by row; or return whether there is any."""
@@ -119,7 +119,7 @@ def dense_bincount(
 
 
 def _make_counter(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     x: TensorType,
     weights: TensorType | None,
     rows: int,

@@ -11,17 +11,17 @@ from tensorplug_opencl.layouts import broadcast_strides, row_major
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()
 
 
 @kernels.prepare(specs.UNPACK)
 def unpack(
-    value: TensorType, *, axis: int, backend: OpenCLBackend, out: list[TensorType]
+    value: TensorType, *, axis: int, backend: OpenedDevice, out: list[TensorType]
 ) -> Callable[..., Any]:
     """Read each place along the axis."""
     strides = row_major(value.shape)
@@ -35,7 +35,7 @@ def split(
     *,
     num_or_size_splits: tuple[int, ...],
     axis: int,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: list[TensorType],
 ) -> Callable[..., Any]:
     """Read each part."""
@@ -47,7 +47,7 @@ def split(
 
 
 def _read_parts(
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     x: TensorType,
     strides: Strides,
     starts: list[int],
@@ -78,7 +78,7 @@ def _find_walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
 
 @kernels.prepare(specs.STRIDED_SLICE)
 def strided_slice(
-    x: TensorType, *, attributes: dict[str, Any], backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Share the memory if the selection is contiguous."""
     taken = selection(x.shape, attributes)
@@ -92,7 +92,7 @@ def strided_slice_grad(
     *,
     shape: Shape,
     attributes: dict[str, Any],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Write into zeros."""
@@ -120,7 +120,7 @@ def strided_slice_update(
     value: TensorType,
     *,
     attributes: dict[str, Any],
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Copy, then write the value, repeated along the axes that are stretched, into the slice."""

@@ -19,9 +19,9 @@ from tensorplug_opencl.kernels import channels_last
 from tensorplug_opencl.kernels.gathers import Digit, gather
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
 __all__ = ["Convolution"]
@@ -47,7 +47,7 @@ class Convolution(NamedTuple):
     @classmethod
     def of(
         cls,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         dtype: DType,
         shapes: tuple[Shape, Shape, Shape],
         attributes: dict[str, Any],

@@ -12,8 +12,8 @@ from tensorplug_opencl.kernels.templates import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]
@@ -23,7 +23,7 @@ kernels = KernelTable()
 
 @kernels.prepare(specs.TOP_K)
 def top_k(
-    x: TensorType, *, k: int, backend: OpenCLBackend, out: tuple[TensorType, TensorType]
+    x: TensorType, *, k: int, backend: OpenedDevice, out: tuple[TensorType, TensorType]
 ) -> Callable[..., Any]:
     """Return values and indices, always sorted."""
     runtime = backend.runtime
@@ -62,7 +62,7 @@ def _make_sorting_selector(
 
 @kernels.prepare(specs.SORT)
 def sort(
-    x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, axis: int, descending: bool, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Sort rows along any axis; equals always keep their order."""
     runtime, length = backend.runtime, x.shape[axis]
@@ -81,7 +81,7 @@ def sort(
 
 @kernels.prepare(specs.ARG_SORT)
 def arg_sort(
-    x: TensorType, *, axis: int, descending: bool, backend: OpenCLBackend, out: TensorType
+    x: TensorType, *, axis: int, descending: bool, backend: OpenedDevice, out: TensorType
 ) -> Call:
     """Return the indices that sort."""
     runtime, length = backend.runtime, x.shape[axis]

@@ -14,8 +14,8 @@ from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Call = Callable[..., DeviceBuffer]
 
@@ -23,7 +23,7 @@ kernels = KernelTable()
 
 
 @kernels.prepare(specs.FFT)
-def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def fft(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Transform forwards."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
@@ -31,7 +31,7 @@ def fft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.IFFT)
-def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
+def ifft(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Transform backwards; the factor is applied in the last pass."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
@@ -39,7 +39,7 @@ def ifft(input: TensorType, *, backend: OpenCLBackend, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.RFFT)
-def rfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Transform n real numbers: as n / 2 complex ones if n is even."""
     if input.dtype.compute is not input.dtype:
         raise KernelRefusedError(f"there is no complex type of {input.dtype}")
@@ -98,7 +98,7 @@ A at(global const A *x, ulong k, ulong have, ulong half_length, int even) {
 
 
 def _transform_odd(
-    input: TensorType, fft_length: int, backend: OpenCLBackend, out: TensorType
+    input: TensorType, fft_length: int, backend: OpenedDevice, out: TensorType
 ) -> Call:
     lead = input.shape[:-1]
     ctype = complex_functions.pair_type(out.dtype)
@@ -119,7 +119,7 @@ def _transform_odd(
     return lambda x: cut(transform(first(x)))
 
 
-def _resize(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call:
+def _resize(backend: OpenedDevice, source: TensorType, out: TensorType) -> Call:
     """Return ``source`` with the last axis of ``out``, cut or filled up with zeros."""
     if source.shape == out.shape:
         return lambda x: x
@@ -138,7 +138,7 @@ def _resize(backend: OpenCLBackend, source: TensorType, out: TensorType) -> Call
 
 
 @kernels.prepare(specs.IRFFT)
-def irfft(input: TensorType, *, fft_length: int, backend: OpenCLBackend, out: TensorType) -> Call:
+def irfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Join the spectrum of n / 2 complex numbers, if n is even; transform it back."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)

@@ -18,8 +18,7 @@ import numpy as np
 import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import device as devices
-from tensorplug_opencl import identity, loader, shared_memory
+from tensorplug_opencl import features, identity, loader, shared_memory
 from tensorplug_opencl.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
@@ -82,7 +81,7 @@ class _Tried:
     def __init__(self, device: cl.Device) -> None:
         context = cl.Context([device])
         self._at = _Opened(device, context, cl.CommandQueue(context, device))
-        declared = devices.dtypes_of(device)
+        declared = features.dtypes_of(device)
         self._double = dt.float64 in declared
         self._half = dt.float16 in declared
         self._group = min(checks.GROUP, device.max_work_group_size, device.max_work_item_sizes[0])
