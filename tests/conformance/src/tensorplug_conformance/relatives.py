@@ -54,15 +54,13 @@ def _groups(entry: CaseEntry) -> Iterator[tuple[str, ...]]:
     spec = entry.spec
     singles = []
     for declared in spec.declared:
+        if spec.accepted(declared.name) == dt.INTEGER or declared.name in entry.ordinary:
+            continue
         if declared.variadic:
             yield (declared.name,)
-        elif spec.accepted(declared.name) != dt.INTEGER:
+        else:
             singles.append(declared.name)
-    pairs = [
-        (a, b)
-        for a, b in pairwise(singles)
-        if spec.accepted(a) == spec.accepted(b) and (a in entry.ordinary) == (b in entry.ordinary)
-    ]
+    pairs = [(a, b) for a, b in pairwise(singles) if spec.accepted(a) == spec.accepted(b)]
     yield from pairs
     if len(pairs) > 1 and len(pairs) == len(singles) - 1:
         yield tuple(singles)
