@@ -32,6 +32,13 @@ def on_the_cpu() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def own_engine() -> Iterator[None]:
+    """Run on the installed CPU backend, with an engine of the test's own."""
+    with tp.testing.isolated_engine("cpu"):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_on() -> Iterator[None]:
     """Check that a test leaves no tape, no scope and no device behind in its context."""

@@ -13,10 +13,7 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 SCALE, ALPHA = 1.0507009873554804934, 1.6732632423543772848
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 CURVES = {

@@ -13,10 +13,7 @@ DTYPES = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_a_tensor_knows_its_namespace():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +10,10 @@ import pytest
 import tensorplug as tp
 from tensorplug import KernelSpec, TensorType
 from tensorplug.errors import GradientNotFoundError, NotConnectedError
-from tensorplug.testing import isolated_engine
 
 from .tensors import same, tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 X = np.array([2.0, 3.0, 5.0], np.float32)
-
-
-@pytest.fixture
-def own_engine() -> Iterator[None]:
-    with isolated_engine("cpu"):
-        yield
 
 
 # Optional inputs ------------------------------------------------------------------------

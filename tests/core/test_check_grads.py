@@ -14,10 +14,7 @@ from tensorplug.testing import check_grads
 X = np.array([0.3, -0.7, 1.9])
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def with_gradient(rule: Any) -> Any:

@@ -7,17 +7,13 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import CompileError, GradientError
-from tensorplug.testing import isolated_engine
 
 from .test_train import MAKE
 
 X = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 3.0]], np.float32)
 
 
-@pytest.fixture(autouse=True)
-def _own_engine():
-    with isolated_engine("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_engine")
 
 
 def _plain(f):

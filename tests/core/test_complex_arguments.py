@@ -255,13 +255,7 @@ def test_a_registered_rule_reads_as_that_of_a_real_function() -> None:
 # Variables and optimizers ------------------------------------------------------------------
 
 
-@pytest.fixture
-def _own_engine() -> Any:
-    with isolated_engine("cpu"):
-        yield
-
-
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_gradients_of_variables() -> None:
     v, scale = tp.Variable(Z, name="v"), tp.Variable(2.0, name="scale")
     found = tp.variable_grads(lambda: square(v * scale))
@@ -324,7 +318,7 @@ def test_a_complex_variable_moves_as_in_torch(name: str) -> None:
     np.testing.assert_allclose(_trained(make), v.detach().numpy(), rtol=1e-9)
 
 
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_an_optimizer_goes_on_where_another_stopped() -> None:
     v = tp.Variable(SQUARE, name="v")
     first, second = train.Adam(0.1), train.Adam(0.1)

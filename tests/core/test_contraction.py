@@ -13,11 +13,7 @@ from tensorplug.ops.contraction_order import contraction
 
 from .samples import real
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def looped(inputs, out, *operands):

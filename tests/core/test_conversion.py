@@ -15,11 +15,7 @@ from tensorplug.errors import ArgumentError, CopyNeededError, DisposedError, DTy
 from . import engines
 from .engines import expect
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 # copy=False ------------------------------------------------------------------------------

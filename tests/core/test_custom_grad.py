@@ -16,13 +16,9 @@ from tensorplug.errors import (
     NotConnectedError,
     RegistrationError,
 )
-from tensorplug.testing import check_grads, isolated_engine
+from tensorplug.testing import check_grads
 
-
-@pytest.fixture(autouse=True)
-def own_engine() -> Any:
-    with isolated_engine("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_engine")
 
 
 def same(actual: tp.Tensor, expected: Any) -> None:

@@ -157,12 +157,6 @@ def test_primitives_and_decompositions_make_the_whole_catalogue() -> None:
 # A decomposition that nobody wrote a gradient for ------------------------------------------
 
 
-@pytest.fixture
-def _own_engine() -> Iterator[None]:
-    with isolated_engine("cpu"):
-        yield
-
-
 SOFT_SIGN = KernelSpec("SoftSign", ("x",), lambda x: x, attributes={"scale": attributes.number(1)})
 
 
@@ -170,7 +164,7 @@ def soft_sign(x: tp.Tensor, *, scale: float) -> tp.Tensor:
     return x / (tp.abs(x) + scale)
 
 
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_without_rules_its_inner_ops_are_differentiated() -> None:
     tp.register_decomposition(SOFT_SIGN, soft_sign)
 
@@ -183,7 +177,7 @@ def test_without_rules_its_inner_ops_are_differentiated() -> None:
     check_grads(f, [x], order=2)
 
 
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_with_rules_of_its_own_they_are_used_and_the_inner_ops_are_not() -> None:
     tp.register_decomposition(SOFT_SIGN, soft_sign)
     with tp.register_gradient(SOFT_SIGN, "x", lambda dy: dy * 7.0):
@@ -201,7 +195,7 @@ DIFFERENTIATED = [case for case in POINTS if case.kernel in ("Softmax", "Tanh", 
 
 
 @pytest.mark.parametrize("case", DIFFERENTIATED, ids=str)
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_rules_and_inner_ops_agree(case: Any) -> None:
     f, args = as_function(case)
     arguments = [tp.asarray(argument) for argument in args]
@@ -215,7 +209,7 @@ def test_rules_and_inner_ops_agree(case: Any) -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.usefixtures("_own_engine")
+@pytest.mark.usefixtures("own_engine")
 def test_removing_and_restoring_the_native_kernel_changes_the_way_and_not_the_value() -> None:
     x = tp.asarray([[1.0, 2.0, 4.0]])
     before = tp.nn.softmax(x).numpy()

@@ -13,10 +13,7 @@ RNG = np.random.default_rng(7)
 TABLE = RNG.normal(size=(5, 3))
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 INDICES = {

@@ -28,10 +28,7 @@ COMPLEX = REGULAR + 1j * real(2, 3, 3, salt=1)
 INF = math.inf
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def adjoint(x):

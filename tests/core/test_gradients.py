@@ -14,15 +14,10 @@ from .gradient_cases import CASES
 from .gradient_points import POINTS, as_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .samples import Case
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Iterator[None]:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

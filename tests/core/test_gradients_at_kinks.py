@@ -20,10 +20,7 @@ from .gradient_points import SUITE_KINKS
 NAN, INF = math.nan, math.inf
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def same(actual: tp.Tensor, expected: Any) -> None:

@@ -23,10 +23,7 @@ INSIDE = (0.0, 1e-10, -1e-10, 0.001, -0.001, 0.25, -0.5, 0.75, -0.9375)
 LOW = (-0.001, -1.0, -9.5, -20.0, -40.0, -80.0)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def bell(x: Any) -> Any:

@@ -12,11 +12,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def same(actual: tp.Tensor, expected: Any) -> None:

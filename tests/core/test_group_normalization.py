@@ -13,10 +13,7 @@ RNG = np.random.default_rng(9)
 TOLERANCES = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-13}
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def assert_close(found, expected, dtype):

@@ -12,13 +12,7 @@ from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
 
 from .engines import expect
 
-pytestmark = pytest.mark.usefixtures("cpu")
-
-
-@pytest.fixture
-def cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 X = np.arange(60, dtype=np.int32).reshape(3, 4, 5)

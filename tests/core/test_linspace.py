@@ -13,11 +13,7 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
 from .engines import expect
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def exact(start, stop, num, *, endpoint):

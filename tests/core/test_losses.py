@@ -21,10 +21,7 @@ ONEHOT = np.eye(3)[[0, 2, 1, 1]]
 BITS = (LABELS > 0.5).astype(np.float64)
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def sigmoid(x):

@@ -11,11 +11,7 @@ from tensorplug.errors import ArgumentError
 from tensorplug.ops.movement import RESHAPE
 from tensorplug.ops.sorting import TOP_K
 
-
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_multiple_outputs_come_as_a_list_each_time() -> None:

@@ -11,10 +11,7 @@ from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeE
 RNG = np.random.default_rng(3)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_arguments_in_their_order():

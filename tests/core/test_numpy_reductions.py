@@ -13,10 +13,7 @@ TRUTHS = [np.any, np.all]
 OPTIONS = [{}, {"axis": 0}, {"axis": (0, 1)}, {"axis": 1, "keepdims": True}]
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)

@@ -14,13 +14,7 @@ from tensorplug.errors import ArgumentError, DTypeError, TensorplugError
 
 from .public_functions import FUNCTIONS
 
-pytestmark = pytest.mark.usefixtures("cpu")
-
-
-@pytest.fixture
-def cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 # The Python number that each scalar equals, so that results must be equal too.

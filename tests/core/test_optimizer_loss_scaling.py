@@ -10,7 +10,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, CompileError, NotConnectedError, ShapeError
-from tensorplug.testing import isolated_engine
 
 from .engines import expect
 from .test_train import MAKE
@@ -32,10 +31,7 @@ GRADIENTS = np.array(
 )
 
 
-@pytest.fixture(autouse=True)
-def _own_engine():
-    with isolated_engine("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_engine")
 
 
 def close(tensor: Any, dtype: str, shape: tuple[int, ...], values: Any, rtol: float) -> None:

@@ -11,10 +11,7 @@ from tensorplug.errors import ArgumentError, ShapeError
 RNG = np.random.default_rng(7)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 WITHOUT_BATCH = {

@@ -14,10 +14,7 @@ SIZE = 1 << 18
 BYTES = 4 * SIZE
 
 
-@pytest.fixture(autouse=True)
-def _on_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def peak_of(f: Any) -> int:

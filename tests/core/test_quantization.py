@@ -17,10 +17,7 @@ from tensorplug.errors import (
 RNG = np.random.default_rng(34)
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def same(actual: tp.Tensor, expected: object, dtype: str) -> None:

@@ -10,11 +10,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import ArgumentError
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu() -> Any:
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 RANGES = [  # arguments, dtype asked, dtype that comes, values

@@ -13,10 +13,7 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 RNG = np.random.default_rng(5)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def sigmoid(x):

@@ -17,10 +17,7 @@ TOLERANCES = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-13}
 LAYERS = {"lstm": (tp.nn.lstm, 4, 2), "gru": (tp.nn.gru, 3, 1)}  # gates, states
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def sigmoid(x):

@@ -16,10 +16,7 @@ from .samples import real
 S = tp.signal
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 9])

@@ -14,11 +14,7 @@ from tensorplug_conformance.primitives import PRIMITIVES
 
 from .samples import real
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def wave(*shape):

@@ -14,13 +14,7 @@ from tensorplug.errors import DisposedError, DTypeError, ShapeError, TensorplugE
 
 from .engines import expect
 
-pytestmark = pytest.mark.usefixtures("cpu")
-
-
-@pytest.fixture
-def cpu():
-    with tp.use_backend("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 BINARY = {

@@ -7,16 +7,12 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
-from tensorplug.testing import isolated_engine
 
 EPS = 1e-7
 GRADIENTS = np.random.default_rng(0).normal(size=(6, 3)) * [1.0, 0.01, 0.0]
 
 
-@pytest.fixture(autouse=True)
-def _own_engine():
-    with isolated_engine("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_engine")
 
 
 def sgd(w, g, s, t):

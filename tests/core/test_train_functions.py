@@ -10,17 +10,13 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from tensorplug.tensors import tree
-from tensorplug.testing import isolated_engine
 
 from . import test_train as formulas
 
 train = tp.train
 
 
-@pytest.fixture(autouse=True)
-def _own_engine():
-    with isolated_engine("cpu"):
-        yield
+pytestmark = pytest.mark.usefixtures("own_engine")
 
 
 MAKE = {
