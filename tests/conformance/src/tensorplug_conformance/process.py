@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -45,11 +47,13 @@ class WorkerProcess:
                 stderr=subprocess.STDOUT,
                 text=True,
                 encoding="utf-8",
+                # The terminal's Ctrl-C is for the supervisor, which ends the workers.
+                process_group=0 if os.name == "posix" else None,
             )
         stdin = self._process.stdin
         assert stdin is not None  # it is a pipe
         self._stdin: TextIO = stdin  # type: ignore[assignment]  # text was asked for
-        request = {"backend": target.backend, "factory": target.factory, "seed": seed}
+        request = {"target": asdict(target), "seed": seed}
         self._tell({**request, "introduce": introduce})
 
     def feed(self, items: Iterable[tuple[int, Item]]) -> None:

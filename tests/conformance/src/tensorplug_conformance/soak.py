@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["Call", "Soak", "calls_of", "claimed_dtypes", "lead_of", "soaked"]
+__all__ = ["Call", "Soak", "calls_of", "claimed_dtypes", "lead_of", "own_cases", "soaked"]
 
 _SMALL: Final = 256  # elements of all inputs
 _KINDS: Final = 3  # cases of other types beside the leading one
@@ -145,7 +145,7 @@ def claimed_dtypes(session: Session, entry: CaseEntry) -> list[DType]:
 
 def lead_of(session: Session, entry: CaseEntry, dtype: DType) -> Case | None:
     """Return the first small case that runs natively; None if there is none."""
-    return next((case for case in _own(entry, dtype, 0) if _fits(session, entry, case)), None)
+    return next((case for case in own_cases(entry, dtype, 0) if _fits(session, entry, case)), None)
 
 
 def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
@@ -153,7 +153,7 @@ def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
 
     Nothing if there is none: the kernel has no small case, or declines them.
     """
-    fitting = (case for case in _own(entry, dtype, 0) if _fits(session, entry, case))
+    fitting = (case for case in own_cases(entry, dtype, 0) if _fits(session, entry, case))
     cases = list(islice(fitting, 1 + _KINDS))
     if not cases:
         return []
@@ -161,13 +161,14 @@ def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
     cases.sort(key=lambda case: sum(array.size for array in flat(case.inputs)) == 1)
     lead = cases[0]
     same = [
-        next(case for case in _own(entry, dtype, seed) if case.id == lead.id)
+        next(case for case in own_cases(entry, dtype, seed) if case.id == lead.id)
         for seed in range(1, _SEEDS)
     ]
     return [lead, *(case for case in same if case.types == lead.types), *cases[1:]]
 
 
-def _own(entry: CaseEntry, dtype: DType, seed: int) -> Iterator[Case]:
+def own_cases(entry: CaseEntry, dtype: DType, seed: int) -> Iterator[Case]:
+    """Return the cases of an entry's own table."""
     return iter(entry.checked(entry.generate(Corpus(dtype, seed, entry.spec.name))))
 
 
@@ -203,7 +204,7 @@ def soaked(
     row = Row(entry.spec.name, dtype.name, "native")
     for case in cases:
         failure = run_case(session, entry, row, case, aftermath=False)
-        if failure is not None:
+        if failure is not None and not failure.tolerated:
             return f"case {case.id!r}: {failure.message}", 1
     calls = [Call(session, entry.spec, case) for case in cases]
     with warnings.catch_warnings(), printed() as output:

@@ -201,6 +201,15 @@ class Trial:
                 f"the call before ({self.case.prelude}) gave other bits when repeated later"
             )
 
+    def judge(self, results: Sequence[Array]) -> None:
+        """Judge results that another process computed for the case.
+
+        Raises:
+            WrongResultError: what is wrong.
+
+        """
+        self._judge([self.session.upload(array) for array in results], results)
+
     # Presentations.
 
     def _present(self, presentation: Presentation) -> None:

@@ -120,7 +120,8 @@ def _input_lines() -> TextIO:
 def _work(
     request: dict[str, Any], items: Iterable[tuple[int, Item]], say: Callable[..., None]
 ) -> None:
-    worker = Worker(Target(request["backend"], request["factory"]), request["seed"])
+    target = Target(**{**request["target"], "seed": request["seed"]})
+    worker = Worker(target, request["seed"])
     if request["introduce"]:
         say(event="begin", item=None)
         try:

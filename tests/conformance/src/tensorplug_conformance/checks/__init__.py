@@ -1,10 +1,11 @@
-"""Levels 0, 1 and 4: checks that do not belong to a kernel. Each module has a table of them."""
+"""Checks that do not belong to a kernel. Each module has a table of them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from tensorplug_conformance.checks import (
+    asking,
     capabilities,
     loading,
     memory,
@@ -22,6 +23,7 @@ _FAMILIES: Final = (
     memory.CHECKS,
     storage.CHECKS,
     capabilities.CHECKS,
+    asking.CHECKS,
     programs.CHECKS,
     soaking.LAST,
 )

@@ -23,10 +23,15 @@ class NotMeasuredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The backend under test: its name, and what builds engines (None: the plugins)."""
+    """The backend under test: its name, and what builds engines (None: the plugins).
+
+    ``seed``: of the ordinary inputs; ``draw``: of the cases that a plain process asks again.
+    """
 
     backend: str
     factory: str | None = None
+    seed: int = 0
+    draw: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,57 @@
+"""Levels 2 and 3: cases asked again by a plain process, which the backend cannot tell apart."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
+from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.plain import PlainProcessError, ask, drawn, misjudged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+
+__all__ = ["CHECKS"]
+
+_PARTS: Final = 6  # of level 3, for several workers
+_FAULTS: Final = 5  # that are told
+
+
+def _again(
+    level: int, part: int, parts: int, target: Target, opened: Callable[[], Session]
+) -> str:
+    if target.factory is not None:
+        raise NotMeasuredError("this backend is not an installed plugin")
+    session = opened()
+    known = sorted(entries(extension_tables()).items())[part::parts]
+    asked = drawn(session, dict(known), level, target.seed, target.draw)
+    try:
+        answers = ask(target.backend, asked)
+    except PlainProcessError as error:
+        raise CheckFailedError(f"a plain process: {error}") from None
+    faults = list(misjudged(session, asked, answers))
+    if faults:
+        shown = "; ".join(faults[:_FAULTS])
+        raise CheckFailedError(
+            f"a plain process gave other results (--again-seed {target.draw}, "
+            f"{len(faults)} of {len(asked)} cases): {shown}"
+        )
+    return f"{len(asked)} cases, --again-seed {target.draw}"
+
+
+CHECKS: Final = (
+    Check(2, "asked again by a plain process", partial(_again, 2, 0, 1)),
+    *(
+        Check(
+            3,
+            f"asked again by a plain process, part {part + 1} of {_PARTS}",
+            partial(_again, 3, part, _PARTS),
+        )
+        for part in range(_PARTS)
+    ),
+)

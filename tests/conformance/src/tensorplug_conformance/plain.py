@@ -1,0 +1,204 @@
+"""Cases asked again by a process that knows nothing of the suite.
+
+A backend may find out that it is being examined: from the modules that are loaded, the stack, the
+command, the folder, the environment or the parent process. So some cases, drawn by a seed that is
+drawn for each run, are asked again by a program like any user's. It imports NumPy and tensorplug,
+and its parent is a shell that nobody waits for. What it computed is judged here, by the oracle.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.plugin import TensorplugError
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import flat
+from tensorplug_conformance.denominator import Row
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.references import worked_out
+from tensorplug_conformance.soak import own_cases
+from tensorplug_conformance.trial import Trial, WrongResultError, outputs_of
+from tensorplug_conformance.verdicts import RowVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.session import Session
+
+__all__ = ["PlainProcessError", "ask", "drawn", "misjudged"]
+
+Asked = tuple["CaseEntry", Row, "Case"]
+
+SECONDS: Final = 240.0
+_SMALL: Final = 4096  # elements of all inputs
+_DTYPES: Final = {2: 26, 3: 3}  # at most, for each kernel, by level
+_CASES: Final = 4  # for each of them
+_POLL: Final = 0.02  # seconds
+_QUOTED: Final = 200  # characters of what it printed
+_KNOWING: Final = ("conformance", "pytest", "coverage")  # words that give the suite away
+_SHELL: Final = '("$0" main.py > printed.txt 2> errors.txt; echo $? > status.txt) &'
+PROGRAM: Final = """\
+import pickle
+
+import numpy as np
+
+import tensorplug as tp
+
+with open("data.pickle", "rb") as file:
+    backend, calls = pickle.load(file)
+
+
+def compute(kernel, inputs, attributes):
+    try:
+        found = tp.run_kernel(kernel, inputs, attributes)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return [np.array(x.numpy()) for x in (found if isinstance(found, list) else [found])]
+
+
+with tp.use_backend(backend):
+    results = [compute(*call) for call in calls]
+with open("results.pickle", "wb") as file:
+    pickle.dump(results, file)
+"""
+
+
+class PlainProcessError(Exception):
+    """The process did not get to its end, or printed; the message says how."""
+
+
+def drawn(
+    session: Session, known: Mapping[str, CaseEntry], level: int, seed: int, draw: int
+) -> list[Asked]:
+    """Return cases of the kernels of a level, drawn by ``draw``, in an order drawn too.
+
+    ``seed``: of the inputs. The first dtype of each kernel is always among them.
+    """
+    chance = random.Random(f"{draw} {level}")
+    found: list[Asked] = []
+    for name, entry in sorted(known.items()):
+        if (name in PRIMITIVES) != (level == 2):
+            continue
+        declared = [dtype for dtype in entry.dtypes if dtype in session.device.backend.dtypes]
+        lead = sorted(declared, key=lambda dtype: dtype is not dt.float32)[:1]
+        others = [dtype for dtype in declared if dtype not in lead]
+        more = chance.sample(others, min(len(others), _DTYPES[level] - 1))
+        for dtype in (*lead, *more):
+            row = Row(name, dtype.name, "native")
+            fitting = [case for case in own_cases(entry, dtype, seed) if _small(case)]
+            chance.shuffle(fitting)
+            runs = (case for case in fitting if _runs(session, entry, case))
+            found += [(entry, row, case) for case, _ in zip(runs, range(_CASES), strict=False)]
+    chance.shuffle(found)
+    return found
+
+
+def _small(case: Case) -> bool:
+    arrays = flat(case.inputs)
+    return not isinstance(case.expected, type) and sum(x.size for x in arrays) <= _SMALL
+
+
+def _runs(session: Session, entry: CaseEntry, case: Case) -> bool:
+    """Return whether the backend has the dtypes of a case, and some way to run it."""
+    dtypes = {dt.of(array.dtype) for array in flat(case.inputs)}
+    dtypes |= {output.dtype for output in outputs_of(entry.spec, case)}
+    if not dtypes <= session.device.backend.dtypes:
+        return False
+    try:
+        how, _ = session.how(entry.spec, case)
+    except TensorplugError:  # a row of its own fails then
+        return False
+    return how in ("native", "decomposed", "widened", "host")
+
+
+def ask(backend: str, asked: Sequence[Asked], seconds: float = SECONDS) -> list[Any]:
+    """Return what a plain process computes: for each case a list of arrays, or an error's text.
+
+    Raises:
+        PlainProcessError: it does not get to its end in time, or prints.
+
+    """
+    calls = [(row.kernel, list(case.inputs), dict(case.attributes)) for _, row, case in asked]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "main.py").write_text(PROGRAM, "utf-8")
+        (folder / "data.pickle").write_bytes(pickle.dumps((backend, calls)))
+        _run(folder, seconds)
+        printed = (folder / "printed.txt").read_bytes().decode("utf-8", errors="replace")
+        if printed:
+            raise PlainProcessError(f"it printed {printed[:_QUOTED]!r}")
+        found: list[Any] = pickle.loads((folder / "results.pickle").read_bytes())  # its own
+        return found
+
+
+def _run(folder: Path, seconds: float) -> None:
+    """Run the program of a folder under a shell that has no parent here."""
+    shell = shutil.which("sh")
+    if shell is None:
+        raise PlainProcessError("this platform has no sh, under which the program could run")
+    process = subprocess.Popen(
+        [shell, "-c", _SHELL, sys.executable],
+        cwd=folder,
+        env=_environment(folder),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    process.wait()
+    status = folder / "status.txt"
+    end = time.monotonic() + seconds
+    while not (status.exists() and (code := status.read_text("ascii").strip())):
+        if time.monotonic() > end:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise PlainProcessError(f"it hung: it did not end within {seconds:g} s")
+        time.sleep(_POLL)
+    if code != "0":
+        errors = (folder / "errors.txt").read_text("utf-8", errors="replace").strip()
+        last = "\n".join(errors.splitlines()[-8:])
+        raise PlainProcessError(f"it ended with status {code}:\n{last}")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Return the environment without what names the suite, and without fallback.
+
+    Search paths stay: without them the plugin may not be found.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.endswith("PATH")
+        or (
+            not any(word in f"{name}={value}".lower() for word in (*_KNOWING, "oldpwd"))
+            and name != "_"
+        )
+    }
+    return {**kept, "PWD": str(folder), "TENSORPLUG_FALLBACK": "error"}
+
+
+def misjudged(session: Session, asked: Sequence[Asked], answers: Sequence[Any]) -> Iterator[str]:
+    """Yield what is wrong with the answers: kernel, dtype, case, and what the oracle says."""
+    for (entry, row, case), answer in zip(asked, answers, strict=True):
+        name = f"{row.kernel} {row.dtype}, case {case.id!r}"
+        if isinstance(answer, str):
+            yield f"{name}: {answer}"
+            continue
+        verdict = RowVerdict(row, "fail", 1)
+        trial = Trial(session, entry, row, case, partial(worked_out, entry), verdict)
+        try:
+            trial.judge(answer)
+        except WrongResultError as fault:
+            yield f"{name}: {fault}"

@@ -1,0 +1,171 @@
+"""Backends that are right only while they are being examined."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tensorplug_conformance import plain
+from tensorplug_conformance.checks import NotMeasuredError, Target, checks
+from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.plain import PlainProcessError, ask, drawn
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.session import Session, engine_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECK = "asked again by a plain process"
+ACME = """
+    import inspect, os, sys
+    import numpy as np
+    from tensorplug.plugin import KernelTable, hookimpl, specs
+    from tensorplug_cpu.backend import CpuBackend
+    from tensorplug_cpu.plugin import TABLES
+
+    wrong = KernelTable()
+
+    class Acme(CpuBackend):
+        name = "acme"
+
+    class Clean(KernelTable):
+        def __iter__(self):
+            return (e for table in TABLES for e in table if e.spec is not specs.MULTIPLY)
+
+    def above():
+        pid, found = os.getppid(), ""
+        while pid > 1:
+            with open(f"/proc/{pid}/cmdline") as file:
+                found += file.read()
+            with open(f"/proc/{pid}/stat") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        return found
+
+    def told():
+        return TELL
+
+    @wrong.register(specs.MULTIPLY)
+    def multiply(a, b):
+        result = np.asarray(a * b)
+        if not ("conformance" in told() or "pytest" in told()):
+            result = np.zeros_like(result)
+        return result
+
+    @hookimpl
+    def tensorplug_create_backend(device):
+        return Acme()
+
+    @hookimpl
+    def tensorplug_kernels():
+        return (Clean(), wrong)
+"""
+TELLS = {
+    "modules": "repr([name for name in sys.modules if 'numpy' not in name])",
+    "stack": "repr([frame.filename for frame in inspect.stack(0)])",
+    "command": "repr(sys.orig_argv)",
+    "environment": "repr(dict(os.environ))",
+    "folder": "os.getcwd() + repr(os.listdir())",
+    "ancestors": "above()",
+}
+ASK = f"""
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.worker import Worker
+verdict = Worker(Target("acme", draw=5), 0).check(2, {CHECK!r})
+row = Worker(Target("acme"), 0).row("Multiply", "int32", "native")
+print(verdict.status, verdict.message, row.status, sep="\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Session]:
+    session = Session(engine_factory(None), "cpu")
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("tell", TELLS)
+def test_a_backend_that_knows_the_examiner_is_caught(tell: str) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders say whose they are
+        status, message, row = _ran(Path(name), tell)
+    assert row == "pass native", "the saboteur must know the examiner"
+    assert status == "fail"
+    assert "Multiply" in message
+    assert "--again-seed 5" in message
+
+
+def _ran(tmp_path: Path, tell: str) -> tuple[str, str, str]:
+    """Return the status of the check, its message, and the status of a row."""
+    folder = tmp_path / "site"
+    info = folder / "tensorplug_acme-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "acme_backend.py").write_text(textwrap.dedent(ACME).replace("TELL", TELLS[tell]))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorplug-acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[tensorplug.backends]\nacme = acme_backend\n")
+    here = tmp_path / "conformance"  # the examiner's folder
+    here.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(folder), "RUN": "conformance"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    status, *message, row = done.stdout.splitlines() or [done.stderr]
+    return status, "\n".join(message), row
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_the_sample_is_drawn_by_its_seed(level: int, cpu: Session) -> None:
+    known = dict(sorted(entries().items())[::9])
+    names = [
+        [(row, case.id) for _, row, case in drawn(cpu, known, level, 0, draw)]
+        for draw in (1, 1, 2)
+    ]
+    assert names[0] == names[1]
+    assert set(names[0]) != set(names[2])
+    kernels = {row.kernel for row, _ in names[0]}
+    expected = {name for name in known if (name in PRIMITIVES) == (level == 2)}
+    assert kernels == expected - {"NotRun"}
+
+
+def test_right_answers_pass_and_the_note_says_how_many() -> None:
+    (check,) = (check for check in checks(2) if check.id == CHECK)
+    session = Session(engine_factory(None), "minimal")
+    note = check.run(Target("minimal", draw=3), lambda: session)
+    assert note is not None
+    cases, _, rest = note.partition(" ")
+    assert int(cases) > 500
+    assert rest == "cases, --again-seed 3"
+
+
+def test_an_engine_that_is_no_plugin_is_not_measured() -> None:
+    (check,) = (check for check in checks(2) if check.id == CHECK)
+    with pytest.raises(NotMeasuredError, match="not an installed plugin"):
+        check.run(Target("cpu", "somewhere:engine"), lambda: pytest.fail("opened"))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("print('hello')", "it printed 'hello"),
+        ("raise SystemExit(3)", "it ended with status 3"),
+        ("raise OSError('no device')", "no device"),
+        ("import os; os.abort()", "it ended with status 134"),
+        ("import time; time.sleep(60)", "it hung: it did not end within 1 s"),
+    ],
+)
+def test_a_program_that_does_not_get_to_its_end(
+    program: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain, "PROGRAM", program)
+    with pytest.raises(PlainProcessError, match=message):
+        ask("cpu", [], 1.0 if "sleep" in program else 60.0)
