@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.engine.registry import State
 
-__all__ = ["Batched", "Examples", "explain"]
+__all__ = ["Batched", "Examples", "explain", "runs_at_once"]
 
 _DECLINED: Final = NotImplemented
 ONCE_PER_EXAMPLE: Final = "once per example"
@@ -285,6 +285,11 @@ def explain(spec: KernelSpec, state: State) -> str:
     if decomposition is None or decomposition.entry.on_host:
         return ONCE_PER_EXAMPLE
     return "by its decomposition"
+
+
+def runs_at_once(spec: KernelSpec, state: State) -> bool:
+    """Return whether ``vmap`` runs a kernel as a few calls on all examples, by a known rule."""
+    return state.batching(spec.name) is not None or _is_elementwise(spec, state)
 
 
 def _is_elementwise(spec: KernelSpec, state: State) -> bool:

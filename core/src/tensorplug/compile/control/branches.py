@@ -77,7 +77,7 @@ class SwitchPlan(NestedPlan):
         read, last = self.device.backend.to_host, len(parts) - 1
 
         def run(operands: list[Buffer]) -> list[Buffer]:
-            branch, takes = parts[min(max(int(read(operands[0])), 0), last)]
-            return branch([operands[at] for at in takes])
+            begin, takes = parts[min(max(int(read(operands[0])), 0), last)]
+            return begin()([operands[at] for at in takes])
 
         return run

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.control.branches import SWITCH, SwitchPlan
+from tensorplug.compile.control.hoisting import hoist
 from tensorplug.compile.control.repeated import SCAN, WHILE, ScanPlan, WhilePlan
+from tensorplug.compile.control.sinking import sink
 from tensorplug.compile.control.sub_traces import trace_function
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.contract.spec import TensorType
@@ -52,14 +54,19 @@ def trace_scan(trace: Trace, steps: Steps, init: Sequence[Tensor], xs: Sequence[
     """Record a loop of ``steps.length`` steps, at least one, over slices of ``xs``."""
     types = [*[tensor.type for tensor in init], *slice_types(xs)]
     traced = _trace(trace, steps.f, types, steps.who)
+    hoisted, more = hoist(trace, traced.program, len(init), xs, traced.captured)
+    sequences = [*xs, *more]
+    sunk = sink(trace, hoisted, len(init), sequences)
     attributes = {
-        "body": traced.program,
-        "carries": len(init),
-        "sequences": len(xs),
+        "body": sunk.program,
+        "carries": len(sunk.kept),
+        "sequences": len(sequences),
         "length": steps.length,
         "reverse": steps.reverse,
     }
-    return _add(trace, ScanPlan, SCAN, attributes, [*init, *xs], [traced])
+    carries = [init[at] for at in sunk.kept]
+    found, nodes = _add(trace, ScanPlan, SCAN, attributes, [*carries, *sequences], [traced])
+    return sunk.finish(trace, init, found), nodes
 
 
 def trace_switch(

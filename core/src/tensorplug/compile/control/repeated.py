@@ -95,11 +95,11 @@ class ScanPlan(NestedPlan):
         length, end = self.attributes["length"], count + self.attributes["sequences"]
         rows = [self._splitter(engine, type_) for type_ in self.types[count:end]]
         columns = [self._joiner(engine, type_) for type_ in body.types[count:]]
-        step = make_part(engine, make, self, "body", body, donated=count)
+        begin = make_part(engine, make, self, "body", body, donated=count)
         steps = range(length - 1, -1, -1) if self.attributes["reverse"] else range(length)
 
         def run(operands: list[Buffer]) -> list[Buffer]:
-            found = operands[:count]
+            step, found = begin(), operands[:count]
             slices = [split(x) for split, x in zip(rows, operands[count:end], strict=True)]
             fixed = operands[end:]
             stacks: list[list[Buffer]] = [[None] * length for _ in columns]
@@ -172,11 +172,12 @@ class WhilePlan(NestedPlan):
         known = self.attributes
         asks, takes, most = known["asks"], known["takes"], known["most"]
         count = len(self.outputs)
-        holds = make_part(engine, make, self, "condition", known["condition"])
-        step = make_part(engine, make, self, "body", known["body"], donated=0)
+        begin_asking = make_part(engine, make, self, "condition", known["condition"])
+        begin = make_part(engine, make, self, "body", known["body"], donated=0)
         read = self.device.backend.to_host
 
         def run(operands: list[Buffer]) -> list[Buffer]:
+            holds, step = begin_asking(), begin()
             fixed = operands[count:]
             now = operands
             steps = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.fusion.epilogues import add_epilogues
@@ -71,25 +72,23 @@ def make_part(
     name: str,
     body: SubProgram,
     donated: int = 0,
-) -> Callable[[list[Buffer]], list[Buffer]]:
-    """Return a function that runs a sub-program of ``plan``, which gets the part ``name``.
+) -> Callable[[], Callable[[list[Buffer]], list[Buffer]]]:
+    """Return a function that begins runs of a sub-program of ``plan``, its part ``name``.
 
-    The function empties the list of the inputs that it gets. ``donated``: how many of the first
-    inputs may be overwritten if nothing but that list refers to them. ``make``: as in
-    ``NestedPlan.prepare``.
+    In a context, it returns the function that runs the sub-program there. That one empties the
+    list of the inputs that it gets. ``donated``: how many of the first inputs may be overwritten
+    if nothing but that list refers to them. ``make``: as in ``NestedPlan.prepare``.
     """
     calls = add_epilogues(engine, body.calls, body.outputs)
     program = plan.parts[name] = Program(plan.device, body.inputs, calls, body.outputs)
     executable = make(engine, program, small=True, donated=body.inputs[:donated])
 
     def run(buffers: list[Buffer]) -> list[Buffer]:
-        context = current_context()
-        observers = (*context.observers, *engine.observers)
-        found: list[Buffer]
-        if observers:
-            found = executable.run_observed(observers, buffers)
-        else:
-            found = executable.run(buffers, consumed=buffers)
+        found: list[Buffer] = executable.run(buffers, consumed=buffers)
         return found
 
-    return run
+    def begin() -> Callable[[list[Buffer]], list[Buffer]]:
+        observers = (*current_context().observers, *engine.observers)
+        return partial(executable.run_observed, observers) if observers else run
+
+    return begin

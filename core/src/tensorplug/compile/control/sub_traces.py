@@ -66,6 +66,7 @@ def trace_function(
         outer.engine,
         outer.real,
         folds=outer.folds,
+        moves=outer.moves,
         outer=outer,
         who=who,
         reading=recording,

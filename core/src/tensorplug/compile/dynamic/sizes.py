@@ -104,7 +104,7 @@ class Dynamic:
             tuple(padded_size(n) if at in axes else n for at, n in enumerate(tensor.shape))
             for tensor, axes in zip(tensors, self._axes(args, kwargs), strict=True)
         ]
-        traced = trace_request(request)
+        traced = trace_request(request, moves=False)
         if all(shape == tensor.shape for shape, tensor in zip(sizes, tensors, strict=True)):
             return Specialized.of(request, traced)
         placements = iter(
@@ -137,7 +137,7 @@ class Dynamic:
             donated=(),
         )
         try:
-            found = _Template(trace_request(wanted), wanted.floats, {}, {})
+            found = _Template(trace_request(wanted, moves=False), wanted.floats, {}, {})
         except CompileError as error:
             raise RefusedError(str(error)) from None
         except Exception as error:  # whatever the function raises at another size

@@ -205,11 +205,11 @@ class Traced(NamedTuple):
         return [id(each) for each in touched]
 
 
-def trace_request(request: Request) -> Traced:
-    """Trace the function of a request."""
+def trace_request(request: Request, *, moves: bool = True) -> Traced:
+    """Trace the function of a request; ``moves``: as of ``Trace``."""
     engine, device, body, arguments, floats, donated = request
     state, autocast = engine.registry.state, current_context().autocast
-    trace = Trace(engine, device, floats)
+    trace = Trace(engine, device, floats, moves=moves)
     entries = [trace.enter(body.leaves[at]) for at in body.places]
     try:
         result, changed = trace_body(

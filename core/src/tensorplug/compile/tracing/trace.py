@@ -97,13 +97,15 @@ class Trace:
     """The recorded calls and reads of one function on one device, in order.
 
     ``folds``: whether calls that do not depend on the function's arguments run at once, and every
-    run uses their results.
+    run uses their results. ``moves``: whether products move out of loops, which gives them other
+    shapes than the function did.
     """
 
     engine: Engine
     real: Device
     floats: Floats = field(default_factory=lambda: Floats(()))
     folds: bool = True
+    moves: bool = True
     finished: bool = False
 
     def __post_init__(self) -> None:
@@ -167,8 +169,8 @@ class Trace:
             return assigned[1]
         for read in self.reads:
             if read.source is variable:
-                return self._tensor(read.value)
-        return self._tensor(self._add_read(variable, variable._reading, held.type).value)
+                return self.tensor(read.value)
+        return self.tensor(self._add_read(variable, variable._reading, held.type).value)
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:
         """Return a tensor for a new key of a generator; ``like`` has its type."""
@@ -176,8 +178,8 @@ class Trace:
             for read in self._expected:
                 if read.source is generator:
                     self._expected.remove(read)
-                    return self._tensor(read.value)
-        return self._tensor(self._add_read(generator, generator.key, like.type).value)
+                    return self.tensor(read.value)
+        return self.tensor(self._add_read(generator, generator.key, like.type).value)
 
     def _add_read(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
         if self._expected is not None:
@@ -186,7 +188,8 @@ class Trace:
         self.reads.append(read)
         return read
 
-    def _tensor(self, value: Value) -> Tensor:
+    def tensor(self, value: Value) -> Tensor:
+        """Return a tensor for a value of the program."""
         return Tensor._of(value, self.device.placement(value.placement.type))
 
     def refusal(self, message: str) -> CompileError:
@@ -247,7 +250,7 @@ class Trace:
         found = self._numbers.get(input_)
         if found is None:
             found = self._numbers[input_] = self.enter(input_.type)[0]
-        return self._tensor(found)
+        return self.tensor(found)
 
     def get(self, cell: Held) -> Any:
         """Return the number in ``cell``, as the function left it; every run reads it again."""
@@ -374,7 +377,7 @@ class Trace:
         call.outputs = [Value(output) for output in call.plan.outputs]
         call.site = self.locate()
         self.calls.append(call)
-        return [self._tensor(output) for output in call.outputs]
+        return [self.tensor(output) for output in call.outputs]
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
         """Run a call that does not depend on the function's arguments."""
