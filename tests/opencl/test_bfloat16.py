@@ -19,6 +19,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.kernels.expressions import prepare_expression
 
 RNG = np.random.default_rng(3)
 BFLOAT16, FLOAT32 = dt.bfloat16, dt.float32
@@ -190,3 +191,23 @@ def test_uniform_numbers_are_the_upper_bits_of_words(call):
     found = call(specs.RANDOM_UNIFORM, key, shape=(1000,), dtype="bfloat16")
     assert found.dtype == BFLOAT16.numpy
     np.testing.assert_array_equal(found.astype(np.float64), (words >> 24) / 256)
+
+
+@pytest.mark.parametrize("source", ["float64", "int32", "uint32", "int64", "uint64"])
+def test_wide_numbers_are_rounded_once(device, source):
+    """Beside a tie of bfloat16, where float32 would already have rounded to the tie."""
+    scale = {"float64": 2.0**-8, "int32": 2.0**22, "uint32": 2.0**23, "int64": 2.0**54}
+    ties = np.array([0x101, 0x103, 0x1FD]) * scale.get(source, 2.0**55)
+    exact, step = (float, 2.0**-40) if source == "float64" else (int, 1)
+    given = np.array([exact(tie) + beside for tie in ties for beside in (-step, step)], source)
+    up = np.array([False, True] * 3)
+    lower = np.float32(ties).view(np.uint32) >> 16
+    wanted = np.repeat(lower, 2) + up
+    cast = expressions.cast(parameter(0, dt.of(source)), BFLOAT16)
+    x, y = TensorType(dt.of(source), given.shape), TensorType(BFLOAT16, given.shape)
+    run = prepare_expression(device.runtime, "Cast", cast, [x], y)
+    found = device.to_host(run(device.from_host(given))).view(np.uint16)
+    np.testing.assert_array_equal(found, wanted)
+    if source in ("float64", "int32", "int64"):
+        found = device.to_host(run(device.from_host(-given))).view(np.uint16)
+        np.testing.assert_array_equal(found, wanted | 0x8000)

@@ -20,7 +20,7 @@ from tensorplug.plugin import expressions as ex
 if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression
 
-__all__ = ["HELD", "decode", "encode"]
+__all__ = ["HELD", "decode", "encode", "to_float32"]
 
 HELD: Final = dt.uint8
 """The dtype of the byte that holds an element; unused bits are 0."""
@@ -76,7 +76,7 @@ def encode(number: Expression, dtype: DType) -> Expression:
     if dtype in dt.WHOLE:
         whole = ex.cast(number, dt.unpacked(dtype))
         return ex.bitcast(whole, HELD) & (1 << dtype.bits) - 1
-    bits = ex.bitcast(_float32(number), dt.uint32)
+    bits = ex.bitcast(to_float32(number), dt.uint32)
     rounded = _round_to_powers(bits) if dtype is _POWERS else _round(bits, dtype)
     return ex.cast(rounded, HELD)
 
@@ -110,39 +110,37 @@ def _round_to_powers(bits: Expression) -> Expression:
     return ex.where(positive, exponent, 0xFF)
 
 
-def _float32(number: Expression) -> Expression:
-    """Return a number as float32 that is rounded to few digits as the number itself would be."""
-    dtype = number.dtype
-    if dtype is dt.float64:
-        return _round_to_odd(number)
-    if dtype not in dt.INTEGER or dtype.itemsize <= 2:
-        return ex.cast(number, dt.float32)
-    unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
-    size, negative = ex.bitcast(number, unsigned), None
-    if dtype.kind == "signed":
-        negative = number < 0
-        size = ex.where(negative, ex.constant(0, unsigned) - size, size)
-    # Without the bit below the last one of float32, a number is rounded down. If that changes it,
-    # it is a power of 2 away from any choice: too large for all formats but that of powers, where
-    # the bit after the first one decides.
-    near = ex.cast(size & ~(size >> 24), dt.float32)
-    return near if negative is None else ex.where(negative, -near, near)
+def to_float32(number: Expression) -> Expression:
+    """Return a number as float32 such that rounding that to fewer digits is rounding once.
 
-
-def _round_to_odd(number: Expression) -> Expression:
-    """Return float64 as float32, with an odd last digit if that is not exact.
-
-    Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums: proved algorithms
-    using rounding to odd, 2008.
+    If float32 does not hold a number, the result is one of the two beside it: the one whose last
+    digit is odd. Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums:
+    proved algorithms using rounding to odd, 2008.
     """
+    if number.dtype in dt.INTEGER and number.dtype.itemsize > 2:
+        return _whole_to_odd(number)
     near = ex.cast(number, dt.float32)
+    if number.dtype is not dt.float64:
+        return near
     back = ex.cast(near, dt.float64)
     bits = ex.bitcast(near, dt.uint32)
     odd = (bits - ex.cast(abs(number) < abs(back), dt.uint32)) | 1
-    exact = ex.apply(
-        "logical_or", _equal(back, number), ex.apply("logical_not", _equal(number, number))
-    )
+    unknown = ex.apply("logical_not", _equal(number, number))
+    exact = ex.apply("logical_or", _equal(back, number), unknown)
     return ex.bitcast(ex.where(exact, bits, odd), dt.float32)
+
+
+def _whole_to_odd(number: Expression) -> Expression:
+    unsigned = dt.uint64 if number.dtype.itemsize == 8 else dt.uint32
+    zero = ex.constant(0, unsigned)
+    size = ex.bitcast(number, unsigned)
+    if number.dtype.kind == "signed":
+        size = ex.where(number < 0, zero - size, size)
+    # Without the bit below the last one of float32, a number is rounded down.
+    near = ex.bitcast(ex.cast(size & ~(size >> 24), dt.float32), dt.uint32)
+    lost = ex.apply("logical_not", _equal(ex.cast(ex.bitcast(near, dt.float32), unsigned), size))
+    odd = ex.bitcast(near | ex.cast(lost, dt.uint32), dt.float32)
+    return ex.where(number < 0, -odd, odd) if number.dtype.kind == "signed" else odd
 
 
 def _equal(a: Expression, b: Expression | int) -> Expression:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tensorplug.plugin import Expression, KernelRefusedError, elementary, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.kernels import ctypes, formats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,13 +59,20 @@ class Value(NamedTuple):
 
 
 def expand(roots: Sequence[Expression]) -> list[Expression]:
-    """Return the expressions with arithmetic in the place of elementary functions."""
+    """Return the expressions with arithmetic in the place of elementary functions.
+
+    A number of more digits than float32 has is rounded once, as it becomes bfloat16.
+    """
     unified = expressions.unify(roots)
     new: dict[int, Expression] = {}
     for each in expressions.linearize(unified):
         operands = tuple(new[id(operand)] for operand in each.operands)
         made = Expression(each.op, each.dtype, operands, each.value) if operands else each
-        new[id(each)] = elementary.expand(made) if each.op in expressions.FUNCTIONS else made
+        if each.op in expressions.FUNCTIONS:
+            made = elementary.expand(made)
+        elif each.op == "cast" and each.dtype is dt.bfloat16:
+            made = expressions.cast(formats.to_float32(operands[0]), dt.bfloat16)
+        new[id(each)] = made
     return expressions.unify([new[id(root)] for root in unified])
 
 
