@@ -71,6 +71,7 @@ def sample() -> dict[str, Any]:
             "seed": 0,
             "examples": 2,
         },
+        "asked_again": {"seed": 7},
         "backend": {
             "name": "acme",
             "distribution": "tensorplug-acme",
@@ -81,6 +82,7 @@ def sample() -> dict[str, Any]:
         "tensorplug": "0.1.0",
         "level": 3,
         "partial": True,
+        "interrupted": False,
         "profile": "strict",
         "conformant": None,
         "blocked_by": ["1 rows: fail"],

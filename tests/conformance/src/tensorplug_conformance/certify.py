@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,8 @@ from tensorplug_conformance.checks import checks
 from tensorplug_conformance.denominator import LEVELS, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.vendor import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.expectations import Expectation
+    from tensorplug_conformance.journal import Journal
     from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.vendor import Profile
 
@@ -37,12 +40,13 @@ def items_of(
 ) -> tuple[list[Item], list[Row]]:
     """Return the items of ``level`` itself, and those of them that are rows.
 
-    A selection of kernels or dtypes leaves the checks out. ``examples``: random ones for every
-    row that runs a kernel.
+    ``examples``: random ones for every row that runs a kernel.
     """
-    found: list[Item] = []
-    if not selection.partial:
-        found.extend(("check", check.level, check.id) for check in checks(level))
+    found: list[Item] = [
+        ("check", check.level, check.id)
+        for check in checks(level)
+        if selection.takes_check(check.id)
+    ]
     chosen = [row for row in rows(level, known) if selection.takes(row)]
     for row in chosen:
         more = (examples,) if examples and row.mode != "gradient" else ()
@@ -61,44 +65,96 @@ def certify(
     expectations: Iterable[Expectation] = (),
     jobs: int = 1,
     profile: Profile = "strict",
+    journal: Journal | None = None,
+    opened: Mapping[str, Any] | None = None,
     started: Callable[[Sequence[Item]], None] = lambda _items: None,
     heard: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> dict[str, Any]:
     """Run levels 0 to ``level`` on ``target``; return the report.
 
+    KeyboardInterrupt ends the run, and the report has what there is by then.
+
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
     and threads are measured. The report does not depend on it. ``profile``: the verdict that
-    decides the exit code; the report has both. ``started`` is told the items of
-    all levels, before the first is run, ``heard`` each outcome.
+    decides the exit code; the report has both. ``journal``: takes all outcomes down, and has those
+    of before; ``opened``: what the backend has said of itself, which must not change in between.
+    ``started`` is told the items of
+    all levels that remain, before the first is run, ``heard`` each outcome.
+
+    Raises:
+        EmptySelectionError: nothing is left to run.
+        ResumeError: the journal is of another run.
+
     """
-    began, clock = datetime.now(UTC), time.monotonic()
+    began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
     parts = [items_of(index, known, chosen, examples) for index in range(level + 1)]
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
-    started([item for items, _ in parts for item in items])
+    kept = journal.outcomes if journal else {}
+    items_left = [[item for item in items if item not in kept] for items, _ in parts]
+    started([item for items in items_left for item in items])
     cases, digest = fingerprint(listed, known, seed)  # of all levels: many seconds
     backend: dict[str, Any] = {"name": target.backend}
-    outcomes: list[Outcome] = []
-    last = max((number for number, (items, _) in enumerate(parts) if items), default=level)
-    for number, (items, _) in enumerate(parts):
-        outcomes += supervise(
-            target,
-            items,
-            seed,
-            limits or Limits(),
-            heard,
-            introduced=backend.update if number == last else None,
-            jobs=1 if number in _MEASURES else jobs,
-        )
+    if journal:
+        header = {
+            "suite": [SUITE_VERSION, tolerances().version, bounds().version],
+            "seed": seed,
+            "examples": examples,
+            "level": level,
+            "selection": asdict(chosen),
+            "item limit": (limits or Limits()).item,
+            "cases": [cases, digest],
+            "backend": {key: value for key, value in (opened or {}).items() if key != "kernels"},
+            "name": target.backend,
+            "environment": report.environment(),
+            "draw": target.draw,
+            "started": began,
+        }
+        journal.begin(header)
+        assert journal.header is not None  # it has begun
+        target = replace(target, draw=journal.header["draw"])
+        began = journal.header["started"]
+        backend.update(journal.introduced)
+    outcomes = dict(kept)
+
+    def noted(outcome: Outcome) -> None:
+        outcomes[outcome.item] = outcome
+        if journal:
+            journal.add(outcome)
+        heard(outcome)
+
+    def introduced(said: dict[str, Any]) -> None:
+        backend.update(said)
+        if journal:
+            journal.introduce(said)
+
+    last = max((number for number, items in enumerate(items_left) if items), default=level)
+    interrupted = False
+    try:
+        for number, items in enumerate(items_left):
+            supervise(
+                target,
+                items,
+                seed,
+                limits or Limits(),
+                noted,
+                introduced=introduced if number == last else None,
+                jobs=1 if number in _MEASURES else jobs,
+            )
+    except KeyboardInterrupt:
+        interrupted = True
+        backend = {"name": target.backend, **(opened or {}), **backend}
+    whole = [item for items, _ in parts for item in items]
     return report.assemble(
         suite=SUITE_VERSION,
         backend=backend,
         level=level,
         seed=seed,
         examples=examples,
+        draw=target.draw,
         selection=chosen,
         denominator={
             "rows": len(listed),
@@ -106,9 +162,10 @@ def certify(
             "sha256": digest,
             "kernels": sorted(known),
         },
-        outcomes=outcomes,
-        seconds=time.monotonic() - clock,
-        started=began.isoformat(timespec="seconds"),
+        outcomes=[outcomes[item] for item in whole if item in outcomes],
+        missing=[item for item in whole if item not in outcomes] if interrupted else [],
+        seconds=time.monotonic() - clock + (journal.seconds if journal else 0.0),
+        started=began,
         expectations=expectations,
         profile=profile,
     )
@@ -121,11 +178,22 @@ def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntr
         EmptySelectionError: names that part, and the level that has rows of it, if one has.
 
     """
-    if not chosen.partial:
+    for glob in chosen.checks:
+        part = Selection(checks=(glob,))
+        found = [
+            number for number in LEVELS for check in checks(number) if part.takes_check(check.id)
+        ]
+        if not found:
+            raise EmptySelectionError(f"no check is called {glob!r}")
+        if found[0] > level:
+            raise EmptySelectionError(
+                f"level {level} has no check {glob!r}; level {found[0]} has: --level {found[0]}"
+            )
+    if not chosen.of_rows:
         return
     by_level = {level: rows(level, known) for level in LEVELS}
     for glob in chosen.kernels or ("*",):
-        part = replace(chosen, kernels=(glob,))
+        part = replace(chosen, kernels=(glob,), checks=())
         found = [level for level in LEVELS if any(map(part.takes, by_level[level]))]
         if not found:
             raise EmptySelectionError(

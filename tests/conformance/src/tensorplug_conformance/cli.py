@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import runpy
+import secrets
 import sys
 from datetime import date
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from tensorplug.plugin import DTypeError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import SUITE_VERSION, expectations, report, terminal
+from tensorplug_conformance import SUITE_VERSION, expectations, interrupts, report, terminal
 from tensorplug_conformance.certify import EmptySelectionError, certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection
@@ -23,7 +24,10 @@ from tensorplug_conformance.differences import differences
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.differential.comparison import ProgramError
 from tensorplug_conformance.expectations import ExpectationError
+from tensorplug_conformance.journal import Journal, ResumeError
 from tensorplug_conformance.opening import NotOpenedError, check_opens
+from tensorplug_conformance.performance import command as performance
+from tensorplug_conformance.performance.measurement import NotMeasurableError
 from tensorplug_conformance.progress import progress
 from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.rendering import FORMS, render
@@ -44,9 +48,11 @@ __all__ = ["main"]
 _WRONG_CALL: Final = (
     EmptySelectionError,
     ExpectationError,
+    NotMeasurableError,
     NotOpenedError,
     ProgramError,
     ReportError,
+    ResumeError,
     UnknownCaseError,
 )
 
@@ -58,17 +64,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace, Console], int] = options.function
     try:
         return command(options, console)
+    except KeyboardInterrupt:
+        console.print("interrupted", style="yellow")
+        return interrupts.INTERRUPTED
     except _WRONG_CALL as error:
         console.print(f"[red]error[/]: {for_terminal(error)}", soft_wrap=True, highlight=False)
         return 2
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
-    target = Target(options.backend)
-    selection = Selection(options.kernels, options.dtypes, options.mode)
+    with interrupts.once():
+        return _certified(options, console)
+
+
+def _certified(options: argparse.Namespace, console: Console) -> int:
+    draw = secrets.randbelow(1 << 32) if options.again_seed is None else options.again_seed
+    target = Target(options.backend, draw=draw)
+    selection = Selection(options.kernels, options.dtypes, options.mode, options.checks)
+    journal = None
+    if options.resume:
+        journal = Journal.resumed(_folder(options))
+    elif options.report is not None:
+        journal = Journal(options.report)
     expected = [] if options.expect is None else expectations.read(options.expect)
     limits = Limits(options.item_limit)
-    check_opens(target, limits)
+    opened = check_opens(target, limits)
     with progress(
         console, target.backend, options.level, options.jobs, expecting=bool(expected)
     ) as display:
@@ -82,6 +102,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
             jobs=options.jobs,
             limits=limits,
             profile=options.profile,
+            journal=journal,
+            opened=opened,
             started=display.started,
             heard=display.heard,
         )
@@ -91,9 +113,24 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         render(result, options.report)
         write_scripts(result, options.report / "repros")
         console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
+    if result["interrupted"]:
+        if journal:
+            journal.close()
+            console.print("the same command with --resume goes on", soft_wrap=True)
+        return interrupts.INTERRUPTED
+    if journal:
+        journal.remove()
     if expected and terminal.as_expected(result):
         return 0
     return 1 if report.verdict(result, options.profile)["blocked_by"] else 0
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    """Return the folder of the run to resume."""
+    if options.report is None:
+        raise ResumeError("--resume needs the folder of the interrupted run: --report DIR")
+    folder: Path = options.report
+    return folder
 
 
 def _selftest(options: argparse.Namespace, console: Console) -> int:
@@ -210,6 +247,9 @@ def _parser() -> argparse.ArgumentParser:
     two = commands.add_parser("compare", help="find where two backends part in a program")
     two.set_defaults(function=differential.run)
     differential.add_arguments(two)
+    timed = commands.add_parser("measure", help="time each kernel; it is never a condition")
+    timed.set_defaults(function=performance.run)
+    performance.add_arguments(timed)
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.set_defaults(function=_diff)
     diff.add_argument("old", type=Path)
@@ -233,6 +273,11 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--backend", required=True, metavar="NAME")
     run.add_argument("--level", type=int, choices=LEVELS, default=max(LEVELS))
     run.add_argument("--report", type=Path, metavar="DIR", help="where the report goes")
+    run.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run that was interrupted, whose report --report names",
+    )
     run.add_argument("--expect", type=Path, metavar="FILE", help="known failures; see accept")
     run.add_argument(
         "--kernels",
@@ -240,6 +285,13 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         default=(),
         metavar="GLOBS",
         help="only these, separated by commas; no certificate",
+    )
+    run.add_argument(
+        "--checks",
+        type=_check_globs,
+        default=(),
+        metavar="GLOBS",
+        help="only these checks of levels 0, 1 and 4, and no rows unless --kernels names some",
     )
     run.add_argument(
         "--dtypes",
@@ -271,6 +323,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
     run.add_argument(
+        "--again-seed",
+        type=_seed,
+        metavar="N",
+        help="of the sample that a plain process is asked again (default: a random one)",
+    )
+    run.add_argument(
         "--examples",
         type=_seed,
         default=0,
@@ -280,10 +338,19 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 
 def _globs(text: str) -> tuple[str, ...]:
+    found = _listed(text, "kernel")
+    return () if "*" in found else found  # a run of the whole catalogue may be named
+
+
+def _check_globs(text: str) -> tuple[str, ...]:
+    return _listed(text, "check")
+
+
+def _listed(text: str, what: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} names no kernel")
-    return () if "*" in found else found  # a run of the whole catalogue may be named
+        raise argparse.ArgumentTypeError(f"{text!r} names no {what}")
+    return found
 
 
 def _dtypes(text: str) -> tuple[str, ...]:

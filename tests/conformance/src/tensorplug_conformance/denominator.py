@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
+from tensorplug_conformance.far_points import far_cases
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.relatives import relatives
 
@@ -43,20 +44,35 @@ class Row:
 class Selection:
     """What a partial run is limited to; a run with any limit certifies nothing.
 
-    ``kernels``: patterns of names; like ``dtypes``, none at all stands for all.
+    ``kernels``: patterns of names; like ``dtypes``, none at all stands for all. ``checks``:
+    patterns of names of checks. Whoever selects rows gets no other checks, and the reverse.
     """
 
     kernels: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     mode: Literal["native", "decomposed", "both"] = "both"
+    checks: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:
         """Whether anything is left out."""
         return self != Selection()
 
+    @property
+    def of_rows(self) -> bool:
+        """Whether rows are left out by what they are."""
+        return replace(self, checks=()) != Selection()
+
+    def takes_check(self, name: str) -> bool:
+        """Return whether the check called ``name`` is selected."""
+        if not self.checks:
+            return not self.of_rows
+        return any(fnmatch.fnmatchcase(name, glob) for glob in self.checks)
+
     def takes(self, row: Row) -> bool:
         """Return whether ``row`` is selected."""
+        if self.checks and not self.of_rows:
+            return False
         return (
             (not self.kernels or any(fnmatch.fnmatchcase(row.kernel, g) for g in self.kernels))
             and (not self.dtypes or row.dtype in self.dtypes)
@@ -128,7 +144,8 @@ def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
     """
     corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
     if row.mode == "gradient":
-        return list(entry.gradient_cases(corpus))
+        near = list(entry.gradient_cases(corpus))
+        return list(entry.checked((*near, *far_cases(entry, corpus, near))))
     native = row.mode == "native"
     cases = all_cases(entry, corpus)
     found = [case for case in cases if native or not (case.period or case.native)]

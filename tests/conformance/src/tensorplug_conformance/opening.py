@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.engine.devices import split_name
 from tensorplug.plugin import TensorplugError
@@ -24,8 +24,10 @@ class NotOpenedError(Exception):
     """The backend under test does not open; the message says why, on one line."""
 
 
-def check_opens(target: Target, limits: Limits) -> None:
+def check_opens(target: Target, limits: Limits) -> dict[str, Any]:
     """Check that the backend is installed, and open it in a process of its own.
+
+    Returns what it says of itself.
 
     Raises:
         NotOpenedError: it is not installed, refuses to open, takes the process down, or hangs.
@@ -37,13 +39,14 @@ def check_opens(target: Target, limits: Limits) -> None:
             Selection.read().pick(BACKENDS, backend_name)
         except TensorplugError as error:
             raise NotOpenedError(_one_line(str(error))) from error
-    reason = _tried(target, limits.opening)
+    found, reason = _tried(target, limits.opening)
     if reason:
         raise NotOpenedError(f"backend {target.backend!r} does not open: {_one_line(reason)}")
+    return found
 
 
-def _tried(target: Target, seconds: float) -> str:
-    """Return why the backend does not open within a time; empty if it does."""
+def _tried(target: Target, seconds: float) -> tuple[dict[str, Any], str]:
+    """Return what the backend says of itself, and why it does not open within a time, or ""."""
     process = WorkerProcess(target, 0, introduce=True)
     began = time.monotonic()
     try:
@@ -53,13 +56,13 @@ def _tried(target: Target, seconds: float) -> str:
                 if event["event"] == "backend":
                     process.dismiss()
                     process.leave()
-                    return str(event.get("error", ""))
+                    return event.get("backend", {}), str(event.get("error", ""))
             if over:
-                return process.epitaph()
+                return {}, process.epitaph()
             time.sleep(_POLL)
     finally:
         process.stop()
-    return f"it hung: it did not end within {seconds:.0f} s"
+    return {}, f"it hung: it did not end within {seconds:.0f} s"
 
 
 def _one_line(text: str) -> str:

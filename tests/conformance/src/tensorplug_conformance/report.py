@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.denominator import Selection
     from tensorplug_conformance.expectations import Expectation
-    from tensorplug_conformance.supervisor import Outcome
+    from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.vendor import Profile
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ReportError",
     "assemble",
     "blocked",
+    "environment",
     "faults",
     "parse",
     "read",
@@ -64,6 +65,7 @@ def assemble(
     level: int,
     seed: int,
     examples: int,
+    draw: int,
     selection: Selection,
     denominator: Mapping[str, Any],
     outcomes: Sequence[Outcome],
@@ -71,18 +73,24 @@ def assemble(
     started: str,
     expectations: Iterable[Expectation] = (),
     profile: Profile = "strict",
+    missing: Sequence[Item] = (),
 ) -> dict[str, Any]:
     """Return the report as data, its judgement under both profiles included.
 
-    ``profile``: the one that decides the exit code of the run.
+    ``draw``: the seed of the sample that a plain process was asked again. ``profile``: the one
+    that decides the exit code of the run. ``missing``: what was not run, because the run was
+    interrupted.
     """
     checks = [_check(outcome) for outcome in outcomes if outcome.item[0] == "check"]
     rows = [_row(outcome) for outcome in outcomes if outcome.item[0] == "row"]
-    checks += _uncovered(backend, denominator, level, selection)
+    if not missing:
+        checks += _uncovered(backend, denominator, level, selection)
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
+    told = [f"interrupted: {len(missing)} rows and checks were not run"] if missing else []
     strict, vendor = (
-        [*blocked(checks, rows, level, profile=profile), *unmet] for profile in PROFILES
+        [*blocked(checks, rows, level, profile=profile), *unmet, *told] for profile in PROFILES
     )
+    partial = selection.partial or bool(missing)
     return {
         "schema": SCHEMA,
         "suite": {
@@ -92,20 +100,22 @@ def assemble(
             "seed": seed,
             "examples": examples,
         },
+        "asked_again": {"seed": draw},
         "backend": {key: value for key, value in backend.items() if key != "kernels"},
         "tensorplug": metadata.version("tensorplug"),
         "level": level,
-        "partial": selection.partial,
+        "partial": partial,
+        "interrupted": bool(missing),
         "profile": profile,
-        "conformant": None if selection.partial else not strict,
+        "conformant": None if partial else not strict,
         "blocked_by": strict,
         "vendor": {
-            "conformant": None if selection.partial else not vendor,
+            "conformant": None if partial else not vendor,
             "blocked_by": vendor,
         },
         "started": started,
         "seconds": round(seconds, 3),
-        "environment": _environment(),
+        "environment": environment(),
         "denominator": {key: denominator[key] for key in ("rows", "cases", "sha256")},
         "totals": {
             "rows": dict(Counter(row["status"] for row in rows)),
@@ -201,9 +211,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     }
     if outcome.verdict is not None:
         left_out = ("row", "widened", "coverage")
-        found.update(
-            {key: value for key, value in outcome.verdict.items() if key not in left_out}
-        )
+        found.update({key: value for key, value in outcome.verdict.items() if key not in left_out})
     found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
     return found
 
@@ -227,7 +235,8 @@ def _uncovered(
     ]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return versions and names of all that a result may depend on, backends apart."""
     return {
         "python": sys.version.split()[0],
         "numpy": np.__version__,

@@ -85,6 +85,14 @@ def _verdict(report: Mapping[str, Any]) -> str:
     """Return both verdicts: strictly, and within a vendor's bounds where they differ."""
     level, vendor = report["level"], report["vendor"]
     reasons = for_terminal("; ".join(report["blocked_by"]))
+    if report["interrupted"]:
+        return f"[bold yellow]interrupted, certifies nothing[/]: {reasons}"
+    if report["conformant"] is None and not report["checks"]:
+        reasons = reasons or "nothing failed"
+        return (
+            f"[yellow]a partial run certifies nothing[/]: {reasons}; the checks of levels 0, 1 "
+            "and 4 were left out: --checks 'GLOBS' runs them"
+        )
     if report["conformant"] is None:
         return f"[yellow]a partial run certifies nothing[/]: {reasons or 'nothing failed'}"
     if report["conformant"]:

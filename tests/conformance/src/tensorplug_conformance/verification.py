@@ -26,7 +26,10 @@ def verify(found: Any) -> list[str]:
     this suite counts at its level, adds up, and judges as its rows and checks require. Only
     another run of the suite can tell whether the numbers were really measured.
     """
-    return [f"schema: {fault}" for fault in report.faults(found)] or [
+    broken = [f"schema: {fault}" for fault in report.faults(found)]
+    if not broken and found["interrupted"]:
+        broken = ["the run was interrupted"]
+    return broken or [
         *_versions(found),
         *_denominator(found),
         *_checks(found),
