@@ -127,6 +127,7 @@ class Case:
             themselves; the oracle computes these alone, since exact arithmetic takes minutes for
             millions. 0 where they do not.
         native: it tries how a kernel divides its work, which decompositions leave to primitives.
+        relative: gradients are judged element by element, relative to each: see ``far_points``.
         alike: names of the inputs whose arrays are equal, or for ``overlapping`` begin one element
             later each; they can lie in one buffer.
         overlapping: whether those are so.
@@ -143,6 +144,7 @@ class Case:
     expected: Expected = None
     period: int = 0
     native: bool = False
+    relative: bool = False
     alike: tuple[str, ...] = ()
     overlapping: bool = False
     otherwise: Mapping[str, Any] | None = None

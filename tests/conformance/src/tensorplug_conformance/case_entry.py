@@ -28,6 +28,8 @@ class CaseEntry:
     dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
     result must have the oracle's sign. ``ordinary``: inputs that get special values from the
     cases alone. ``wrt``: inputs whose gradients are tried, on the cases of ``smooth``.
+    ``near_only``: why they are tried nowhere else; empty if far from 0 too. ``cancelled``: the
+    size of terms that cancel in a gradient far from 0, which may be off by as many eps.
     """
 
     spec: KernelSpec
@@ -39,6 +41,8 @@ class CaseEntry:
     ordinary: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     smooth: Callable[[Corpus], Iterable[Case]] | None = None
+    near_only: str = ""
+    cancelled: float = 0.0
 
     def answered(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """Return the oracle's answer; infinities among the inputs make NaN without a warning."""

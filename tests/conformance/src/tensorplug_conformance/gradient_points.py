@@ -73,7 +73,7 @@ class Point:
                 )
         plain = isinstance(case.expected, tuple)
         weights = tuple(
-            _weights(value, made[at].dtype, plain=plain)
+            _weights(value, made[at].dtype, plain=plain, even=case.relative)
             for at, value in zip(outputs, values, strict=True)
         )
         return cls(entry, case, wrt, outputs, weights)
@@ -177,14 +177,17 @@ def _run(spec: KernelSpec, operands: Sequence[Any], case: Case) -> list[Tensor]:
     return [dispatch(spec, *operands, **case.attributes)]
 
 
-def _weights(value: Array, dtype: DType, *, plain: bool) -> Array:
-    """Return the incoming gradient: uneven, so that a transposed or summed one is noticed."""
+def _weights(value: Array, dtype: DType, *, plain: bool, even: bool) -> Array:
+    """Return the incoming gradient: uneven, so that a transposed or summed one is noticed.
+
+    ``even``: of one sign and never 0, so that each element shows.
+    """
     complex_ = value.dtype.kind == "c"
     wanted = np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
     if plain:
         return np.ones(value.shape, dtype=wanted)
     ramp = np.arange(value.size, dtype=np.float64)
-    weights = 1 + ramp % 5 / 4 - ramp % 3 / 2
+    weights = 1 + ramp % 5 / 4 - (0 if even else ramp % 3 / 2)
     turned = weights + 1j * (ramp % 4 / 2 - 0.5) if complex_ else weights
     return np.asarray(turned.reshape(value.shape), dtype=wanted)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.far_points import judge_far
+from tensorplug_conformance.far_points import slopes as slopes_of
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
 from tensorplug_conformance.second_gradients import curvature, judge_second
@@ -41,7 +43,7 @@ def judge_gradient(
     session: Session,
     entry: CaseEntry,
     case: Case,
-    slopes: dict[str, Right] | None = None,
+    slopes: dict[str, Any] | None = None,
 ) -> float:
     """Compare first and second gradients of all of ``entry.wrt`` at one case.
 
@@ -57,6 +59,10 @@ def judge_gradient(
     """
     point = Point.of(session, entry, case)
     known = {} if slopes is None else slopes
+    if case.relative:
+        if case.id not in known:
+            known[case.id] = [slopes_of(point, name) for name in point.wrt]
+        return judge_far(session, point, known[case.id])
     if case.id not in known:
         by_value = isinstance(case.expected, tuple)  # at a kink, where there is no second gradient
         known[case.id] = Right(point.expected(), None if by_value else curvature(point))

@@ -98,12 +98,18 @@ class CaseTable:
         """Add cases given as data, each with its ``expected``, for one dtype."""
         self.of(spec, dtypes=(dtype,), **options)(lambda _corpus: iter(cases))
 
-    def gradients(self, spec: KernelSpec, *wrt: str) -> Callable[[F], F]:
+    def gradients(
+        self, spec: KernelSpec, *wrt: str, near_only: str = "", cancelled: float = 0.0
+    ) -> Callable[[F], F]:
         """Decorate the function that yields smooth points, where gradients are tried.
 
         The oracle's own slope there (central differences in wide arithmetic) is what is right,
         unless a case's ``expected`` holds the gradients, one per name in ``wrt``, for an
         incoming gradient of ones. ``of`` must come first.
+
+        More points, far from 0 and near it, are derived from these; ``near_only`` says why there
+        are none. Each of their gradients may be off by some eps of itself, or of ``cancelled``:
+        the size of the terms of which it is the difference.
         """
 
         def decorate(smooth: F) -> F:
@@ -112,6 +118,7 @@ class CaseTable:
             if unknown or not wrt:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
             entry.wrt, entry.smooth = wrt, smooth
+            entry.near_only, entry.cancelled = near_only, cancelled
             return smooth
 
         return decorate

@@ -107,6 +107,8 @@ for spec, reference in ((specs.FLOOR_DIV, oracle.floor_div), (specs.MOD, oracle.
         if corpus.dtype not in dt.UNSIGNED:
             signs = corpus.of([-7, -6, -1, 1, 6, 7])
             yield Case("signs", (signs[:, None], corpus.of([-3, -2, 2, 3])))
+        same = corpus.of([1, 6, 0, 7, 100])
+        yield Case("equal a and b", (same, same), alike=("a", "b"))
         if corpus.floating:
             yield Case("halves", (halves[:, None], halves[None, :]))
             infinities = corpus.of([np.inf, -np.inf])
@@ -270,7 +272,9 @@ for spec, low, high, *poles in (
     (specs.ERF, -1.5, 1.5),
     (specs.TANH, -1.5, 1.5, 0.5j * np.pi, -0.5j * np.pi),
 ):
-    cases.gradients(spec, "x")(patterns.near(low, high, poles))
+    # 1 - y**2 has no more digits than y
+    cancelled = float(spec is specs.TANH)
+    cases.gradients(spec, "x", cancelled=cancelled)(patterns.near(low, high, poles))
 
 
 @cases.gradients(specs.ABS, "x")

@@ -90,7 +90,7 @@ _POINTS: tuple[tuple[str, Shape, dict[str, Any]], ...] = (
 )
 
 
-@cases.gradients(specs.LAYER_NORM, "x", "scale", "offset")
+@cases.gradients(specs.LAYER_NORM, "x", "scale", "offset", cancelled=1)
 def layer_norm_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in _POINTS:
         yield _layer(corpus, name, shape, shape, attributes=attributes)
@@ -101,7 +101,7 @@ def layer_norm_points(corpus: Corpus) -> Iterator[Case]:
         yield _layer(corpus, what, (2, 3), (3,), present=present)
 
 
-@cases.gradients(specs.LAYER_NORM_GRAD, "dy", "x")
+@cases.gradients(specs.LAYER_NORM_GRAD, "dy", "x", near_only="means of products cancel")
 def layer_norm_grad_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, attributes in _POINTS:
         yield Case(name, (corpus.ordinary(shape), corpus.ordinary(shape)), attributes)

@@ -119,7 +119,7 @@ def ragged_range(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 2", (of([[0, 1]]), of(5), of(1)), expected=ShapeError)
 
 
-@cases.gradients(specs.RAGGED_RANGE, "starts", "deltas")
+@cases.gradients(specs.RAGGED_RANGE, "starts", "deltas", near_only="values decide the size")
 def range_points(corpus: Corpus) -> Iterator[Case]:
     """Limits between two values: near one, the number of values changes."""
     of = corpus.of

@@ -212,7 +212,10 @@ for spec, low, high, name, hard, slope in (
     (specs.ERFINV, -0.75, 0.75, "about 1", (0.9375, -0.96875), _slope_of_erfinv),
     (specs.NDTRI, 0.25, 0.75, "tails", (0.03125, 0.9375), _slope_of_ndtri),
 ):
-    cases.gradients(spec, "x")(_points(low, high, _exact_points(name, hard, slope)))
+    steep = spec in (specs.ERFINV, specs.NDTRI)
+    why = "slopes are exponentials of squares, whose errors grow" if steep else ""
+    points_of = _points(low, high, _exact_points(name, hard, slope))
+    cases.gradients(spec, "x", near_only=why)(points_of)
 
 
 def _plain_points(places: dict[str, tuple[float, ...]]) -> Callable[[Corpus], Iterator[Case]]:
@@ -228,7 +231,8 @@ _FURTHER: Final[tuple[tuple[KernelSpec, float, float, dict[str, tuple[float, ...
     (specs.BESSEL_J1, -4.0, 4.0, {"zero": (3.875,), "near 0": (0.0, 0.001), "far": (7.5, 20.0)}),
 )
 for spec, low, high, places in _FURTHER:
-    cases.gradients(spec, "x")(_points(low, high, _plain_points(places)))
+    points_of = _points(low, high, _plain_points(places))
+    cases.gradients(spec, "x", cancelled=1)(points_of)
 
 
 @cases.gradients(specs.POLYGAMMA, "x")
@@ -247,7 +251,7 @@ def polygamma_points(corpus: Corpus) -> Iterator[Case]:
 
 for spec, at_0 in ((specs.IGAMMA, (1.0, 0.0)), (specs.IGAMMAC, (-1.0, 0.0))):
 
-    @cases.gradients(spec, "a", "x")
+    @cases.gradients(spec, "a", "x", near_only="differences of the reference are inaccurate")
     def incomplete_points(corpus: Corpus, at_0: tuple[float, ...] = at_0) -> Iterator[Case]:
         yield from patterns.pairs(0.75, 4.0)(corpus)
         yield Case("large", (corpus.of([20.0, 100.0]), corpus.of([19.0, 104.0])))
@@ -256,7 +260,7 @@ for spec, at_0 in ((specs.IGAMMA, (1.0, 0.0)), (specs.IGAMMAC, (-1.0, 0.0))):
         yield Case("at 0", (corpus.of([1.0, 2.0]), nothing), expected=slopes)
 
 
-@cases.gradients(specs.BETAINC, "x")
+@cases.gradients(specs.BETAINC, "x", near_only="differences of the reference are inaccurate")
 def betainc_points(corpus: Corpus) -> Iterator[Case]:
     def case(name: str, a: list[float], b: list[float], x: list[float]) -> Case:
         return Case(name, (corpus.of(a), corpus.of(b), corpus.of(x)))

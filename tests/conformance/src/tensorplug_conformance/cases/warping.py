@@ -164,7 +164,7 @@ def rotate_with_offset_points(corpus: Corpus) -> Iterator[Case]:
     yield Case("no images", (x[:0],), {"radians": 0.5})
 
 
-@cases.gradients(specs.TRANSFORM, "image", "transforms")
+@cases.gradients(specs.TRANSFORM, "image", "transforms", near_only="slopes jump at pixels")
 def transform_points(corpus: Corpus) -> Iterator[Case]:
     """Positions between pixels, where the value is smooth in the transform."""
     x = corpus.ordinary((2, 3, 3, 1))
