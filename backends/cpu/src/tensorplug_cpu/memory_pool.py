@@ -197,5 +197,5 @@ def allocator(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], Array]:
 
 
 def _code(dtype: np.dtype[Any]) -> str:
-    """Return the code of a dtype, or of integers of its size: that of bfloat16 is no number's."""
+    """Return the code of a dtype; for bfloat16, which has none, that of integers of its size."""
     return f"|u{dtype.itemsize}" if dtype.kind == "V" else dtype.str

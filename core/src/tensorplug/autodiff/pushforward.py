@@ -68,8 +68,8 @@ class Pushforward:
         """Return the tangents of ``outputs``, which a call with ``inputs`` has given.
 
         Raises:
-            GradientError: a rule gives something else than tangents of the outputs.
-            GradientNotFoundError: there is no rule for an input.
+            GradientError: a rule returns something other than tangents of the outputs.
+            GradientNotFoundError: an input has neither a tangent rule nor a gradient rule.
 
         """
         parts = [self._listed(step(inputs, outputs, tangents)) for step in self._steps]

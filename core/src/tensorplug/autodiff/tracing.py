@@ -268,7 +268,7 @@ def check_result(y: Any) -> Any:
 
 
 def not_a_tensor(value: object, place: str = "") -> ArgumentError:
-    """Return the error about a function whose result, or its leaf at ``place``, is no tensor."""
+    """Return the error for a function whose result, or leaf at ``place``, is not a tensor."""
     where = f" at {place}" if place else ""
     return ArgumentError(
         f"the function to differentiate must return a tensor, got {type(value).__name__}{where}"

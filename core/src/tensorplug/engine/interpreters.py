@@ -302,8 +302,7 @@ class Interpreter(ABC):
         """Return the error for a logical tensor outside the call of the function."""
         return ArgumentError(
             f"{self.name}: a tensor of a call of the function is used after that call, or in "
-            "another thread; return it from the function instead (also what the function assigns "
-            "to elements of a tensor from outside)"
+            "another thread; return it from the function instead"
         )
 
     # What a trace answers to the core -----------------------------------------------------

@@ -51,8 +51,9 @@ def vmap(
         axis_size: the number of examples; needed only if no argument has them.
 
     ``f`` cannot read the data of a tensor that differs from example to example; use ``where``
-    for conditions. Values that it assigns to variables must not differ either. A ``Generator``
-    draws different numbers for each example. A kernel without a batching rule is batched by its
+    for conditions. Values that it assigns to variables must not differ either. Its tensors are
+    valid only during the call: return what you need. A ``Generator`` draws different numbers for
+    each example. A kernel without a batching rule is batched by its
     decomposition; without either (a few on the host), it runs once per example (docs/vmap.md).
 
     Returns:

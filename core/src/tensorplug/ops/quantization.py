@@ -292,8 +292,8 @@ def fake_quantize(
 
     The result consists of the floats that the quantized x stands for. The gradient goes straight
     through the rounding: the gradient of x is the incoming one, or 0 where x was clipped. The
-    slope by the scale, with each rounding error held fixed, is ``round(x / scale) - x / scale``,
-    or the limit less the zero point where x was clipped.
+    derivative with respect to the scale, with the slope of rounding taken as 1, is
+    ``round(x / scale) - x / scale``, or the limit less the zero point where x was clipped.
 
     Args:
         x: real numbers; integers become floats.

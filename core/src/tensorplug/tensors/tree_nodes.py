@@ -270,7 +270,7 @@ def register_tree(
 
 
 def unregister_tree(kind: type) -> None:
-    """Undo ``register_tree``: the instances of the class are then what they were before.
+    """Undo ``register_tree``: instances of the class become what they were before.
 
     Raises:
         RegistrationError: the class is not registered.

@@ -144,7 +144,7 @@ def _ending(
 def _native_ending(
     bias: TensorType | None, weights: TensorType | None, attributes: Attributes, filters: int
 ) -> str | None:
-    """Return which of the native loops' endings the activation is; None if it is none of them."""
+    """Return the native loops' name for the activation; None if they do not have it."""
     if any(type_ is not None and type_.shape != (filters,) for type_ in (bias, weights)):
         return None
     activation = str(attributes["activation"])

@@ -31,7 +31,7 @@ ARGUMENTS: Final = 1024  # bytes that every device allows
 class _Array(NamedTuple):
     """An input or output of the kernel, and how it is walked: as a ``templates.Operand`` is.
 
-    An "argument" is no array, but one number.
+    An "argument" is a single number instead of an array.
     """
 
     name: str

@@ -32,7 +32,7 @@ class Form(NamedTuple):
 class Operand(NamedTuple):
     """An array: whether it varies along a row, and from each row to the one at its side.
 
-    ``argument``: it is no array, but one number.
+    ``argument``: whether it is a single number instead of an array.
     """
 
     name: str

@@ -56,10 +56,10 @@ def scan(
         The last carry; and the results, a tree with an axis of the steps in front.
 
     In a compiled function this is one call of its program, with a program for a step. Tensors and
-    variables that ``f`` uses besides its arguments stay the same in all steps; ``f`` must not
-    assign to them or draw from generators there. Gradients flow to ``init``, to ``xs`` and to
-    these tensors. The backward pass computes each step again from the carry before it, so only
-    the carries and ``xs`` stay in memory.
+    variables that ``f`` uses besides its arguments stay the same in all steps; ``f`` must neither
+    assign to them nor draw from generators. Gradients flow to ``init``, to ``xs`` and to these
+    tensors. The backward pass computes each step again from the carry before it, so only the
+    carries, ``xs`` and the factors of matrix products stay in memory.
 
     Raises:
         ArgumentError: ``f`` is not a function or does not return a pair; the carry changes its
@@ -225,7 +225,7 @@ def cond(
     """Return ``true_fn(*operands)`` if ``predicate`` holds, else ``false_fn(*operands)``.
 
     Args:
-        predicate: a scalar: a boolean, or a number, of which only 0 is false.
+        predicate: a boolean scalar, or a number, which is false only if it is 0.
         true_fn: takes the operands, and returns a tree of tensors.
         false_fn: likewise.
         *operands: trees of tensors.
