@@ -20,6 +20,7 @@ __all__ = [
     "Array",
     "Bounded",
     "Case",
+    "Exactly",
     "Layout",
     "Operand",
     "Presentation",
@@ -54,6 +55,13 @@ class Bounded:
 
     value: Array
     bound: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly(Bounded):
+    """A reference value whose bits all count: the payload of a NaN too, and whether it signals."""
+
+    bound: Array = field(default_factory=lambda: np.zeros(()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import TensorType
-from tensorplug_conformance.case import Bounded
+from tensorplug_conformance.case import Bounded, Exactly
 from tensorplug_conformance.floats import computing, finfo, kind_of
 
 if TYPE_CHECKING:
@@ -61,10 +61,32 @@ def judge(
         raise ValueError(
             f"the oracle returned shape {value.shape}, but the spec says {actual.shape}"
         )
+    if isinstance(reference, Exactly):
+        return _bitwise(actual, value)
     bound = reference.bound if isinstance(reference, Bounded) else None
     if kind_of(actual.dtype) not in "fc":
         return _exact(actual, value, bound)
     return _close(actual, value, bound, ulp, signed_zero)
+
+
+def _bitwise(actual: Array, value: Array) -> Judgement:
+    """Compare floats by their bits, those of a complex number together."""
+    width = actual.dtype.itemsize
+    got, meant = (
+        np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).reshape(-1, width)[:, ::-1]
+        for x in (actual, value)
+    )
+    wrong = (got != meant).any(axis=1)
+    if not wrong.any():
+        return Judgement()
+    at = int(np.argmax(wrong))
+    place = tuple(int(number) for number in np.unravel_index(at, actual.shape))
+    where = f"[{', '.join(map(str, place))}]" if actual.ndim else "the scalar"
+    return Judgement(
+        f"{int(wrong.sum())} of {actual.size} have other bits; first at {where}: got "
+        f"0x{got[at].tobytes().hex()}, must be 0x{meant[at].tobytes().hex()}",
+        float("inf"),
+    )
 
 
 def judge_periods(

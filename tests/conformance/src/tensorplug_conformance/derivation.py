@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import Exactly, flat
 from tensorplug_conformance.floats import computing, finfo, kind_of
-from tensorplug_conformance.sizes import is_call, resized
+from tensorplug_conformance.sizes import is_call, moves, resized
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
             yield from _valued(entry, cases, small, position)
     if not any(_ends_apart(entry, case) for case in small):
         yield from _turned(entry, small)
+    if moves(entry):
+        yield from _undefined(entry, small)
 
 
 # Layouts.
@@ -340,6 +342,47 @@ _LOSSES: Final[Mapping[str, Sequence[_Loss]]] = {
     "i": (("far integers", _far, _clipped),),
     "u": (("far integers", _far, _clipped), ("large integers", _far, _signed)),
 }
+
+
+# Bits.
+
+
+def _undefined(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
+    """Yield a case with many kinds of NaN; a kernel that moves elements keeps all their bits."""
+    spec = entry.spec
+    data = [at for at, name in enumerate(spec.input_names) if spec.accepted(name) == dt.STORED]
+    base = _base(small, data[0])
+    if base is None or kind_of(_operand_arrays(base, data[0])[0].dtype) not in "fc":
+        return
+    case = base
+    for position in data:
+        case = _changed(case, position, partial(_nan_of_all_kinds, turn=position), "")
+    found = _answers(entry, case)
+    assert found is not None  # the reference moves elements too
+    yield replace(case, id=f"{base.id}, bits of NaN", expected=tuple(map(Exactly, found)))
+
+
+def _nan_of_all_kinds(x: Array, turn: int = 0) -> Array:
+    """Return NaN of both signs, quiet and signalling, each with another payload.
+
+    Narrow floats get quiet ones: where the engine computes in a wider dtype, it converts them.
+    """
+    part = x.real.dtype if x.dtype.kind == "c" else x.dtype
+    about: Any = finfo(part)
+    number = np.dtype(f"u{part.itemsize}")
+    infinity = int(np.array(np.inf, part).view(number))
+    quiet = 1 << (int(about.nmant) - 1)
+    count = x.size * (x.dtype.itemsize // part.itemsize)
+    payloads = [1 + (5 * turn + 11 * at) % (quiet - 1) for at in range(count)]
+    narrow = computing(part) != part and dt.of(part) in dt.WIDENED
+    bits = [
+        infinity
+        | payload
+        | quiet * (narrow or at % 2)
+        | (1 << (8 * part.itemsize - 1)) * (at // 2 % 2)
+        for at, payload in enumerate(payloads)
+    ]
+    return np.array(bits, number).view(part).view(x.dtype).reshape(x.shape)
 
 
 # The last element.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.corpus import Corpus
 
-__all__ = ["is_call", "resized"]
+__all__ = ["is_call", "moves", "resized"]
 
 _TAILS: Final = (15, 23, 31, 63, 1009, 7)  # 7 modulo 8: all lanes of a vector but one; a prime
 _MANY: Final = (65, 129, 257)  # more rows than a work group has

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_conformance.corpus import wide
-from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.oracle.places import everywhere, spread, taken
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def pad(x: Array, *, paddings: Sequence[Sequence[int]], constant_value: Any = No
     out = np.full(shape, np.asarray(constant).astype(x.dtype), dtype=x.dtype)
     spans = [range(before, before + n) for (before, _), n in zip(paddings, x.shape, strict=True)]
     out[spread(spans)] = x
-    return out if kind_of(x.dtype) not in "fc" else wide(out)
+    return out
 
 
 def concat(xs: list[Array], *, axis: int = 0) -> Array:
