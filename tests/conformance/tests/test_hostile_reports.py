@@ -61,11 +61,22 @@ NAMES = {
     "reproduce",
     "WHICH",
     "SystemExit",
+    "Exception",
+    "error",
+    "repr",
     "complex",
 }
 """Every name that a script may mention."""
 
-ATTRIBUTES = {"array", "reshape", "dtypes", "StringDType", "use_backend", "run_kernel"}
+ATTRIBUTES = {
+    "array",
+    "set_printoptions",
+    "reshape",
+    "dtypes",
+    "StringDType",
+    "use_backend",
+    "run_kernel",
+}
 
 
 def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

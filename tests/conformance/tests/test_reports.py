@@ -134,7 +134,38 @@ def test_a_script_repeats_its_case(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_case_that_fails_fails_again(capsys: pytest.CaptureFixture[str]) -> None:
     factory = f"{MISBEHAVING}:negates_nothing"
     assert reproduce("cpu", "Neg", "float32", "native", "edges", factory=factory) == 1
-    assert "wrong; first at" in capsys.readouterr().out
+    *before, last = capsys.readouterr().out.splitlines()
+    assert "wrong; first at" in "\n".join(before)
+    assert last == "cpu: Neg float32 native, case 'edges': fails"
+
+
+def test_a_script_shows_large_results_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = sample()
+    found["backend"]["name"] = "cpu"
+    attributes = {"shape": "(50, 60)", "value": "1.5", "dtype": "'float32'"}
+    failure = {**FAILURE, "case": "vector", "inputs": [], "attributes": attributes}
+    path = tmp_path / "fill.py"
+    path.write_text(script(found, row("Fill", "float32", "native", "fail"), failure), "utf-8")
+    main(["repro", str(path)])
+    said = capsys.readouterr().out
+    assert "..., 1.5" in said
+    assert len(said.splitlines()) < 12
+
+
+def test_the_verdict_comes_last_though_the_call_raises(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = sample()
+    found["backend"]["name"] = "cpu"
+    failure = {**FAILURE, "case": "edges", "inputs": [], "attributes": {}}
+    path = tmp_path / "neg.py"
+    path.write_text(script(found, found["rows"][2], failure), "utf-8")
+    assert main(["repro", str(path)]) == 0
+    *before, last = capsys.readouterr().out.splitlines()
+    assert "Error" in before[0]
+    assert last == "cpu: Neg float32 native, case 'edges': passes"
 
 
 @pytest.mark.parametrize("which", [("Negation", "edges"), ("Neg", "no such case")])
@@ -158,7 +189,7 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     told = json.loads((tmp_path / "report.json").read_text("utf-8"))["blocked_by"]
     assert told == ["expected to fail, but does not: Neg"]
     factory = f"{MISBEHAVING}:negates_nothing"
-    monkeypatch.setattr(cli, "Target", lambda name: Target(name, factory))
+    monkeypatch.setattr(cli, "Target", lambda name, **more: Target(name, factory, **more))
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert [row["status"] for row in found["rows"]] == ["expected fail"]
