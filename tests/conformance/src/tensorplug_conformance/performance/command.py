@@ -1,0 +1,112 @@
+"""The command ``measure``: times a backend, and adds the times to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tensorplug_conformance import report
+from tensorplug_conformance.checks import Target
+from tensorplug_conformance.opening import check_opens
+from tensorplug_conformance.performance.analysis import gains
+from tensorplug_conformance.performance.measurement import measure
+from tensorplug_conformance.quoting import for_terminal
+from tensorplug_conformance.rendering import render
+from tensorplug_conformance.report import ReportError
+from tensorplug_conformance.supervisor import Limits
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+__all__ = ["add_arguments", "run"]
+
+_SHOWN: Final = 15  # kernels of the list
+_ONE: Final = ("distribution", "version", "device")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--backend", required=True, metavar="NAME")
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR", help="of `run`: the times are added to its report"
+    )
+    parser.add_argument(
+        "--kernels",
+        type=lambda text: tuple(filter(None, text.split(","))),
+        default=(),
+        metavar="GLOBS",
+        help="only these, separated by commas",
+    )
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Measure, show what would gain most, and add it to the report; return 0."""
+    target = Target(options.backend)
+    before = None if options.report is None else report.read(options.report)
+    check_opens(target, Limits())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_interactive) as bar:
+        task = bar.add_task("kernels")
+
+        def told(done: int, whole: int, now: str) -> None:
+            bar.update(task, completed=done, total=whole, description=now)
+
+        found = measure(target, options.kernels, told)
+    _show(found, console)
+    if before is not None:
+        _check_same(before, found, options.report)
+        after = {**before, "performance": found}
+        path = report.write(after, options.report)
+        render(after, options.report)
+        console.print(f"report: {path}", soft_wrap=True, markup=False)
+    return 0
+
+
+def _check_same(before: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
+    """Refuse to add times to the report of another backend.
+
+    Raises:
+        ReportError: it is of another distribution, version or device.
+
+    """
+    for name in _ONE:
+        reported = before["backend"].get(name)
+        if reported != found[name]:
+            raise ReportError(f"{path}: its {name} is {reported!r}, but {found[name]!r} was timed")
+
+
+def _show(found: Mapping[str, Any], console: Console) -> None:
+    limits = found["limits"]
+    console.print(
+        f"a call costs {limits['overhead'] * 1e6:.1f} us, large arrays move at "
+        f"{limits['bandwidth']['large'] / 1e9:.1f} GB/s, matrices multiply at "
+        f"{limits['peak'] / 1e9:.0f} GFLOP/s; {found['seconds']:.0f} s",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if not found["beside"]:
+        console.print("no times of another backend stand beside these", style="yellow")
+    listed = gains(found)
+    if listed:
+        table = Table("kernel", "size", "decomposed", "could be", "times faster", title=None)
+        for gain in listed[:_SHOWN]:
+            times = (f"{one * 1e3:.3f} ms" for one in (gain.seconds, gain.least))
+            table.add_row(gain.kernel, gain.size, *times, f"{gain.times:.1f}")
+        console.print("slower by decomposition than the device could be, the largest gain first:")
+        console.print(table)
+        if len(listed) > _SHOWN:
+            console.print(f"... and {len(listed) - _SHOWN} more, in the report")
+    errors = {row["kernel"]: row["error"] for row in found["rows"] if row["error"]}
+    for kernel, error in {**errors, **found["failed"]}.items():
+        console.print(f"[yellow]not timed[/] {kernel}: {for_terminal(error)}", soft_wrap=True)
