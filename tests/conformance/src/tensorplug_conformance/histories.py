@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case, Operand
 
-__all__ = ["NOTHING", "befores", "flipped", "previous"]
+__all__ = ["NOTHING", "befores", "flipped", "is_index", "previous"]
 
 NOTHING: Final = "nothing"
 _Call = tuple[tuple["Operand", ...], "Mapping[str, Any]"]
@@ -35,7 +35,7 @@ def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
     for name, operand in zip(spec.input_names, case.inputs, strict=True):
         sizes = [array.size for array in flat([operand])]
         several: tuple[str, ...]
-        if spec.accepted(name) == dt.INTEGER:  # the values of others are within bounds
+        if is_index(spec, name):  # the values of others are within bounds
             several = ("last", "order") if max(sizes, default=0) > 1 else ()
         else:
             several = tuple(_CHANGES) if max(sizes, default=0) > 1 else ("digit",) * any(sizes)
@@ -75,11 +75,19 @@ def previous(spec: KernelSpec, case: Case, before: str) -> _Call | None:
     return (*case.inputs[:position], new, *case.inputs[position + 1 :]), case.attributes
 
 
+def is_index(spec: KernelSpec, name: str) -> bool:
+    """Return whether an input holds indices, sizes or labels, which are within bounds.
+
+    An elementwise kernel computes with them.
+    """
+    return spec.accepted(name) == dt.INTEGER and spec.expression is None
+
+
 def flipped(spec: KernelSpec, case: Case) -> tuple[Operand, ...]:
     """Return the inputs with their elements in reverse order; indices stay as they are."""
 
     def turned(name: str, operand: Operand) -> Operand:
-        if operand is None or spec.accepted(name) == dt.INTEGER:
+        if operand is None or is_index(spec, name):
             return operand
         if isinstance(operand, list):
             return [np.flip(array) if array.ndim else array for array in operand]
@@ -177,7 +185,7 @@ def _swapped(spec: KernelSpec, case: Case) -> _Call | None:
     names = spec.input_names[:2]
     if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
         return None
-    if dt.INTEGER in map(spec.accepted, names):
+    if any(is_index(spec, name) for name in names):
         return None
     return (second, first, *rest), case.attributes
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
+from tensorplug_conformance.histories import is_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +42,10 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     data = tuple(
         name
         for name in spec.input_names
-        if name not in entry.ordinary and spec.accepted(name) != dt.INTEGER
+        if name not in entry.ordinary and not is_index(spec, name)
     )
+    if not data and not entry.ordinary and len(spec.input_names) == 1:  # indices alone
+        data = tuple(spec.input_names)
     if data:
         for what, axis in (("rows repeated", 0), ("columns repeated", -1)):
             yield from _first(spec, small, data, partial(_repeated, axis=axis), what)
@@ -54,7 +56,7 @@ def _groups(entry: CaseEntry) -> Iterator[tuple[str, ...]]:
     spec = entry.spec
     singles = []
     for declared in spec.declared:
-        if spec.accepted(declared.name) == dt.INTEGER or declared.name in entry.ordinary:
+        if is_index(spec, declared.name) or declared.name in entry.ordinary:
             continue
         if declared.variadic:
             yield (declared.name,)

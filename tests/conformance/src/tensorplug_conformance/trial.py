@@ -89,12 +89,12 @@ class Trial:
         if isinstance(case.expected, type):
             return self._refused(operands, case.expected)
         self._check_how()
+        prelude = self._prelude(operands)
         # Other values of the same types run first: a buffer or a result kept from that call
         # and handed out again shows in the next one, and the next one must not disturb it.
         decoys = self.decoys()
         earlier = session.call(self.spec, decoys, case.attributes)
         kept = [session.read(tensor) for tensor in earlier]
-        prelude = self._prelude(operands)
         outputs = session.call(self.spec, operands, case.attributes)
         results = self._judged(outputs)
         again = session.call(self.spec, operands, case.attributes)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug_conformance.selftest.kinds import (
     attributes,
+    circumstances,
     memory,
     occasions,
     operands,
@@ -24,8 +25,8 @@ __all__ = ["generated"]
 
 def generated(entry: CaseEntry) -> Iterator[Saboteur]:
     """Yield the saboteurs of one kernel, made from its spec and from how its cases judge it."""
-    for kinds in (results.KINDS, occasions.KINDS, operands.KINDS, memory.KINDS):
-        for kind in kinds:
+    for kinds in (results, occasions, circumstances, operands, memory):
+        for kind in kinds.KINDS:
             yield from kind.saboteurs(entry)
     yield from attributes.saboteurs(entry)
     yield from rules.saboteurs(entry)
