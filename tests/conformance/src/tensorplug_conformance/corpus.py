@@ -110,6 +110,16 @@ class Corpus:
             values |= {-1, -2, -3, -7, -10, low // 2}
         return np.array(sorted(values), dtype=self.dtype.numpy)
 
+    def far(self) -> list[int]:
+        """Return integers of the dtype that are no floats of 24 or 53 digits, and its extremes."""
+        if self.dtype not in dt.INTEGER:
+            return []
+        limits: Any = np.iinfo(self.dtype.numpy)
+        low, high = int(limits.min), int(limits.max)
+        values = [(1 << 24) + 1, (1 << 53) + 1, (1 << 62) + 1, (1 << 63) + 3, high, high - 1]
+        lower = [low, low + 1, -(1 << 24) - 1, -(1 << 53) - 1] if low else []
+        return [value for value in dict.fromkeys([*values, *lower]) if low <= value <= high]
+
     def special_parts(self) -> Array:
         """Return complex numbers with every pair of finite and infinite parts, NaN and zeros."""
         parts = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])

@@ -39,6 +39,8 @@ def fill(corpus: Corpus) -> Iterator[Case]:
     yield Case("text", (), {"shape": (2, 3), "value": "a text of many letters", "dtype": "string"})
     for at, value in enumerate(corpus.edges().tolist()):
         yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})
+    for value in corpus.far():
+        yield Case(f"value {value}", (), {"shape": (3,), "value": value, "dtype": dtype})
 
 
 @cases.of(specs.RANGE, oracle=oracle.range_, dtypes=sorted(dt.REAL, key=str))

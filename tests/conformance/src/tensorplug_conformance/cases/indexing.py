@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,14 +10,13 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.corpus import LARGE, Corpus
 from tensorplug_conformance.oracle import indexing as oracle
 from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()
 
@@ -214,6 +214,11 @@ def one_hot(corpus: Corpus) -> Iterator[Case]:
     yield Case("large", (corpus.indices((LARGE // 8,), 9, corpus.dtype.name),), {"depth": 9})
     for dtype in ("int32", "bool", "float64", "float16", "uint8"):
         yield Case(f"as {dtype}", (classes,), {"depth": 3, "dtype": dtype})
+    for dtype in ("int64", "uint64", "int32"):
+        far = Corpus(dt.of(dtype)).far()
+        for on, off in pairwise(far):
+            values = {"depth": 3, "on_value": on, "off_value": off, "dtype": dtype}
+            yield Case(f"{dtype} {on} and {off}", (classes,), values)
     if corpus.dtype in dt.SIGNED:
         yield Case("negative", (corpus.of([-1, 0, -3]),), {"depth": 3})
     yield Case("transposed", (corpus.of([[0, 1, 2], [2, 1, 0]]),), {"depth": 3}, "transposed")

@@ -200,6 +200,9 @@ def pad(corpus: Corpus) -> Iterator[Case]:
     elif corpus.dtype in dt.SIGNED:
         attributes = {"paddings": ((1, 0),), "constant_value": -7}
         yield Case("with -7", (corpus.ordinary((3,)),), attributes)
+    for value in corpus.far():
+        attributes = {"paddings": ((1, 0),), "constant_value": value}
+        yield Case(f"with {value}", (corpus.ordinary((3,)),), attributes)
 
 
 @cases.of(specs.CONCAT, oracle=oracle.concat, signed_zero=True)

@@ -84,6 +84,11 @@ def clip_by_value(corpus: Corpus) -> Iterator[Case]:
             continue  # out of the range of the dtype
         bounds = {"clip_value_min": low, "clip_value_max": high}
         yield Case(name, (corpus.edges(),), bounds)
+    for value in corpus.far():
+        limits: Any = np.iinfo(corpus.dtype.numpy)
+        near = np.clip(np.arange(-2, 3, dtype=object) + value, int(limits.min), int(limits.max))
+        bounds = {"clip_value_min": min(value, 0), "clip_value_max": max(value, 0)}
+        yield Case(f"bound {value}", (near.astype(corpus.dtype.numpy),), bounds)
     if corpus.dtype in dt.INTEGER:
         bounds = {"clip_value_min": -(2**70), "clip_value_max": 2**70}
         yield Case("bounds beyond the dtype", (corpus.edges(),), bounds)
