@@ -8,16 +8,12 @@ must have their bits, types and descriptions, print nothing, and leave nothing b
 
 from __future__ import annotations
 
-import gc
 import math
 import random
-import sys
 import time
 import warnings
-import weakref
-from array import array
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import as_tensor
@@ -29,6 +25,7 @@ from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.leftovers import MOST, PARTS, Leftovers
 from tensorplug_conformance.printing import printed
 
 if TYPE_CHECKING:
@@ -45,9 +42,6 @@ _SMALL: Final = 256  # elements of all inputs
 _KINDS: Final = 3  # cases of other types beside the leading one
 _SEEDS: Final = 3  # sets of numbers for the leading case
 _OTHERS: Final = 8  # one call in so many is of another case
-_OBJECTS: Final = "the number of objects of Python"
-_MOST: Final = 40  # parts until a leak is certain
-_PARTS: Final = 3  # in each of them a leak grows; in a part before, caches and pools fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +222,13 @@ def _alone(session: Session, calls: Sequence[Call], row: Row, soak: Soak) -> tup
     """
     series = _Series(session, calls, row)
     end = time.monotonic() + soak.seconds
-    length = soak.alone // (_PARTS + 1)
-    for part in range(_MOST):
-        fault = series.part(length, end if part <= _PARTS else math.inf)
+    length = soak.alone // (PARTS + 1)
+    for part in range(MOST):
+        fault = series.part(length, end if part <= PARTS else math.inf)
         if fault or series.made < (part + 1) * length:
             return fault, series.made
-        fault = series.leftovers.fault(length) if part >= _PARTS else ""
-        if part >= _PARTS and not fault:
+        fault = series.leftovers.fault(length) if part >= PARTS else ""
+        if part >= PARTS and not fault:
             break
     return fault, series.made
 
@@ -246,7 +240,7 @@ class _Series:
         self.lead = [call for call in calls if call.case.id == calls[0].case.id]
         self.others = calls[len(self.lead) :]
         self.order = random.Random(f"{row.kernel} {row.dtype}")
-        self.leftovers = _Leftovers(session)
+        self.leftovers = Leftovers(session.device.backend)
         self.made = 0
 
     def part(self, length: int, end: float) -> str:
@@ -276,60 +270,3 @@ class _Series:
         if operands is not call.operands:
             self.leftovers.watch("inputs", given)
         return f"call {self.made + 2}, case {call.case.id!r}: {fault}" if fault else ""
-
-
-class _Leftovers:
-    """What is still alive after each part of many calls, by what it was.
-
-    The numbers are kept where there is room for them from the start: they would be counted.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._backend = session.device.backend
-        self._watched: dict[str, list[weakref.ref[Any]]] = {"results": [], "inputs": []}
-        self._figures = [f"memory()[{name!r}]" for name in self._backend.memory()]
-        names = (*self._watched, *self._figures, _OBJECTS)
-        self._counts = {name: array("q", [0]) * _MOST for name in names}
-        self._part = 0
-
-    def watch(self, what: str, buffers: Sequence[Any]) -> None:
-        """Take note of buffers of which nothing else should be left at the end of the part."""
-        try:
-            self._watched[what].extend(map(weakref.ref, buffers))
-        except TypeError:
-            return  # no weak references to such objects: the figures have to show them
-
-    def count(self) -> None:
-        """Count at the end of a part."""
-        gc.collect()
-        for what, refs in self._watched.items():
-            alive = {id(found) for ref in refs if (found := ref()) is not None}
-            self._counts[what][self._part] = len(alive)
-            refs.clear()
-        for name, value in zip(self._figures, self._backend.memory().values(), strict=True):
-            self._counts[name][self._part] = value
-        self._counts[_OBJECTS][self._part] = getattr(sys, "getallocatedblocks", int)()
-        self._part += 1
-
-    def fault(self, length: int) -> str:
-        """Return what grew in each of the last parts; empty if nothing did.
-
-        A few objects may be kept.
-        """
-        for what in self._watched:
-            kept = self._last(what)[1:]
-            if min(kept) and sum(kept) > _PARTS:
-                return f"of {length} calls each, the {what} of {_listed(kept)} are kept: a leak"
-        for name in (*self._figures, _OBJECTS):
-            grown = [after - before for before, after in pairwise(self._last(name))]
-            least = max(2, length // 200) if name == _OBJECTS else 1
-            if min(grown) >= least:
-                return f"{name} grew by {_listed(grown)} in {length} calls each: a leak"
-        return ""
-
-    def _last(self, name: str) -> list[int]:
-        return self._counts[name][self._part - _PARTS - 1 : self._part].tolist()
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))

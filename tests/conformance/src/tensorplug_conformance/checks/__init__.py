@@ -9,7 +9,9 @@ from tensorplug_conformance.checks import (
     capabilities,
     loading,
     memory,
+    ownership,
     programs,
+    rare_leaks,
     soaking,
     storage,
 )
@@ -21,6 +23,8 @@ _FAMILIES: Final = (
     soaking.FIRST,
     loading.CHECKS,
     memory.CHECKS,
+    ownership.CHECKS,
+    rare_leaks.CHECKS,
     storage.CHECKS,
     capabilities.CHECKS,
     asking.CHECKS,

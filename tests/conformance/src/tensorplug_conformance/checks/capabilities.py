@@ -22,6 +22,9 @@ __all__ = ["CHECKS"]
 _SIZE: Final = 1 << 12
 _LARGE: Final = 1 << 18
 _BUFFERS: Final = 5
+_SIDE: Final = 256
+_SIDE_MOST: Final = 4096
+_LONG: Final = 30_000_000  # nanoseconds
 _HOST_TYPE: Final = 1  # DLPack's kDLCPU
 
 
@@ -230,6 +233,32 @@ def _on_device(_target: Target, opened: Callable[[], Session]) -> None:
         del backend.to_host
 
 
+def _device_works(_target: Target, opened: Callable[[], Session]) -> None:
+    """While the device computes, by its own clock, the host's processors do not do its work."""
+    session = opened()
+    measure = session.device.capabilities.measure
+    if measure is None:
+        raise NotMeasuredError("the backend does not measure")
+    side = _SIDE
+    while True:
+        a = session.upload(np.ones((side, side), np.float32))
+        for _ in range(2):  # the second time counts: the first may compile
+            busy, begun, end = time.process_time_ns(), time.perf_counter_ns(), measure()
+            session.call(specs.BATCH_MAT_MUL, [a, a], {})
+            session.device.backend.synchronize()
+            device = end()
+            gone, busy = time.perf_counter_ns() - begun, time.process_time_ns() - busy
+        if gone > _LONG or side >= _SIDE_MOST:
+            break
+        side *= 2
+    if device < gone / 4 and busy > gone / 2:
+        raise CheckFailedError(
+            f"a product of {side} x {side} matrices took {gone / 1e6:.1f} ms, of which the device "
+            f"was busy for {device / 1e6:.1f} ms by its own clock, and the host's processors for "
+            f"{busy / 1e6:.1f} ms: it is computed on the host"
+        )
+
+
 CHECKS: Final = (
     Check(1, "overwrites", _overwrites),
     Check(1, "counts buffers", _counts),
@@ -239,4 +268,5 @@ CHECKS: Final = (
     Check(1, "measures", _measures),
     Check(1, "trims", _trims),
     Check(1, "kernels run on the device", _on_device),
+    Check(1, "the device is busy", _device_works),
 )

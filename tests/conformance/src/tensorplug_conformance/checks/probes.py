@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PROBES", "main"]
 
 CHILD_SECONDS: Final = 30.0
+OFTEN: Final = 300
 NOT_MEASURED: Final = 3
 _CLEAR_ERROR: Final = 4
 
@@ -37,6 +38,20 @@ def use(session: Session) -> None:
     found = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
     if found != [4.0, 6.5]:
         raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
+
+
+def use_often(session: Session) -> None:
+    """Transfer and compute some hundred times, with other numbers and sizes each time."""
+    for number in range(OFTEN):
+        size = 1 + number * number % 97
+        numbers = np.arange(size, dtype=np.float32) + number
+        x = session.upload(numbers)
+        doubled = session.read(session.call(specs.ADD, [x, x], {})[0])
+        total = float(session.read(session.call(specs.SUM, [x], {})[0]))
+        if not np.array_equal(session.read(x), numbers):
+            raise CheckFailedError(f"transfer {number + 1} of {OFTEN} brought other numbers")
+        if not np.array_equal(doubled, 2 * numbers) or total != numbers.sum(dtype=np.float64):
+            raise CheckFailedError(f"calculation {number + 1} of {OFTEN} is wrong")
 
 
 def opened(target: Target) -> Session:
@@ -74,6 +89,7 @@ def open_and_use(target: Target) -> None:
     if not session.device.backend.device.strip():
         raise CheckFailedError("it does not describe its device")
     use(session)
+    use_often(session)
 
 
 def reopen(target: Target) -> None:
@@ -90,28 +106,55 @@ def reopen(target: Target) -> None:
 
 
 def fork(target: Target) -> None:
-    """Fork after use. The child must work, or raise one of tensorplug's errors."""
+    """Fork after use. The child must work, or raise one of tensorplug's errors at once.
+
+    If it works, it must go on working, and so must a child of its own.
+    """
     if not hasattr(os, "fork"):
         raise NotMeasuredError("this platform cannot fork")
     session = opened(target)
     use(session)
+
+    def work() -> None:
+        use_often(session)
+        if _forked(session, lambda: use_often(session)):
+            raise CheckFailedError("the child's own child refuses, although the child works")
+
+    _forked(session, work)
+    use_often(session)  # and the parent must still work
+
+
+def _forked(session: Session, work: Callable[[], None]) -> int:
+    """Fork; use the backend in the child, and then do ``work``, unless the first use is refused.
+
+    Return 0, or another number if it is refused.
+
+    Raises:
+        CheckFailedError: the child fails in another way, or hangs.
+
+    """
     child = os.fork()
     if not child:
-        _in_child(lambda: use(session))
+        _in_child(session, work)
     code = _waited(child)
     if code not in (0, _CLEAR_ERROR):
         raise CheckFailedError(f"the forked child ended with status {code}, without a clear error")
-    use(session)  # and the parent must still work
+    return code
 
 
-def _in_child(work: Callable[[], None]) -> None:
+def _in_child(session: Session, work: Callable[[], None]) -> NoReturn:
     code = 1
     try:
-        work()
-        code = 0
-    except TensorplugError as error:
-        sys.stderr.write(f"the child said: {error}\n")
-        code = _CLEAR_ERROR
+        try:
+            use(session)
+        except TensorplugError as error:
+            sys.stderr.write(f"the child said: {error}\n")
+            code = _CLEAR_ERROR
+        else:
+            work()
+            code = 0
+    except Exception as error:  # noqa: BLE001  # whatever it is, the parent says so
+        sys.stderr.write(f"the child failed: {type(error).__name__}: {error}\n")
     finally:
         os._exit(code)  # the child must not run the parent's exit handlers
 
@@ -149,7 +192,9 @@ def spawn(target: Target) -> None:
 
 
 def _spawned(target: Target) -> None:
-    use(opened(target))
+    session = opened(target)
+    use(session)
+    use_often(session)
 
 
 PROBES: Final = {probe.__name__: probe for probe in (discovery, open_and_use, reopen, fork, spawn)}

@@ -1,0 +1,112 @@
+"""Level 1: ten thousand transfers and kernel calls, of which none may leave anything behind."""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import specs
+from tensorplug_conformance.checks.check import Check, CheckFailedError
+from tensorplug_conformance.compare import bits
+from tensorplug_conformance.leftovers import Leftovers, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_conformance.checks.check import Target
+    from tensorplug_conformance.session import Session
+
+__all__ = ["CHECKS"]
+
+# Bytes of an array, and how many calls a part has; there are at least four parts.
+_TRANSFERS: Final = ((64, 1000), (4096, 800), (1 << 16, 500), (1 << 20, 250))
+_KERNELS: Final = ((64, 800), (1 << 14, 600), (1 << 18, 250))
+_SETS: Final = 3  # of elements, in turn
+
+
+def _arrays(size: int) -> list[Any]:
+    return [np.arange(size // 4, dtype=np.float32) + number for number in range(_SETS)]
+
+
+def _transfers(size: int, calls: int, _target: Target, opened: Callable[[], Session]) -> None:
+    """Each transfer brings its own elements, and leaves neither buffer, array nor memory."""
+    backend = opened().device.backend
+    arrays = [(array, bits(array)) for array in _arrays(size)]
+    leftovers = Leftovers(backend, size * calls)
+    made = 0
+
+    def part() -> int:
+        nonlocal made
+        for call in range(calls):
+            array, meant = arrays[call * call % 7 % _SETS]
+            given = array.copy()
+            buffer = backend.from_host(given)
+            found = backend.to_host(buffer)
+            made += 1
+            if bits(found) != meant or found.dtype != array.dtype:
+                raise CheckFailedError(f"transfer {made} of {size} bytes brought other elements")
+            leftovers.watch("buffers", (buffer,))
+            leftovers.watch("arrays of the caller", (given,))
+            leftovers.watch("arrays read back", (found,))
+        backend.synchronize()
+        return calls
+
+    _settle(leftovers, part)
+
+
+def _settle(leftovers: Leftovers, part: Callable[[], int]) -> None:
+    gc.collect()
+    gc.freeze()  # the collector runs after each part: it need not look at all there is
+    try:
+        fault = settled(leftovers, part)
+    finally:
+        gc.unfreeze()
+    if fault:
+        raise CheckFailedError(fault)
+
+
+def _kernels(size: int, calls: int, _target: Target, opened: Callable[[], Session]) -> None:
+    """Additions, sums and transposed copies leave neither results nor memory."""
+    session = opened()
+    backend = session.device.backend
+    rows = [session.upload(array.reshape(2, -1)) for array in _arrays(size)]
+    leftovers = Leftovers(backend, size * calls)
+    meant: dict[tuple[str, int], bytes] = {}
+    kinds: list[tuple[Any, int, dict[str, Any]]] = [
+        (specs.ADD, 2, {}),
+        (specs.SUM, 1, {"axis": (0,)}),
+        (specs.TRANSPOSE, 1, {"perm": (1, 0)}),
+    ]
+
+    def part() -> int:
+        for call in range(calls):
+            spec, inputs, attributes = kinds[call % len(kinds)]
+            at = call * call % 7 % _SETS
+            (result,) = session.call(spec, [rows[at]] * inputs, attributes)
+            found = bits(backend.to_host(result._buffer))
+            if meant.setdefault((spec.name, at), found) != found:
+                raise CheckFailedError(f"{spec.name} of {size} bytes gave other elements later")
+            leftovers.watch("results", (result._buffer,))
+        backend.synchronize()
+        return calls
+
+    _settle(leftovers, part)
+
+
+def _named(size: int) -> str:
+    return f"{size} bytes" if size < 1024 else f"{size >> 10} KiB"
+
+
+CHECKS: Final = (
+    *(
+        Check(1, f"no rare leaks: transfers of {_named(size)}", partial(_transfers, size, calls))
+        for size, calls in _TRANSFERS
+    ),
+    *(
+        Check(1, f"no rare leaks: kernels on {_named(size)}", partial(_kernels, size, calls))
+        for size, calls in _KERNELS
+    ),
+)

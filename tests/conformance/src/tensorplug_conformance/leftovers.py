@@ -1,0 +1,154 @@
+"""What many calls leave behind, when only one call in a hundred leaves anything."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import weakref
+from array import array
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tensorplug.plugin import Backend
+
+__all__ = ["ALLOCATED", "MOST", "PARTS", "Leftovers", "process_figures", "settled"]
+
+MOST: Final = 40  # parts until a leak is certain
+PARTS: Final = 3  # in each of them a leak grows; in a part before, caches and pools fill
+_RARE: Final = 200  # one in so many calls, or bytes, is a leak
+_OBJECTS: Final = "the number of objects of Python"
+ALLOCATED: Final = "the memory that malloc has given out"
+_RESIDENT: Final = "the memory of the process"
+
+
+class Leftovers:
+    """What is still alive after each part of many calls, by what it was.
+
+    Args:
+        backend: its figures are compared, too.
+        passed: bytes that went through in each part; 0 where they are few, and the process's own
+            memory says nothing.
+
+    The numbers are kept where there is room for them from the start: they would be counted.
+
+    """
+
+    def __init__(self, backend: Backend, passed: int = 0) -> None:
+        self._backend = backend
+        self._watched: dict[str, list[weakref.ref[Any]]] = {}
+        self._least = {f"memory()[{name!r}]": 1 for name in backend.memory()}
+        self._figures = len(self._least)
+        self._process = process_figures() if passed else {}
+        self._least |= dict.fromkeys(self._process, max(1, passed // _RARE))
+        self._counts = {name: array("q", [0]) * MOST for name in (*self._least, _OBJECTS)}
+        self._part = 0
+
+    def watch(self, what: str, objects: Iterable[Any]) -> None:
+        """Take note of objects of which nothing else should be left at the end of the part."""
+        if what not in self._watched:
+            self._watched[what] = []
+            self._counts[what] = array("q", [0]) * MOST
+        try:
+            self._watched[what].extend(map(weakref.ref, objects))
+        except TypeError:
+            return  # no weak references to such objects: the figures have to show them
+
+    def count(self) -> None:
+        """Count at the end of a part."""
+        gc.collect()
+        for what, refs in self._watched.items():
+            alive = {id(found) for ref in refs if (found := ref()) is not None}
+            self._counts[what][self._part] = len(alive)
+            refs.clear()
+        names = list(self._least)[: self._figures]
+        for name, value in zip(names, self._backend.memory().values(), strict=True):
+            self._counts[name][self._part] = value
+        for name, figure in self._process.items():
+            self._counts[name][self._part] = figure()
+        self._counts[_OBJECTS][self._part] = getattr(sys, "getallocatedblocks", int)()
+        self._part += 1
+
+    def fault(self, length: int) -> str:
+        """Return what grew in each of the last parts, of ``length`` calls; empty if nothing did.
+
+        A few objects may be kept.
+        """
+        for what in self._watched:
+            kept = self._last(what)[1:]
+            if min(kept) and sum(kept) > PARTS:
+                return f"of {length} calls each, the {what} of {_listed(kept)} are kept: a leak"
+        for name, least in {**self._least, _OBJECTS: max(2, length // _RARE)}.items():
+            grown = [after - before for before, after in pairwise(self._last(name))]
+            if min(grown) >= least:
+                return f"{name} grew by {_listed(grown)} in {length} calls each: a leak"
+        return ""
+
+    def _last(self, name: str) -> list[int]:
+        return self._counts[name][self._part - PARTS - 1 : self._part].tolist()
+
+
+def settled(leftovers: Leftovers, part: Callable[[], int]) -> str:
+    """Call ``part``, which returns a number of calls, until nothing grows; else return what does.
+
+    What seems to be left over may be a cache that still fills: further parts decide.
+    """
+    fault = ""
+    for number in range(MOST):
+        length = part()
+        leftovers.count()
+        fault = leftovers.fault(length) if number >= PARTS else ""
+        if number >= PARTS and not fault:
+            break
+    return fault
+
+
+@cache
+def process_figures() -> dict[str, Callable[[], int]]:
+    """Return what this platform says of the process's memory, by name."""
+    found: dict[str, Callable[[], int]] = {}
+    status = Path("/proc/self/status")
+    try:
+        libc = ctypes.CDLL(None)
+        information, trim = libc.mallinfo2, libc.malloc_trim
+    except (OSError, AttributeError, TypeError):  # another C library, or an old one
+        trim = None
+    else:
+        information.restype = _Mallinfo
+
+        def allocated() -> int:
+            now = information()
+            return int(now.uordblks + now.hblkhd)
+
+        found[ALLOCATED] = allocated
+
+    def resident() -> int:
+        if trim is not None:
+            trim(0)
+        line = next(line for line in status.read_text("ascii").splitlines() if "VmRSS" in line)
+        return int(line.split()[1]) * 1024
+
+    if status.exists():
+        found[_RESIDENT] = resident
+    return found
+
+
+class _Mallinfo(ctypes.Structure):
+    """The figures of glibc's ``mallinfo2``."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
