@@ -37,9 +37,9 @@ def least_seconds(row: Mapping[str, Any], limits: Mapping[str, Any]) -> float:
 
     This is the roofline model: bytes by the measured bandwidth, operations by the measured peak.
     """
-    work = row["work"] / limits["peak"] if row["work"] else 0.0
-    moved: float = row["moved"] / limits["bandwidth"][row["size"]]
-    return max(limits["overhead"], moved, work)
+    moved = row["moved"] / limits["bandwidth"][row["size"]]
+    least: float = max(limits["overhead"], moved, row["work"] / limits["peak"])
+    return least
 
 
 def taken(row: Mapping[str, Any]) -> float | None:

@@ -139,7 +139,7 @@ def _sized(entry: CaseEntry, case: Case, new: Mapping[int, int]) -> _Sized | Non
     """Return a case with other sizes, in its attributes too if need be; None if it is no call."""
     types = [_typed(one, new) for one in case.types]
     renumbered = {name: _renumbered(value, new) for name, value in case.attributes.items()}
-    for attributes in (case.attributes, renumbered):
+    for attributes in (case.attributes, renumbered) if case.inputs else (renumbered,):
         try:
             outputs = entry.spec.resolve(types, attributes)[1]
         except Exception:  # noqa: BLE001  # sizes that do not fit fail in many ways
