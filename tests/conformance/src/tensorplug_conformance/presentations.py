@@ -183,8 +183,8 @@ def _choices(
     ]
 
     def layouts(name: str, arrays: Sequence[Array]) -> tuple[int, ...]:
-        common = set.intersection(*(set(layouts_of(array)) for array in arrays))
-        chosen = [layout for layout in layouts_of(arrays[0]) if layout in common]
+        # In a list, those arrays that cannot lie so are dense.
+        chosen = dict.fromkeys(layout for array in arrays for layout in layouts_of(array))
         return tuple(
             levels.of(("layout", name), layout)
             for layout in chosen
