@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -220,6 +221,62 @@ def test_options_that_would_break_the_metadata(options, message, tmp_path):
     with pytest.raises(ArgumentError, match=message):
         make("x", folder=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+# A backend with several devices ------------------------------------------------------------
+
+# What a project's author replaces first: the dtypes and the number of devices.
+DEVICES = {
+    "backend.py": {
+        "    dtypes = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}\n": """
+    def __init__(self, number: int) -> None:
+        double = {dt.float64} if number else set()
+        self.dtypes = dt.BOOL | dt.INTEGER | {dt.float32} | double
+"""
+    },
+    "plugin.py": {
+        'not in (None, "0")': 'not in (None, "0", "1")',
+        "return AcmeBackend()": "return AcmeBackend(int(device or 0))",
+        "import Backend, ": "import Backend, DeviceInfo, ",
+        "@hookimpl\ndef tensorplug_kernels": """
+@hookimpl
+def tensorplug_devices() -> list[DeviceInfo]:
+    return [DeviceInfo("Acme GPU"), DeviceInfo("Acme GPU with double precision")]
+
+
+@hookimpl
+def tensorplug_kernels""",
+    },
+}
+
+
+@pytest.mark.parametrize("devices", [{}, DEVICES], ids=["one device", "two devices"])
+def test_a_projects_tests_pass_whatever_its_devices(devices, tmp_path):
+    project = make("acme", folder=tmp_path)
+    for name, changes in devices.items():
+        path = tmp_path / "src/tensorplug_acme" / name
+        text = path.read_text("utf-8")
+        for old, replacement in changes.items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, replacement)
+        path.write_text(text, "utf-8")
+    about = tmp_path / "src/tensorplug_acme-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: tensorplug-acme\nVersion: 0.1.0\n"
+    )
+    (about / "entry_points.txt").write_text(
+        f"[tensorplug.backends]\nacme = {project.names.package}.plugin\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
 
 
 # From a wheel to a certificate ------------------------------------------------------------

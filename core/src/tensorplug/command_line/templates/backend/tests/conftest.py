@@ -12,3 +12,9 @@ def engine():
         environment.setenv("TENSORPLUG_FALLBACK", "error")
         with isolated_engine("acme") as engine:
             yield engine
+
+
+@pytest.fixture(scope="module")
+def backend(engine):
+    """The opened backend: its dtypes may depend on the device."""
+    return engine.open("acme").backend

@@ -11,10 +11,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.plugin import specs
 
-from tensorplug_acme.backend import AcmeBackend
-
 DISTRIBUTION = "tensorplug-acme"
-DTYPES = sorted(dtype.name for dtype in AcmeBackend.dtypes)
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -32,23 +29,23 @@ def test_every_kernel_can_run(spec):
         assert explained.owner == f"{DISTRIBUTION} {version(DISTRIBUTION)}"
 
 
-@pytest.mark.parametrize("device", ["1", "gpu"])
+@pytest.mark.parametrize("device", ["999", "a-device-that-is-not-there"])
 def test_missing_device_is_refused(device):
-    with pytest.raises(tp.errors.BackendUnavailableError, match=f"no device '{device}'"):
+    with pytest.raises(tp.errors.BackendUnavailableError, match=f"device.*'{device}'"):
         tp.set_backend(f"acme:{device}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
-def test_data_survives_the_round_trip(dtype, shape):
-    array = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
-    tensor = tp.asarray(array)
-    expected = array.tolist()
-    array[...] = np.logical_not(array)  # the tensor must not change
-    back = tensor.numpy()
-    assert tensor.device == "acme"
-    assert (back.dtype, back.shape) == (np.dtype(dtype), shape)
-    assert back.tolist() == expected
+def test_data_survives_the_round_trip(shape, backend):
+    for dtype in backend.dtypes:
+        array = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype.numpy)
+        tensor = tp.asarray(array)
+        expected = array.tolist()
+        array[...] = np.logical_not(array)  # the tensor must not change
+        back = tensor.numpy()
+        assert tensor.device == "acme"
+        assert (back.dtype, back.shape) == (dtype.numpy, shape)
+        assert back.tolist() == expected
 
 
 def test_memory_is_freed():
