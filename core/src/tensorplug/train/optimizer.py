@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tensorplug.autodiff.variable_gradients import VariableGrads, scaled_variable_grads
 from tensorplug.contract import dtypes as dt
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug.train.transformations import GradientTransformation, LearningRate
+
+    _Step: TypeAlias = tuple[Variable, Tensor, dict[str, Slot], dict[str, Tensor]]
+    """A variable, its new contents, the slots of its state, and their new contents."""
 
 __all__ = ["Optimizer"]
 
@@ -157,27 +160,26 @@ class Optimizer(ABC):
         transformation = self._transformation(self.learning_rate)
         numbers = transformation.numbers(taken)
         given = self._matched(pairs)
-        steps = []
+        steps: list[_Step] = []
         for variable, g in given:
             held = self._states.get(variable.name)
             if held is None:
                 held = self._begin(variable, transformation)
             slots = {name: slot.get() for name, slot in held.items()}
             direction, factor = transformation.direction(g, slots, numbers)
-            value = move(variable.read(), direction, factor)
-            steps.append(_Step(variable, value, held, slots))
+            steps.append((variable, move(variable.read(), direction, factor), held, slots))
         after: Any = taken + 1
         state = None
         if self._scale is not None:
             finite = all_finite([g for _, g in given])
-            steps = [step.unless_skipped(finite) for step in steps]
+            steps = [_unless_skipped(step, finite) for step in steps]
             after = where(finite, after, taken)
             state = self._scale.loss_scale.update(self._scale.get(), finite)
-        for step in steps:
-            step.variable.assign(step.value)
-            for name, slot in step.held.items():
-                slot.set(step.slots[name])
-            self._states[step.variable.name] = step.held
+        for variable, value, held, slots in steps:
+            variable.assign(value)
+            for name, slot in held.items():
+                slot.set(slots[name])
+            self._states[variable.name] = held
         if self._scale is not None and state is not None:
             self._scale.set(state)
         self._iterations.set(after)
@@ -292,21 +294,11 @@ class Optimizer(ABC):
         return f"{type(self).__name__}({listed})"
 
 
-class _Step(NamedTuple):
-    """New contents of a variable, and of the slots of its state."""
-
-    variable: Variable
-    value: Tensor
-    held: dict[str, Slot]
-    slots: dict[str, Tensor]
-
-    def unless_skipped(self, finite: Tensor) -> _Step:
-        """Return the step that leaves everything as it is unless ``finite``."""
-        value = where(finite, self.value, self.variable.read())
-        slots = {
-            name: where(finite, new, self.held[name].get()) for name, new in self.slots.items()
-        }
-        return self._replace(value=value, slots=slots)
+def _unless_skipped(step: _Step, finite: Tensor) -> _Step:
+    """Return the step that leaves everything as it is unless ``finite``."""
+    variable, value, held, slots = step
+    kept = {name: where(finite, new, held[name].get()) for name, new in slots.items()}
+    return variable, where(finite, value, variable.read()), held, kept
 
 
 class _Same:
