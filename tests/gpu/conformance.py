@@ -111,6 +111,7 @@ def _report(level: int, folder: Path, began: str, seconds: float) -> int:
         backend=backend,
         level=level,
         seed=SEED,
+        draw=0,  # as of every ``Target`` above
         examples=0,
         selection=Selection(),
         denominator={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +69,22 @@ def test_cases_are_drawn_reproducibly() -> None:
     odd = [case.id for case in one].index("odd")
     assert np.array_equal(one[odd].inputs[0], two[odd].inputs[0])  # type: ignore[arg-type]  # arrays
     assert not np.array_equal(one[odd].inputs[0], other[odd].inputs[0])  # type: ignore[arg-type]  # arrays
+
+
+# Kernels of which some calls have another dtype than their row: what the call lacks.
+OTHERWISE = {"Bincount": "weights", "DenseBincount": "weights", "Fill": "a number, but a text"}
+
+
+@pytest.mark.parametrize("dtype", [dt.bool_, dt.int32, dt.float32], ids=lambda dtype: dtype.name)
+def test_the_dtype_of_a_row_is_that_of_its_calls_as_of_a_registration(dtype: dt.DType) -> None:
+    """So ``dtypes=`` of a kernel, of a case table and of a report mean the same."""
+    for name, entry in entries().items():
+        if dtype not in entry.dtypes or name in OTHERWISE:
+            continue
+        for case in itertools.islice(entry.generate(Corpus(dtype, 0, name)), 12):
+            if not isinstance(case.expected, type):
+                _, outputs = entry.spec.resolve(case.types, case.attributes)
+                assert entry.spec.dtype_of(case.types, outputs) is dtype, (name, case.id)
 
 
 def test_leading_input_decides_the_rows() -> None:

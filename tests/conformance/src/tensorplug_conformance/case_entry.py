@@ -24,12 +24,13 @@ __all__ = ["CaseEntry", "row_dtypes"]
 class CaseEntry:
     """All cases of one kernel.
 
-    ``dtypes``: of the rows, that is of the input that leads. ``ulp``: the error allowed, by
-    dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
+    ``dtypes``: of the rows, that is of the calls (``KernelSpec.dtype_of``). ``ulp``: the error
+    allowed, by dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
     result must have the oracle's sign. ``ordinary``: inputs that get special values from the
     cases alone. ``wrt``: inputs whose gradients are tried, on the cases of ``smooth``.
-    ``near_only``: why they are tried nowhere else; empty if far from 0 too. ``cancelled``: the
-    size of terms that cancel in a gradient far from 0, which may be off by as many eps.
+    ``grown``: cases of other sizes are derived. ``near_only``: why gradients are tried nowhere
+    else; empty if far from 0 too. ``cancelled``: the size of terms that cancel in a gradient far
+    from 0, which may be off by as many eps.
     """
 
     spec: KernelSpec
@@ -41,6 +42,7 @@ class CaseEntry:
     ordinary: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
     smooth: Callable[[Corpus], Iterable[Case]] | None = None
+    grown: bool = True
     near_only: str = ""
     cancelled: float = 0.0
 
@@ -81,26 +83,14 @@ class CaseEntry:
 
 
 def row_dtypes(spec: KernelSpec) -> tuple[DType, ...]:
-    """Return the dtypes in which a kernel of ``spec`` can see its leading input.
+    """Return the dtypes that calls of a kernel can have (``KernelSpec.dtype_of``).
 
-    The leading input is the first promoted one, else the first that takes more than integers
-    or booleans: of ``(indices, updates)`` the updates. Where integers become floats before a
-    kernel sees them, only inexact dtypes are left.
+    ``dtypes=`` means these everywhere: of a kernel's registration, of a case table, of a row. They
+    are those of the input that ``spec.typed_by`` names: of (indices, updates) the updates. Where
+    integers become floats before a kernel sees them, only inexact dtypes are left.
     """
-    if not spec.input_names:
-        allowed = dt.FIXED
-    else:
-        leading = spec.promote[0] if spec.promote else _leading(spec)
-        allowed = spec.accepted(leading)
+    allowed = spec.accepted(spec.typed_by) if spec.typed_by else dt.FIXED
     if spec.inexact:
         allowed &= dt.INEXACT
     # Those that only store have a check of their own.
     return tuple(sorted(allowed - dt.STORAGE, key=lambda dtype: dtype.name))
-
-
-def _leading(spec: KernelSpec) -> str:
-    """Return the first input that is not an index or a condition."""
-    for name in spec.input_names:
-        if spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
-            return name
-    return spec.input_names[0]
