@@ -64,7 +64,7 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
     count, and none; in the others a choice that differs from one to the next.
     """
     bases = _by_rank(corpus, own)
-    if not bases:
+    if not bases or not entry.grown:
         return
     made = _Made(entry, corpus)
     first = bases[min(bases)]

@@ -59,6 +59,7 @@ class CaseTable:
         ulp: Mapping[str, float] | None = None,
         signed_zero: bool = False,
         ordinary: Sequence[str] = (),
+        grown: bool = True,
     ) -> Callable[[F], F]:
         """Decorate the function that yields the cases of ``spec`` for a ``Corpus``.
 
@@ -68,11 +69,13 @@ class CaseTable:
                 of the output dtype where that is exact, else wide ones (``corpus.wide``), or
                 ``Bounded``; a tuple for multiple outputs, or one ``Relation`` between them. It
                 must not be the code under test.
-            dtypes: of the rows; by default what the spec accepts in its leading input.
+            dtypes: of the calls in each row (``KernelSpec.dtype_of``), as for a kernel's
+                registration; by default all that the spec accepts.
             ulp: error allowed by dtype name, ``"*"`` for the rest; default: correctly rounded.
             signed_zero: whether the sign of a zero is part of the result.
             ordinary: inputs that get no values but those of the cases: sorted ones, for
                 example, or those for which NaN and infinities have no single answer.
+            grown: whether cases of other sizes are derived; not where errors grow with them.
 
         Raises:
             RegistrationError: when the kernel has cases in this table already, or no such input.
@@ -90,6 +93,7 @@ class CaseTable:
             self._entries[spec.name] = CaseEntry(
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )
+            self._entries[spec.name].grown = grown
             return generate
 
         return decorate

@@ -52,14 +52,20 @@ def ones_like(
 def range_(
     *, start: Any, stop: Any, step: Any, backend: OpenedDevice, out: TensorType
 ) -> Callable[..., DeviceBuffer]:
-    """Compute ``start + i * step``, in 64-bit integers if all are ints, else in floats."""
+    """Compute ``start + i * step``, in 64-bit integers if all are ints, else in floats.
+
+    Integers are computed modulo 2**64, which is right for every result that fits the dtype.
+    """
     runtime = backend.runtime
     if not out.size:
         return calls.make_empty(runtime, out)
     whole = all(isinstance(number, int) for number in (start, stop, step))
     real = dt.float64 if dt.float64 in backend.dtypes else dt.float32
-    wide = dt.int64 if whole else real
+    modular = whole and out.dtype in dt.INTEGER
+    wide = dt.uint64 if modular else dt.int64 if whole else real
     ctype = ctypes.stored(wide)
+    if modular:
+        start, step = start % (1 << 64), step % (1 << 64)
     try:
         constants = [np.array(number, dtype=wide.numpy) for number in (start, step)]
     except OverflowError:

@@ -85,7 +85,7 @@ def _wrong(operands: list[Array]) -> Iterator[Case]:
     yield Case("mask does not fit", (*operands, mask), expected=ShapeError)
 
 
-@cases.of(specs.LSTM, oracle=oracle.lstm)
+@cases.of(specs.LSTM, oracle=oracle.lstm, grown=False)
 def lstm(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         operands = kind.operands(corpus, 4, 2)
@@ -93,7 +93,7 @@ def lstm(corpus: Corpus) -> Iterator[Case]:
     yield from _wrong(_KINDS[0].operands(corpus, 4, 2))
 
 
-@cases.of(specs.GRU, oracle=oracle.gru)
+@cases.of(specs.GRU, oracle=oracle.gru, grown=False)
 def gru(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         operands = kind.operands(corpus, 3, 1)
@@ -129,7 +129,7 @@ def _gru_grad(kind: _Kind, corpus: Corpus) -> Case:
     return Case(kind.name, (above, *operands, state, kind.mask()), layout=kind.layout)
 
 
-@cases.of(specs.LSTM_GRAD, oracle=oracle.lstm_grad)
+@cases.of(specs.LSTM_GRAD, oracle=oracle.lstm_grad, grown=False)
 def lstm_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _lstm_grad(kind, corpus)
@@ -138,7 +138,7 @@ def lstm_grad(corpus: Corpus) -> Iterator[Case]:
     yield Case("cell", (*given[:-1], _later(given[-1]), None), expected=ShapeError)
 
 
-@cases.of(specs.GRU_GRAD, oracle=oracle.gru_grad)
+@cases.of(specs.GRU_GRAD, oracle=oracle.gru_grad, grown=False)
 def gru_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _gru_grad(kind, corpus)
