@@ -71,6 +71,12 @@ def an_accumulator(h: Any, x: Any, p: Any) -> Any:
     return (total + new, used, now * 0.5 + used), tp.sum(x @ p["w"])
 
 
+def a_total_that_is_read(h: Any, x: Any, p: Any) -> Any:
+    """A sum of products that each step uses."""
+    seen = tp.tanh(x @ p["w"] + tp.sum(h) * 0.1)
+    return h + tp.matmul(x, seen, transpose_a=True), None
+
+
 # The step, the first carry, and how many of the products of a step remain in its loop.
 LOOPS: dict[str, tuple[Callable[..., Any], Any, int]] = {
     "recurrent": (recurrent, (3, 6), 1),
@@ -80,6 +86,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], Any, int]] = {
     "of carries": (of_carries, (3, 6), 1),
     "inner loop": (inner_loop, (1, 6), 0),
     "an accumulator": (an_accumulator, [(4, 6), (), (3, 6)], 0),
+    "a total that is read": (a_total_that_is_read, (4, 6), 1),
 }
 
 
