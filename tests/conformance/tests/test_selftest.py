@@ -23,6 +23,7 @@ from tensorplug_conformance.selftest.generation import families, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, Misbehaviour, try_misbehaviour
 from tensorplug_conformance.selftest.kinds import generated
 from tensorplug_conformance.selftest.matrix import GROUPS, group_of, matrix
+from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.sharing import Plan, run
@@ -188,13 +189,16 @@ def test_saboteurs_are_caught(saboteur: Saboteur) -> None:
     assert trial.outcome == "caught", trial.evidence
 
 
-@pytest.mark.parametrize("wrong", WRONG_BACKENDS, ids=lambda wrong: wrong.name)
+WRONG = (*WRONG_BACKENDS, *WRONG_MEMORIES)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_backends_are_caught(wrong: WrongBackend) -> None:
     trial = try_backend("cpu", wrong)
     assert trial.right, trial.evidence
 
 
-@pytest.mark.parametrize("level_and_check", sorted({(w.level, w.check) for w in WRONG_BACKENDS}))
+@pytest.mark.parametrize("level_and_check", sorted({(w.level, w.check) for w in WRONG}))
 def test_a_backend_that_is_wrapped_and_right_passes(level_and_check: tuple[int, str]) -> None:
     level, check = level_and_check
     harmless = WrongBackend("does nothing wrong", lambda clean: clean, level, check)

@@ -14,6 +14,7 @@ from tensorplug_conformance.compare import same_bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.plugin import Tensor
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
@@ -25,6 +26,7 @@ _BUFFERS: Final = 5
 _SIDE: Final = 256
 _SIDE_MOST: Final = 4096
 _LONG: Final = 30_000_000  # nanoseconds
+_TIMES: Final = 4
 _HOST_TYPE: Final = 1  # DLPack's kDLCPU
 
 
@@ -242,21 +244,30 @@ def _device_works(_target: Target, opened: Callable[[], Session]) -> None:
     side = _SIDE
     while True:
         a = session.upload(np.ones((side, side), np.float32))
-        for _ in range(2):  # the second time counts: the first may compile
-            busy, begun, end = time.process_time_ns(), time.perf_counter_ns(), measure()
-            session.call(specs.BATCH_MAT_MUL, [a, a], {})
-            session.device.backend.synchronize()
-            device = end()
-            gone, busy = time.perf_counter_ns() - begun, time.process_time_ns() - busy
-        if gone > _LONG or side >= _SIDE_MOST:
+        times = [_times(session, measure, a) for _ in range(_TIMES)]
+        if times[-1][0] > _LONG or side >= _SIDE_MOST:
             break
         side *= 2
-    if device < gone / 4 and busy > gone / 2:
+    # Other programs take processors away, so the host's part may be small at times.
+    idle = [device < gone / 4 and busy > gone / 8 for gone, device, busy in times]
+    if all(idle[1:]):  # the first call may compile
+        gone, device, busy = (nanoseconds / 1e6 for nanoseconds in times[-1])
         raise CheckFailedError(
-            f"a product of {side} x {side} matrices took {gone / 1e6:.1f} ms, of which the device "
-            f"was busy for {device / 1e6:.1f} ms by its own clock, and the host's processors for "
-            f"{busy / 1e6:.1f} ms: it is computed on the host"
+            f"a product of {side} x {side} matrices took {gone:.1f} ms, of which the device was "
+            f"busy for {device:.1f} ms by its own clock, and the host's processors for "
+            f"{busy:.1f} ms: it is computed on the host"
         )
+
+
+def _times(
+    session: Session, measure: Callable[[], Callable[[], int]], a: Tensor
+) -> tuple[int, int, int]:
+    """Return how long a product takes in nanoseconds: by the clock, the device's, the host's."""
+    busy, begun, end = time.process_time_ns(), time.perf_counter_ns(), measure()
+    session.call(specs.BATCH_MAT_MUL, [a, a], {})
+    device = end()
+    session.device.backend.synchronize()
+    return time.perf_counter_ns() - begun, device, time.process_time_ns() - busy
 
 
 CHECKS: Final = (

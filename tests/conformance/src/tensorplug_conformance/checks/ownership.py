@@ -25,15 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 # Rows and columns of float32: from 64 bytes to 64 MiB, at page boundaries and beside them.
-_SHAPES: Final = (
-    (4, 4),
-    (31, 33),
-    (128, 129),
-    (512, 512),
-    (513, 1025),
-    (2048, 2049),
-    (4096, 4096),
-)
+_SIDES: Final = ((4, 4), (31, 33), (128, 128), (512, 512), (513, 1025), (2048, 2049))
+_SHAPES: Final = (*_SIDES, (4096, 4096))
 _PLAIN: Final = 1 << 22  # elements; larger arrays come in fewer forms
 _PAGE: Final = 1 << 12  # bytes
 _NEW: Final = -1.0

@@ -49,6 +49,16 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
     Misbehaviour("leaves as if all were well", "exits", _NEG, "none", "exit status 0"),
     Misbehaviour("does not open", "does_not_open", _NEG, "none", "no such device", alone=True),
     Misbehaviour("prints when opened", "prints", ("check", 0, "prints nothing"), "fail", "hello"),
+    Misbehaviour(
+        "prints after a while",
+        "prints_later",
+        ("check", 0, "prints nothing"),
+        "fail",
+        "from below",
+    ),
+    Misbehaviour(
+        "tires in children", "tires_in_children", ("check", 0, "fork"), "fail", "read back"
+    ),
     Misbehaviour("prints in a kernel", "prints_while_computing", _NEG, "fail", "it printed"),
     Misbehaviour("leaks", "keeps_everything", _NEG, "fail", "a leak", alone=True),
     Misbehaviour("claims a primitive and refuses", "refuses", _NEG, "missing", "not today"),

@@ -175,6 +175,31 @@ def registers_more() -> Engine:
     )
 
 
+class _TiresInChildren(Delegate):
+    """Brings zeros from the fourth transfer on, in a forked child."""
+
+    def __init__(self, clean: Any) -> None:
+        super().__init__(clean)
+        self.born = os.getpid()
+        self.transfers = 0
+
+    def from_host(self, array: Any) -> Any:
+        self.transfers += os.getpid() != self.born
+        return self.clean.from_host(array if self.transfers < 4 else np.zeros_like(array))
+
+
+class _PrintsLater(Delegate):
+    """Writes to the standard output at the hundredth transfer, past Python's own stream."""
+
+    transfers = 0
+
+    def from_host(self, array: Any) -> Any:
+        self.transfers += 1
+        if self.transfers == 100:
+            os.write(1, b"hello from below\n")
+        return self.clean.from_host(array)
+
+
 class _CannotHold(Delegate):
     """Declares float64, and refuses it."""
 
@@ -229,6 +254,16 @@ def holds_less() -> Engine:
 def declares_less() -> Engine:
     """Return an engine whose backend has kernels for a dtype that it does not declare."""
     return _lying(_DeclaresLess)
+
+
+def tires_in_children() -> Engine:
+    """Return an engine whose backend is wrong in a forked child, but for the first transfers."""
+    return _lying(_TiresInChildren)
+
+
+def prints_later() -> Engine:
+    """Return an engine whose backend prints after a while."""
+    return _lying(_PrintsLater)
 
 
 def keeps_everything() -> Engine:

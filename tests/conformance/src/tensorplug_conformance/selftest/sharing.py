@@ -15,6 +15,7 @@ from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, try_misbehaviour
+from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
 from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
 from tensorplug_conformance.selftest.saboteurs import saboteurs
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Results", "run"]
 
+_WRONG: Final = (*WRONG_BACKENDS, *WRONG_MEMORIES)
 _AT_ONCE: Final = 12  # saboteurs in one part: neighbours share cases and expected outputs
 
 
@@ -99,7 +101,7 @@ def _parts(plan: Plan) -> Iterator[Part]:
         yield from (("null", (at,)) for at in range(len(_NULLS)))
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
-        yield from (("backend", (at,)) for at in range(len(WRONG_BACKENDS)))
+        yield from (("backend", (at,)) for at in range(len(_WRONG)))
         yield from (("vendor", (at,)) for at in range(len(VENDORS)))
     yield from (("rare", (at,)) for at in range(len(_rare(plan))))
     yield from (("clean", batch) for batch in _batches(len(_clean_rows(plan))))
@@ -162,7 +164,7 @@ def _carry_out(plan: Plan, part: Part) -> Told:
     elif what == "vendor":
         trial = try_vendor(plan.backend, entries(), VENDORS[at])
     else:
-        trial = try_backend(plan.backend, WRONG_BACKENDS[at])
+        trial = try_backend(plan.backend, _WRONG[at])
     return [trial], []
 
 

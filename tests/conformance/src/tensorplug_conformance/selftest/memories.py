@@ -1,0 +1,185 @@
+"""A clean backend made wrong in its memory: now and then, at some sizes, or for some arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_conformance.selftest.backends import Delegate, WrongBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tensorplug.plugin import Backend
+    from tensorplug_conformance.case import Array
+
+__all__ = ["WRONG_MEMORIES"]
+
+_PAGE: Final = 1 << 12
+_MEBIBYTE: Final = 1 << 20
+
+
+class _Shares(Delegate):
+    """Keeps the caller's memory where it seems safe, or worth it."""
+
+    def shares(self, array: Array) -> bool:
+        raise NotImplementedError
+
+    def from_host(self, array: Array) -> Any:
+        return array.view() if self.shares(array) else self.clean.from_host(array)
+
+
+class _SharesLarge(_Shares):
+    def shares(self, array: Array) -> bool:
+        return bool(array.flags.c_contiguous and array.nbytes > _MEBIBYTE)
+
+
+class _SharesReadOnly(_Shares):
+    def shares(self, array: Array) -> bool:
+        return not array.flags.writeable
+
+
+class _SharesPages(_Shares):
+    def shares(self, array: Array) -> bool:
+        return array.ctypes.data % _PAGE == 0 and array.nbytes >= _PAGE
+
+
+class _SharesColumns(_Shares):
+    def shares(self, array: Array) -> bool:
+        return not array.flags.c_contiguous
+
+
+class _ReadsToOnePlace(Delegate):
+    """Reads large buffers to a place that the next one of the same size takes."""
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.places: dict[int, Array] = {}
+
+    def from_host(self, array: Array) -> Any:
+        place = self.places.get(array.nbytes)
+        if place is not None and place.dtype == array.dtype and place.shape == array.shape:
+            np.copyto(place, array)
+        return self.clean.from_host(array)
+
+    def to_host(self, buffer: Any) -> Array:
+        found = np.array(self.clean.to_host(buffer))
+        if found.nbytes > _MEBIBYTE:
+            self.places[found.nbytes] = found
+        return found
+
+
+class _NamesViewsApart(Delegate):
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        return id(buffer), self.clean.allocation(buffer)[1]
+
+
+class _NamesBySize(Delegate):
+    """Has one name for all results of a size, and others for what was transferred."""
+
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        name, size = self.clean.allocation(buffer)
+        return (size, size) if size < _PAGE else (name, size)
+
+
+class _SaysTooMuch(Delegate):
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        name, size = self.clean.allocation(buffer)
+        return name, size + _MEBIBYTE
+
+
+class _NowAndThen(Delegate):
+    """Does something to one transfer in ``every``."""
+
+    every = 100
+
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.transfers = 0
+        self.kept: list[Any] = []
+
+    def from_host(self, array: Array) -> Any:
+        self.transfers += 1
+        buffer = self.clean.from_host(array)
+        return buffer if self.transfers % self.every else self.act(buffer, array)
+
+    def act(self, buffer: Any, _array: Array) -> Any:
+        self.kept.append(buffer)
+        return buffer
+
+
+class _KeepsArrays(_NowAndThen):
+    def act(self, buffer: Any, array: Array) -> Any:
+        self.kept.append(array)
+        return buffer
+
+
+class _LosesMemory(_NowAndThen):
+    """Loses memory that neither Python nor ``memory()`` knows of."""
+
+    def act(self, buffer: Any, array: Array) -> Any:
+        malloc = ctypes.CDLL(None).malloc
+        malloc.argtypes, malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+        ctypes.memset(malloc(array.nbytes), 1, array.nbytes)
+        return buffer
+
+
+class _Miscounts(_NowAndThen):
+    """Counts one released buffer in 100 as used."""
+
+    def memory(self) -> dict[str, int]:
+        return {**self.clean.memory(), "used": self.transfers // self.every}
+
+    def act(self, buffer: Any, _array: Array) -> Any:
+        return buffer
+
+
+class _GarblesSome(_NowAndThen):
+    every = 500
+
+    def act(self, _buffer: Any, array: Array) -> Any:
+        return self.clean.from_host(np.roll(array, 1))
+
+
+class _KeepsWhatIsRead(Delegate):
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.reads = 0
+        self.kept: list[Any] = []
+
+    def to_host(self, buffer: Any) -> Array:
+        found = self.clean.to_host(buffer)
+        self.reads += 1
+        if self.reads % 100 == 0:
+            self.kept.append(np.array(found))
+        return found
+
+
+class _ComputesByAPrivateDoor(Delegate):
+    """Has a device with a clock of its own, which does nothing."""
+
+    def measure(self) -> Callable[[], int]:
+        return lambda: 1000
+
+
+WRONG_MEMORIES: Final[Sequence[WrongBackend]] = (
+    WrongBackend("shares what is large", _SharesLarge, 1, "writes stay outside: 2054 KiB"),
+    WrongBackend("shares what is larger", _SharesLarge, 1, "writes stay outside: 65536 KiB"),
+    WrongBackend("shares what is read-only", _SharesReadOnly, 1, "writes stay outside: 64 bytes"),
+    WrongBackend("shares whole pages", _SharesPages, 1, "writes stay outside: 1024 KiB"),
+    WrongBackend("shares columns", _SharesColumns, 1, "writes stay outside: 64 KiB"),
+    WrongBackend("reads to one place", _ReadsToOnePlace, 1, "what is read is a copy: 2054 KiB"),
+    WrongBackend("names views apart", _NamesViewsApart, 1, "views named as their base"),
+    WrongBackend("names by size", _NamesBySize, 1, "allocations named apart"),
+    WrongBackend("says too much", _SaysTooMuch, 1, "allocations named apart"),
+    WrongBackend("keeps 1 of 100 buffers", _NowAndThen, 1, "no rare leaks: transfers of 64 bytes"),
+    WrongBackend("keeps 1 of 100 arrays", _KeepsArrays, 1, "no rare leaks: transfers of 4 KiB"),
+    WrongBackend("loses 1 of 100", _LosesMemory, 1, "no rare leaks: transfers of 64 KiB"),
+    WrongBackend("loses 1 of 100 large", _LosesMemory, 1, "no rare leaks: transfers of 1024 KiB"),
+    WrongBackend("miscounts 1 of 100", _Miscounts, 1, "no rare leaks: transfers of 64 bytes"),
+    WrongBackend("garbles 1 of 500", _GarblesSome, 1, "no rare leaks: transfers of 64 bytes"),
+    WrongBackend("keeps what is read", _KeepsWhatIsRead, 1, "no rare leaks: kernels on 16 KiB"),
+    WrongBackend("computes by a private door", _ComputesByAPrivateDoor, 1, "the device is busy"),
+)
