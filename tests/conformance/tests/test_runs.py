@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tensorplug_conformance import report
-from tensorplug_conformance.certify import certify
+from tensorplug_conformance import cli, report
+from tensorplug_conformance.certify import certify, items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection, entries, rows
@@ -103,6 +103,8 @@ def test_the_schema_refuses_what_is_no_report() -> None:
         ["run", "--backend", "cpu", "--level", "9"],
         ["run", "--backend", "cpu", "--dtypes", "float33"],
         ["run", "--backend", "cpu", "--kernels", " ,"],
+        ["run", "--backend", "cpu", "--checks", " ,"],
+        ["run", "--backend", "cpu", "--profile", "loose"],
         ["run", "--backend", "cpu", "--seed", "-1"],
         ["selftest", "--backend"],
     ],
@@ -125,6 +127,58 @@ def test_a_pattern_of_kernels_that_finds_nothing_is_named(
     globs: str, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "--backend", "cpu", "--level", "2", "--kernels", globs]) == 2
+    assert fault in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kinds", "names"),
+    [
+        (["--checks", "opens*"], {"check"}, {"opens again", "opens, works, exits"}),
+        (["--checks", "opens*", "--kernels", "Neg"], {"check", "row"}, {"opens again", "Neg"}),
+        (["--kernels", "Neg"], {"row"}, {"Neg"}),
+        ([], {"check", "row"}, {"opens again", "Neg", "fork"}),
+    ],
+)
+def test_checks_and_rows_are_selected_apart(
+    arguments: list[str], kinds: set[str], names: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Chosen(Exception):  # noqa: N818  # ends the run
+        pass
+
+    def certified(_target: Target, level: int, *, selection: Selection, **_more: Any) -> None:
+        known = entries()
+        raise Chosen(
+            *(item for n in range(level + 1) for item in items_of(n, known, selection)[0])
+        )
+
+    monkeypatch.setattr(cli, "certify", certified)
+    monkeypatch.setattr(cli, "check_opens", lambda _target, _limits: {})
+    with pytest.raises(Chosen) as caught:
+        main(["run", "--backend", "cpu", "--level", "2", *arguments])
+    items = caught.value.args
+    assert {item[0] for item in items} == kinds
+    assert {item[2] if item[0] == "check" else item[1] for item in items} >= names
+
+
+def test_a_selection_of_rows_says_that_checks_are_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = ["run", "--backend", "cpu", "--level", "2", "--jobs", "1"]
+    left_out = "the checks of levels 0, 1 and 4 were left out; --checks 'GLOBS' runs them"
+    assert main([*run, "--kernels", "Neg", "--dtypes", "int32"]) == 0
+    assert left_out in capsys.readouterr().out.splitlines()
+    assert main([*run, "--checks", "required dtypes"]) == 0
+    assert left_out not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("glob", "fault"),
+    [("nope*", "no check is called 'nope*'"), ("loops*", "level 4 has: --level 4")],
+)
+def test_a_pattern_of_checks_that_finds_nothing_is_named(
+    glob: str, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--backend", "cpu", "--level", "2", "--checks", glob]) == 2
     assert fault in capsys.readouterr().out
 
 
