@@ -171,8 +171,8 @@ def _shares(
     sharing, counter = device.capabilities.shares_memory, device.capabilities.counts_buffers
     if sharing is not None:
         (view,) = session.call(spec, [base], attributes)
-        arrays = (sharing.share_to_host(one._buffer) for one in (base, view))
-        return bool(np.shares_memory(*arrays))
+        mine, other = (sharing.share_to_host(one._buffer) for one in (base, view))
+        return np.shares_memory(mine, other)
     if counter is None:
         return _shares_by_malloc(session, base, spec, attributes)
     try:
