@@ -442,12 +442,12 @@ def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
     return [dispatch(plan.spec, *inputs, **attributes)]
 
 
-def kernel_runner(plan: Plan) -> Callable[..., Any]:
-    """Return a function of the inputs of ``plan`` that runs its kernel.
+def kernel_runner(plan: Plan, **changes: Any) -> Callable[..., Any]:
+    """Return a function of inputs that runs the kernel of ``plan``, as ``run_call`` does.
 
     It returns a tensor, or a list of them if the kernel has multiple outputs.
     """
-    spec, attributes = plan.spec, plan.attributes
+    spec, attributes = plan.spec, {**plan.attributes, **changes}
     if spec.multiple_outputs:
         return partial(dispatch_multiple, spec, **attributes)
     if attributes or len(plan.inputs) not in (1, 2):

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
-__all__ = ["align", "elementwise", "folded", "in_front", "leading", "to_shape"]
+__all__ = [
+    "align",
+    "as_it_is",
+    "elementwise",
+    "folded",
+    "in_front",
+    "leading",
+    "shifted_axes",
+    "to_shape",
+]
 
 # `inputs` are physical tensors, lists of them or None; `batched` says which have the axis of the
 # examples in front, in the same form.
@@ -72,8 +81,12 @@ def leading(
     def fit(x: Any, is_batched: bool) -> Any:  # noqa: FBT001  # of one input
         return x if x is None else in_front(x, is_batched, size)
 
-    changes = {name: _shifted(plan.attributes[name]) for name in axes}
-    return run_call(plan, _map(fit, inputs, batched), **changes)
+    return run_call(plan, _map(fit, inputs, batched), **shifted_axes(plan, axes))
+
+
+def shifted_axes(plan: Plan, axes: Sequence[str]) -> dict[str, Any]:
+    """Return the attributes that number axes, for the kernel on tensors with one more in front."""
+    return {name: _shifted(plan.attributes[name]) for name in axes}
 
 
 def _map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.spec import TensorType
@@ -10,7 +11,14 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
 from tensorplug.engine.operands import flatten
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
-from tensorplug.mapping.derived import as_it_is, elementwise, folded, leading
+from tensorplug.mapping.derived import (
+    as_it_is,
+    elementwise,
+    folded,
+    in_front,
+    leading,
+    shifted_axes,
+)
 from tensorplug.ops import creation
 from tensorplug.ops.indexing.slicing import unstack
 from tensorplug.ops.movement import broadcast_to, stack
@@ -113,7 +121,8 @@ class Examples(Interpreter):
             )
         batched = [self._is_batched(operand) for operand in inputs]
         physical = [self._physical(operand) for operand in inputs]
-        outputs = self._by_rule(_entry(plan), plan, physical, batched)
+        rule = self._find_rule(plan, batched)
+        outputs = None if rule is None else rule(physical)
         if outputs is None:
             expanded = self.expand(plan, inputs)
             if expanded is not None:
@@ -129,12 +138,8 @@ class Examples(Interpreter):
 
     def on_buffers(self, plan: Plan, constants: Sequence[Placement | None]) -> Callable[..., Any]:
         """Return a function that does the same, from buffers to buffers."""
-        entry, spec = _entry(plan), plan.spec
         batched = [placement is None for placement in constants]
-        direct = as_it_is(plan, batched) and (
-            _is_elementwise(spec, plan.state) if entry is None else entry.kind == "elementwise"
-        )
-        run = kernel_runner(plan) if direct and not spec.multiple_outputs else None
+        run, rule = self._find_runner(plan, batched), self._find_rule(plan, batched)
 
         def on_one(call: object, x: Batched) -> Batched:
             if x.call is not call:
@@ -153,7 +158,7 @@ class Examples(Interpreter):
                     raise self.escaped()
             if run is not None:
                 return Batched(run(*physical), call)
-            outputs = self._by_rule(entry, plan, physical, batched)
+            outputs = None if rule is None else rule(physical)
             if outputs is None:
                 inputs = [
                     self.logical(buffer, type_) if constant is None else x
@@ -164,7 +169,7 @@ class Examples(Interpreter):
                 found = [output._buffer for output in self.interpret(plan, inputs)]
             else:
                 found = [Batched(output, call) for output in outputs]
-            return found if spec.multiple_outputs else found[0]
+            return found if plan.spec.multiple_outputs else found[0]
 
         return on_one if run is not None and batched == [True] else on_all
 
@@ -180,51 +185,68 @@ class Examples(Interpreter):
             return operand
         return operand._buffer.tensor
 
-    def _by_rule(
-        self, entry: BatchingEntry | None, plan: Plan, inputs: list[Any], batched: list[Any]
-    ) -> list[Tensor] | None:
-        """Return the physical outputs; None if there is no rule that serves the call."""
-        if entry is None:
-            return (
-                elementwise(plan, inputs, batched, self.size)
-                if _is_elementwise(plan.spec, plan.state)
-                else None
-            )
-        if entry.kind == "elementwise":
-            return elementwise(plan, inputs, batched, self.size)
-        if entry.kind == "leading":
-            return leading(plan, inputs, batched, self.size, entry.names)
-        if entry.kind == "folded":
-            return folded(plan, inputs, batched, self.size, entry.names)
-        assert entry.rule is not None
-        return self._call_rule(entry, plan, inputs, batched)
+    def _find_runner(self, plan: Plan, batched: Sequence[bool]) -> Callable[..., Any] | None:
+        """Return the kernel itself if its inputs need no change; None if they do."""
+        entry = _entry(plan)
+        if plan.spec.multiple_outputs:
+            return None
+        if entry is not None and entry.kind == "leading" and all(batched):
+            return kernel_runner(plan, **shifted_axes(plan, entry.names))
+        direct = _is_elementwise(plan.spec, plan.state) if entry is None else False
+        direct = direct or (entry is not None and entry.kind == "elementwise")
+        return kernel_runner(plan) if direct and as_it_is(plan, batched) else None
 
-    def _call_rule(
-        self, entry: BatchingEntry, plan: Plan, inputs: list[Any], batched: list[Any]
-    ) -> list[Tensor] | None:
-        names = set()
-        given = list(inputs)
-        for at, (name, flags) in enumerate(zip(plan.spec.input_names, batched, strict=True)):
-            if isinstance(flags, list) and any(flags):
-                given[at] = [
-                    x if flag else broadcast_to(x, (self.size, *x.shape))
-                    for x, flag in zip(inputs[at], flags, strict=True)
-                ]
-            if flags is True or (isinstance(flags, list) and any(flags)):
-                names.add(name)
+    def _find_rule(
+        self, plan: Plan, batched: Sequence[Any]
+    ) -> Callable[[list[Any]], list[Tensor] | None] | None:
+        """Return a function from physical inputs to outputs; None if there is no rule.
+
+        It returns None for calls that the rule does not serve.
+        """
+        entry, size = _entry(plan), self.size
+        kind = "elementwise" if entry is None else entry.kind
+        if kind == "elementwise":
+            if entry is None and not _is_elementwise(plan.spec, plan.state):
+                return None
+            return lambda inputs: elementwise(plan, inputs, batched, size)
+        assert entry is not None
+        names = entry.names
+        if kind == "leading":
+            return lambda inputs: leading(plan, inputs, batched, size, names)
+        if kind == "folded":
+            return lambda inputs: folded(plan, inputs, batched, size, names)
+        return self._prepare_rule(entry, plan, batched)
+
+    def _prepare_rule(
+        self, entry: BatchingEntry, plan: Plan, batched: Sequence[Any]
+    ) -> Callable[[list[Any]], list[Tensor] | None]:
+        """Return a rule with all that it asks for besides the inputs."""
+        lists = [at for at, flags in enumerate(batched) if isinstance(flags, list) and any(flags)]
+        names = plan.spec.input_names
         types = tuple(placement.type for placement in plan.outputs)
         available = {
             **plan.attributes,
             "attributes": plan.attributes,
-            "batched": frozenset(names),
+            "batched": frozenset(
+                [names[at] for at, flags in enumerate(batched) if flags is True or at in lists]
+            ),
             "size": self.size,
             "out": types if plan.spec.multiple_outputs else types[0],
         }
         assert entry.rule is not None
-        result = entry.rule(*given, **{name: available[name] for name in entry.asks})
-        if result is _DECLINED:
-            return None
-        return list(result) if plan.spec.multiple_outputs else [result]
+        rule = partial(entry.rule, **{name: available[name] for name in entry.asks})
+
+        def call(inputs: list[Any]) -> list[Tensor] | None:
+            given = list(inputs)
+            for at in lists:
+                pairs = zip(inputs[at], batched[at], strict=True)
+                given[at] = [in_front(x, flag, self.size) for x, flag in pairs]
+            result = rule(*given)
+            if result is _DECLINED:
+                return None
+            return list(result) if plan.spec.multiple_outputs else [result]
+
+        return call
 
     def _one_by_one(self, plan: Plan, inputs: list[Any], batched: list[Any]) -> list[Tensor]:
         """Run the kernel once per example."""
