@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import DTypeError, ShapeError, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Case
+from tensorplug_conformance.case import Case, Exactly
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import bitcasting as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -23,7 +23,10 @@ cases = CaseTable()
 
 @cases.of(specs.BITCAST, oracle=oracle.bitcast, signed_zero=True)
 def bitcast(corpus: Corpus) -> Iterator[Case]:
-    """To every other dtype: as wide, narrower (a new axis), wider (the last axis goes)."""
+    """To every other dtype: as wide, narrower (a new axis), wider (the last axis goes).
+
+    And to those for storage and back, which a backend may lack.
+    """
     own = corpus.dtype.itemsize
     for target in sorted(dt.NUMERIC, key=lambda dtype: dtype.name):
         name, attributes = target.name, {"dtype": target.name}
@@ -45,6 +48,12 @@ def bitcast(corpus: Corpus) -> Iterator[Case]:
         for layout in ("transposed", "sliced"):
             inputs = (corpus.ordinary((3, 5, *tail)),)
             yield Case(f"{layout} to {name}", inputs, attributes, layout=layout)
+    for target in sorted(dt.STORAGE, key=str):  # packed, if they have less than a byte
+        whole = corpus.ordinary((3, 4))
+        parts = oracle.split(whole, target.name)
+        to, back = {"dtype": target.name}, {"dtype": corpus.dtype.name}
+        yield Case(f"to {target}", (whole,), to, expected=(Exactly(parts),))
+        yield Case(f"from {target}", (parts,), back, expected=(Exactly(whole),))
     same = {"dtype": corpus.dtype.name}
     yield Case("large", (corpus.ordinary((LARGE,)),), same)
     for wrong_name in ("bool", "string"):
