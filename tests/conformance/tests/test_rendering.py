@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -13,8 +15,10 @@ from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.junit import junit
 from tensorplug_conformance.rendering.page import page
 from tensorplug_conformance.rendering.summary import summary
+from tensorplug_conformance.report import faults
 
 from .reports import sample
+from .test_performance import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,8 +96,70 @@ def test_every_form_is_written(tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in paths)
 
 
+def whole() -> dict[str, Any]:
+    """Return a report with all that a page can show."""
+    found = {**sample(), "performance": times(), "partial": False, "conformant": False}
+    found["vendor"] = {"conformant": True, "blocked_by": []}
+    found["coverage"] = {"layout x layout": [9, 9], "before x layout": [7, 8]}
+    found["backend"] = {**found["backend"], "flushes": ["float32"]}
+    assert faults(found) == []
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<p class="verdict">Not conformant at level 3.</p>',  # strict
+        '<p class="verdict">Conformant at level 3.</p>',  # vendor
+        "taken for 0 in float32",
+        "<dd>16 of 17 pairs of properties covered</dd>",
+        'title="7 of 8 pairs">87.5%<',
+        'title="9 of 9 pairs">100%<',
+        "tensorplug-conformance==0.1.0 tensorplug-acme==1.2\n",
+        "run --backend acme --level 3 --seed 0 --again-seed 7 --examples 2 --profile strict",
+        "tensorplug-conformance measure --backend acme --report out\n",
+        "2 kernels slower by decomposition",
+        "Not timed: Svd (it took more than 60 s).",
+        "<li><b>1</b> fail in some dtype</li><li><b>3</b> native</li>",
+    ],
+)
+def test_what_the_page_shows(text: str) -> None:
+    assert text in page(whole())
+
+
+def test_the_page_puts_the_largest_gain_first() -> None:
+    text = page(whole()).partition('id="gains"')[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row">(\w+)</th>', text) == ["Erfc", "Gelu"]
+    assert "22 ms</td>" in text
+    assert "2 ms</td>" in text
+
+
+def test_a_partial_run_has_no_command_that_repeats_it() -> None:
+    assert 'id="repeat"' not in page(sample())
+
+
+def test_a_failure_within_a_vendors_bounds_is_marked() -> None:
+    report = sample()
+    (neg,) = (row for row in report["rows"] if row["status"] == "fail")
+    assert "\u2717</td>" in page(report)
+    neg["vendor"] = "pass native"
+    text = page(report)
+    assert "\u2717</td>" not in text
+    assert ">~</td>" in text
+    assert "within a vendor&#39;s bounds" in text
+
+
+def test_tables_can_be_read_aloud() -> None:
+    text = page(whole())
+    assert text.count("<table") == text.count("<caption>")
+    heads = re.findall(r"<thead>.*?</thead>", text, re.DOTALL)
+    assert all(re.findall(r"<th(?!ead| scope)", head) == [] for head in heads)
+    levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
 def test_the_page_is_self_contained_and_escapes() -> None:
-    text = page(sample())
+    text = page(whole())
     assert "Acme &lt;One&gt;" in text
     assert "edges &lt;&amp;&gt;" in text
     assert "edges <&>" not in text
@@ -127,17 +193,22 @@ def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 def names(view: Any) -> list[str]:
-    rows = view.locator("#matrix tbody tr:visible th")
+    rows = view.locator("#matrix tr[data-state]:visible th")
     return [content.strip() for content in rows.all_text_contents()]
 
 
 def test_the_page_sorts_and_filters(shown: Any) -> None:
     assert names(shown) == ["Abs", "Exp", "Neg", "Tanh"]
+    families = shown.locator("#matrix tr.family:visible")
+    assert families.all_text_contents() == ["elementwise"]
     shown.locator("#matrix thead button").first.click()
     assert names(shown) == ["Tanh", "Neg", "Exp", "Abs"]
     shown.locator("#filter").fill("e")
     assert names(shown) == ["Neg", "Exp"]
     assert shown.locator("#shown").inner_text() == "2 kernels"
+    shown.locator("#filter").fill("zz")
+    assert families.count() == 0  # a family without kernels is hidden
+    shown.locator("#filter").fill("e")
     shown.locator("#only-failed").check()
     assert names(shown) == ["Neg"]
 

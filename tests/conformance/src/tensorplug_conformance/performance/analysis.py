@@ -52,7 +52,8 @@ def taken(row: Mapping[str, Any]) -> float | None:
 def gains(performance: Mapping[str, Any]) -> list[Gain]:
     """Return what native kernels would save, the largest first: a list of things to do.
 
-    A kernel that runs natively is not in it, nor a call that is already at the limit.
+    Each kernel comes once, with the call that would gain most. A kernel that runs natively is not
+    in it, nor a call that is already at the limit.
     """
     found = [
         Gain(
@@ -65,4 +66,9 @@ def gains(performance: Mapping[str, Any]) -> list[Gain]:
         for row in performance["rows"]
         if "decomposed" in row["seconds"] and "native" not in row["seconds"]
     ]
-    return sorted((gain for gain in found if gain.saved > 0), key=lambda gain: -gain.saved)
+    found.sort(key=lambda gain: -gain.saved)
+    best: dict[str, Gain] = {}
+    for gain in found:
+        if gain.saved > 0:
+            best.setdefault(gain.kernel, gain)
+    return list(best.values())

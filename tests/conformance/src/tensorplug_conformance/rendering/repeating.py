@@ -1,0 +1,31 @@
+"""How to repeat a run: the commands that give the same report on the same hardware."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["commands"]
+
+_SUITE: Final = "tensorplug-conformance"
+
+
+def commands(report: Mapping[str, Any]) -> list[str]:
+    """Return the commands, with exact versions; a partial run cannot be repeated from a report."""
+    backend, suite = report["backend"], report["suite"]
+    wanted = [f"tensorplug=={report['tensorplug']}", f"{_SUITE}=={metadata.version(_SUITE)}"]
+    if "distribution" in backend and "version" in backend:
+        wanted.append(f"{backend['distribution']}=={backend['version']}")
+    run = [_SUITE, "run", "--backend", backend["name"], "--level", str(report["level"])]
+    run += ["--seed", str(suite["seed"]), "--again-seed", str(report["asked_again"]["seed"])]
+    run += ["--examples", str(suite["examples"])] if suite["examples"] else []
+    run += ["--profile", report["profile"]]
+    found = [["pip", "install", *wanted], [*run, "--report", "out"]]
+    if "performance" in report:
+        found.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])
+    found.append([_SUITE, "verify", "report.json"])
+    return [shlex.join(command) for command in found]

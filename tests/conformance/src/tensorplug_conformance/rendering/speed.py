@@ -1,0 +1,80 @@
+"""Times on the page: bars of each kernel, and what a native kernel would gain."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_conformance.performance.analysis import gains, least_seconds, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["speed"]
+
+_FULL: Final = 4.0  # powers of ten that fill a bar
+_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def speed(report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the times as data of the page; None if nothing was measured."""
+    found = report.get("performance")
+    if found is None:
+        return None
+    limits = found["limits"]
+    return {
+        "about": found,
+        "overhead": duration(limits["overhead"]),
+        "bandwidth": {name: f"{one / 1e9:.1f}" for name, one in limits["bandwidth"].items()},
+        "peak": f"{limits['peak'] / 1e9:.0f}",
+        "gains": [
+            {
+                "kernel": gain.kernel,
+                "call": gain.call,
+                "size": gain.size,
+                "seconds": duration(gain.seconds),
+                "least": duration(gain.least),
+                "saved": duration(gain.saved),
+                "times": _times(gain.times),
+                "width": _width(gain.times),
+            }
+            for gain in gains(found)
+        ],
+        "rows": [_line(row, limits) for row in found["rows"] if taken(row) is not None],
+    }
+
+
+def _line(row: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    seconds, least = taken(row), least_seconds(row, limits)
+    assert seconds is not None  # asked before
+    cpu = row["seconds"].get("cpu")
+    decomposed = row["seconds"].get("decomposed") if "native" in row["seconds"] else None
+    return {
+        "kernel": row["kernel"],
+        "call": row["call"],
+        "size": row["size"],
+        "how": row["how"],
+        "seconds": duration(seconds),
+        "cpu": "" if cpu is None else _times(seconds / cpu),
+        "decomposed": "" if decomposed is None else _times(decomposed / seconds),
+        "least": _times(seconds / least),
+        "width": _width(seconds / least),
+        "mark": None if cpu is None else _width(cpu / least),
+    }
+
+
+def _width(times: float) -> float:
+    """Return the width of a bar in percent, which grows with the logarithm."""
+    return round(100 * min(max(math.log10(max(times, 1e-9)) / _FULL, 0.0), 1.0), 2)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2g}" if ratio < 10 else f"{ratio:.1f}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text with three digits: ``1.23 ms``."""
+    for unit, name in _UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds * 1e9:.3g} ns"
