@@ -45,7 +45,7 @@ _WRONG: tuple[tuple[str, Shape, Shape], ...] = (
     ("rank too high", (3,), (1, 3)),
     ("none", (4, 3), (0,)),
 )
-_DTYPES = ("int8", "uint8", "int16", "uint16")
+_DTYPES = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2")
 
 
 def _scale(corpus: Corpus, shape: Shape, dtype: str = "int8") -> Array:
@@ -57,7 +57,7 @@ def _scale(corpus: Corpus, shape: Shape, dtype: str = "int8") -> Array:
 def _zero_points(shape: Shape, dtype: str) -> Array:
     about = dt.of(dtype)
     some = np.array([3, about.max, about.min, about.max // 2, 1])
-    return np.asarray(np.resize(some, shape).astype(dtype))
+    return np.asarray(np.resize(some, shape).astype(about.numpy))
 
 
 def _to_integers(corpus: Corpus) -> Iterator[Case]:
@@ -111,7 +111,7 @@ def dequantize(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{name}, zero points", inputs)
     for dtype in (*_DTYPES, "int32"):
         about = dt.of(dtype)
-        x = np.array([about.min, about.max, 0, 1, about.max // 3], dtype)
+        x = np.array([about.min, about.max, 0, 1, about.max // 3]).astype(about.numpy)
         scale = corpus.of(0.75 * 2.0**-17 if about.bits > 8 else 0.75)
         yield Case(f"{dtype} edges", (x, scale, None))
         if dtype != "int32":
@@ -154,14 +154,15 @@ _PRODUCTS: tuple[tuple[str, Shape, Shape, Shape | None, Shape | None], ...] = (
     ("large", (67, 96), (96, 1001), (67, 3), (3, 1001)),
 )
 _TYPES = (("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8"))
+_SHORT = (("int4", "int4"), ("uint4", "int8"), ("int2", "uint2"))
 
 
 def _factor(shape: Shape, dtype: str, seed: int) -> Array:
     """Return integers over the whole range; the first two are the limits."""
     about = dt.of(dtype)
-    numbers = np.random.default_rng(seed).integers(about.min, about.max + 1, shape, dtype=dtype)
+    numbers = np.random.default_rng(seed).integers(about.min, about.max + 1, shape)
     numbers.reshape(-1)[:2] = [about.min, about.max][: numbers.size]
-    return numbers
+    return numbers.astype(about.numpy)
 
 
 def _factors(a: Shape, b: Shape, types: tuple[str, str]) -> tuple[Array, Array]:
@@ -184,7 +185,7 @@ def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
             for of, dtype in zip((of_a, of_b), types, strict=True)
         ]
         yield Case(f"{name}, zero points", (*_factors(a, b, types), *scales, *offsets))
-    for types in _TYPES:
+    for types in (*_TYPES, *_SHORT):
         who = " times ".join(types)
         factors = _factors((3, 5), (5, 4), types)
         yield Case(f"{who}", (*factors, None, None, None, None))
@@ -193,7 +194,7 @@ def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
         ]
         yield Case(f"{who}, zero points", (*factors, None, None, *offsets))
         extremes = tuple(
-            np.full(s, dt.of(t).min or 255, t)
+            np.full(s, dt.of(t).min or dt.of(t).max).astype(dt.of(t).numpy)
             for s, t in zip(((2, 2049), (2049, 3)), types, strict=True)
         )
         yield Case(f"{who}, large sums", (*extremes, None, None, None, None))

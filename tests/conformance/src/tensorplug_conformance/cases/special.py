@@ -235,7 +235,7 @@ for spec, low, high, places in _FURTHER:
     cases.gradients(spec, "x", cancelled=1)(points_of)
 
 
-@cases.gradients(specs.POLYGAMMA, "x")
+@cases.gradients(specs.POLYGAMMA, "x", cancelled=16)
 def polygamma_points(corpus: Corpus) -> Iterator[Case]:
     for case in patterns.near(0.75, 6.0)(corpus):
         yield Case(case.id, case.inputs, {"n": 1})

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tensorplug_conformance.oracle.places import everywhere
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,14 +29,20 @@ def batch_to_space_nd(
         n * size - sum(crop) for n, size, crop in zip(x.shape[1:], block, crops, strict=False)
     ]
     out = _blank((batch, *sizes, *x.shape[m + 1 :]), x)
-    for at in np.ndindex(x.shape[: m + 1]):  # later axes move along
-        cell, image = np.unravel_index(at[0] // batch, block), at[0] % batch
-        place = tuple(
-            int(i * size + c - crop[0])
+    at = everywhere(x.shape[: m + 1])  # later axes move along
+    image = at[0] % max(batch, 1)
+    cell = np.unravel_index(at[0] // max(batch, 1), block) if block else ()
+    place = np.broadcast_arrays(
+        image,
+        *(
+            i * size + c - crop[0]
             for i, size, c, crop in zip(at[1:], block, cell, crops, strict=False)
-        )
-        if all(0 <= i < n for i, n in zip(place, sizes, strict=True)):
-            out[(image, *place)] = x[at]
+        ),
+    )
+    inside = np.ones(x.shape[: m + 1], bool)
+    for i, n in zip(place[1:], sizes, strict=True):
+        inside &= (i >= 0) & (i < n)
+    out[tuple(i[inside] for i in place)] = x[inside]
     return out
 
 
@@ -49,13 +57,12 @@ def space_to_batch_nd(
         for n, size, pair in zip(x.shape[1:], block, paddings, strict=False)
     ]
     out = _blank((batch * prod(block), *sizes, *x.shape[m + 1 :]), x)
-    for at in np.ndindex(x.shape[: m + 1]):
-        inside = [i + pair[0] for i, pair in zip(at[1:], paddings, strict=False)]
-        cell = int(
-            np.ravel_multi_index([i % size for i, size in zip(inside, block, strict=True)], block)
-        )
-        place = [i // size for i, size in zip(inside, block, strict=True)]
-        out[(cell * batch + at[0], *place)] = x[at]
+    at = everywhere(x.shape[: m + 1])
+    inside = [i + pair[0] for i, pair in zip(at[1:], paddings, strict=False)]
+    within = [i % n for i, n in zip(inside, block, strict=True)]
+    cell = np.ravel_multi_index(within, block) if block else 0
+    place = [i // size for i, size in zip(inside, block, strict=True)]
+    out[(cell * batch + at[0], *place)] = x
     return out
 
 
@@ -65,10 +72,10 @@ def depth_to_space(x: Array, *, block_size: int, data_format: str = "NHWC") -> A
     n, height, width, channels = source.shape
     b, fewer = block_size, channels // block_size**2
     out = _blank((n, height * b, width * b, fewer), x)
-    for image, row, column, channel in np.ndindex(source.shape):
-        cell, k = divmod(channel, fewer)
-        i, j = divmod(cell, b)
-        out[image, row * b + i, column * b + j, k] = source[image, row, column, channel]
+    image, row, column, channel = everywhere(source.shape)
+    cell, k = np.divmod(channel, max(fewer, 1))
+    i, j = np.divmod(cell, b)
+    out[image, row * b + i, column * b + j, k] = source
     return out if data_format == "NHWC" else out.transpose(0, 3, 1, 2)
 
 
@@ -78,7 +85,7 @@ def space_to_depth(x: Array, *, block_size: int, data_format: str = "NHWC") -> A
     n, height, width, channels = source.shape
     b = block_size
     out = _blank((n, height // b, width // b, channels * b * b), x)
-    for image, row, column, k in np.ndindex(source.shape):
-        channel = ((row % b) * b + column % b) * channels + k
-        out[image, row // b, column // b, channel] = source[image, row, column, k]
+    image, row, column, k = everywhere(source.shape)
+    channel = ((row % b) * b + column % b) * channels + k
+    out[image, row // b, column // b, channel] = source
     return out if data_format == "NHWC" else out.transpose(0, 3, 1, 2)
