@@ -13,9 +13,9 @@ from tensorplug_conformance import cli, report
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import entries
-from tensorplug_conformance.performance.analysis import gains, least_seconds
 from tensorplug_conformance.performance.calls import SIZES, TimedCall, timed_calls
 from tensorplug_conformance.performance.measurement import NotMeasurableError, measure
+from tensorplug_conformance.roofline import gains, least_seconds
 
 from .reports import sample
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def judged(conformant: bool | None, **rows: int) -> dict[str, Any]:
+def judged(conformant: bool | None, *, vendor: bool | None = False, **rows: int) -> dict[str, Any]:
     return {
         "backend": {"name": "acme"},
         "level": 2,
         "conformant": conformant,
+        "vendor": {"conformant": vendor},
         "totals": {"rows": {name.replace("_", " "): count for name, count in rows.items()}},
     }
 
@@ -41,6 +42,7 @@ def judged(conformant: bool | None, **rows: int) -> dict[str, Any]:
         (judged(False, fail=2, missing=1, pass_native=9), "level 2: 3 rows fail", "#b3261e"),
         (judged(False, expected_fail=4), "level 2: 4 rows fail", "#b3261e"),
         (judged(False), "not conformant", "#b3261e"),
+        (judged(False, vendor=True, fail=2), "level 2 (vendor)", "#1f6587"),
         (judged(None, pass_native=1), "partial run", "#5f6368"),
     ],
 )
@@ -85,6 +87,7 @@ def test_junit_holds_what_xml_cannot() -> None:
 def test_the_summary() -> None:
     lines = summary(sample()).splitlines()
     assert lines[0] == "# Conformance of acme: partial run"
+    assert "- by the profiles: strict: not certified, vendor: not certified" in lines
     assert "| native | 3 | 1 |  |  |  | 1 |  |" in lines
     row = next(line for line in lines if line.startswith("| Neg float32 native"))
     assert row.endswith(r"got 0.0, must be -0.0 \| and so on |")

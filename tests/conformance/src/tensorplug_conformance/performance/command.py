@@ -11,11 +11,11 @@ from rich.table import Table
 from tensorplug_conformance import report
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.opening import check_opens
-from tensorplug_conformance.performance.analysis import gains
 from tensorplug_conformance.performance.measurement import measure
 from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.rendering import render
 from tensorplug_conformance.report import ReportError
+from tensorplug_conformance.roofline import gains
 from tensorplug_conformance.supervisor import Limits
 
 if TYPE_CHECKING:

@@ -8,30 +8,45 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["badge", "standing"]
+__all__ = ["badge", "colour", "standing"]
 
 _GREEN: Final = "#2c7a3f"
 _RED: Final = "#b3261e"
 _GREY: Final = "#5f6368"
+_BLUE: Final = "#1f6587"  # within a vendor's bounds
 _LETTER: Final = 6.6  # pixels, of Verdana at 11; textLength makes it exact
 _PAD: Final = 10
 _AGAINST: Final = ("fail", "fallback", "missing", "expected fail")
 
 
 def standing(report: Mapping[str, Any]) -> str:
-    """Return the level that a report proves, in a few words."""
+    """Return the level that a report proves, in a few words.
+
+    A level alone is proved strictly; one within a vendor's bounds is called so.
+    """
     if report["conformant"] is None:
         return "partial run"
+    level = f"level {report['level']}"
     if report["conformant"]:
-        return f"level {report['level']}"
+        return level
+    if report["vendor"]["conformant"]:
+        return f"{level} (vendor)"
     count = sum(report["totals"]["rows"].get(status, 0) for status in _AGAINST)
-    return f"level {report['level']}: {count} rows fail" if count else "not conformant"
+    return f"{level}: {count} rows fail" if count else "not conformant"
+
+
+def colour(report: Mapping[str, Any]) -> str:
+    """Return the colour of what ``standing`` says."""
+    if report["conformant"] is None:
+        return _GREY
+    if report["conformant"]:
+        return _GREEN
+    return _BLUE if report["vendor"]["conformant"] else _RED
 
 
 def badge(report: Mapping[str, Any]) -> str:
     """Return an SVG image of one line."""
     left, right = "tensorplug conformance", standing(report)
-    colour = {True: _GREEN, False: _RED, None: _GREY}[report["conformant"]]
     widths = [round(len(text) * _LETTER + 2 * _PAD) for text in (left, right)]
     whole = sum(widths)
     label = escape(f"{left}: {right}")
@@ -46,7 +61,7 @@ def badge(report: Mapping[str, Any]) -> str:
         f'aria-label="{label}"><title>{label}</title>'
         f'<clipPath id="r"><rect width="{whole}" height="20" rx="3"/></clipPath>'
         f'<g clip-path="url(#r)"><rect width="{widths[0]}" height="20" fill="#3c4043"/>'
-        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" fill="{colour}"/></g>'
+        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" fill="{colour(report)}"/></g>'
         '<g fill="#fff" text-anchor="middle" font-family="Verdana,Geneva,sans-serif" '
         f'font-size="11">{"".join(texts)}</g></svg>\n'
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.performance.analysis import gains, least_seconds, taken
+from tensorplug_conformance.roofline import gains, least_seconds, taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

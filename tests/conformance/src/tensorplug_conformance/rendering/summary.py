@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["summary"]
 
+_VERDICTS: Final = {True: "conformant", False: "not conformant", None: "not certified"}
 _SHOWN: Final = 50  # rows that failed; the report has them all
 
 
@@ -27,10 +28,15 @@ def summary(report: Mapping[str, Any]) -> str:
     passed = f"{report['totals']['cases_passed']} cases passed"
     versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"
     versions += f", {suite['examples']} random examples per row"
+    judged = [
+        f"{name}: {_VERDICTS[verdict['conformant']]}"
+        for name, verdict in (("strict", report), ("vendor", report["vendor"]))
+    ]
     counts = f"{counted['rows']} rows, {counted['cases']} cases, {passed}"
     lines = [
         f"# Conformance of {for_markdown(backend['name'])}: {standing(report)}",
         "",
+        f"- by the profiles: {', '.join(judged)}",
         f"- backend: {distribution} {version} on {device}",
         f"- {versions}, tensorplug {report['tensorplug']}",
         f"- {counts}, {report['seconds']:.0f} s, {for_markdown(report['started'])}",

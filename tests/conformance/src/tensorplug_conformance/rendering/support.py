@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.quoting import for_markdown
-from tensorplug_conformance.rendering.badge import badge, standing
+from tensorplug_conformance.rendering.badge import badge, colour, standing
 from tensorplug_conformance.rendering.sections import PLACE, kept
 from tensorplug_conformance.verdicts import BLOCKING
 
@@ -27,7 +27,6 @@ __all__ = ["support", "table", "write_support"]
 PAGE: Final = "support.md"
 BADGES: Final = "badges"
 _BAR: Final = re.compile(r"(?<!\\)\|")  # one that would end a cell
-_COLOURS: Final = {True: "2c7a3f", False: "b3261e", None: "5f6368"}
 _HEAD: Final = """\
 # Which backend does what
 
@@ -68,7 +67,7 @@ def _endpoint(report: Report) -> str:
         "schemaVersion": 1,
         "label": "tensorplug conformance",
         "message": standing(report),
-        "color": _COLOURS[report["conformant"]],
+        "color": colour(report).removeprefix("#"),
     }
     return json.dumps(shown, indent=1) + "\n"
 
