@@ -256,6 +256,22 @@ def test_dtypes(extensions, double, optional):
     assert has == ALWAYS | optional
 
 
+@pytest.mark.parametrize(
+    ("extensions", "single", "half", "flushed"),
+    [
+        ("", 63, 0, {dt.float16}),  # which the device does not have
+        ("cl_khr_fp16", 63, 63, set()),
+        ("cl_khr_fp16", 63, 62, {dt.float16}),
+        ("cl_khr_fp16", 62, 63, {dt.bfloat16, dt.float32}),
+    ],
+)
+def test_subnormal_numbers_are_kept_where_the_device_says_so(extensions, single, half, flushed):
+    assert cl.device_fp_config.DENORM == 1
+    given = fake("any", GPU, extensions=extensions)
+    vars(given).update(single_fp_config=single, half_fp_config=half)
+    assert features.flushed_by(given) == flushed
+
+
 def test_diagnostics(monkeypatch):
     installed(monkeypatch, SLOW)
     assert device.collect_diagnostics() == {

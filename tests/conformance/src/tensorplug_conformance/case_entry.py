@@ -25,8 +25,8 @@ class CaseEntry:
     """All cases of one kernel.
 
     ``dtypes``: of the rows, that is of the calls (``KernelSpec.dtype_of``). ``ulp``: the error
-    allowed, by dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a zero
-    result must have the oracle's sign. ``ordinary``: inputs that get special values from the
+    allowed, by dtype name or ``"*"``, where the suite's own table has no line. ``signed_zero``: a
+    zero result must have the oracle's sign. ``ordinary``: inputs that get special values from the
     cases alone. ``wrt``: inputs whose gradients are tried, on the cases of ``smooth``.
     ``grown``: cases of other sizes are derived. ``near_only``: why gradients are tried nowhere
     else; empty if far from 0 too. ``cancelled``: the size of terms that cancel in a gradient far

@@ -122,7 +122,7 @@ def wrong_elements(
         return _unequal(actual, value, bound)
     with np.errstate(all="ignore"):  # as in ``_close``
         found = _differences(actual, value, bound, ulp, signed_zero, least)
-        return np.any([difference.wrong for difference in found], axis=0)
+        return np.asarray(np.any([difference.wrong for difference in found], axis=0))
 
 
 @dataclass(frozen=True, slots=True)

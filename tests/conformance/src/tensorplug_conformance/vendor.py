@@ -231,7 +231,7 @@ def _excused(entry: CaseEntry, case: Case, result: Array, value: Array) -> Array
     if beyond is not None:
         room = beyond.get(dt.of(result.dtype).name, 0.0)
         x: Any = case.inputs[0]
-        whole = _whole(x, case, result.shape)
+        whole: Any = _whole(x, case, result.shape)
         found = found | (np.abs(whole) >= beyond["from"]) & (np.abs(result - value) <= room)
     return np.atleast_1d(found)
 

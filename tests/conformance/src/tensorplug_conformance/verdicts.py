@@ -78,8 +78,8 @@ class RowVerdict:
     random ones, tried in addition, which no other number counts; ``widened``: whether any ran in
     a wider dtype; ``failed``: the ids of all that failed; ``failures`` describes the first ones,
     and an example. ``vendor``: the status within a vendor's bounds, and ``tolerated`` the failed
-    cases that are within these. ``pairs``: how many pairs of properties the calls of a native row covered, of
-    how many; ``coverage``: the same by pair of properties.
+    cases that are within these. ``pairs``: how many pairs of properties the calls of a native row
+    covered, of how many; ``coverage``: the same by pair of properties.
     """
 
     row: Row
