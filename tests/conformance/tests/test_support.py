@@ -141,7 +141,9 @@ def test_the_command_takes_whole_reports_that_hold(
     assert shown["message"] == "level 0"
     capsys.readouterr()
     report.write({**found, "conformant": False}, tmp_path / "forged")
-    report.write({**found, "partial": True, "conformant": None}, tmp_path / "part")
+    vendor = {"conformant": None, "blocked_by": []}
+    part = {**found, "partial": True, "conformant": None, "vendor": vendor}
+    report.write(part, tmp_path / "part")
     for wrong, fault in (
         (["forged"], "conformant is False"),
         (["part"], "the run is partial"),
