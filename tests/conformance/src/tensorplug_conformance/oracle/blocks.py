@@ -31,7 +31,9 @@ def batch_to_space_nd(
     out = _blank((batch, *sizes, *x.shape[m + 1 :]), x)
     at = everywhere(x.shape[: m + 1])  # later axes move along
     image = at[0] % max(batch, 1)
-    cell = np.unravel_index(at[0] // max(batch, 1), block) if block else ()
+    number = at[0] // max(batch, 1)
+    # By hand: ``numpy.unravel_index`` of NumPy 2.4 errs for some arrays of more than 8192.
+    cell = [number // prod(block[k + 1 :]) % size for k, size in enumerate(block)]
     place = np.broadcast_arrays(
         image,
         *(
@@ -59,8 +61,8 @@ def space_to_batch_nd(
     out = _blank((batch * prod(block), *sizes, *x.shape[m + 1 :]), x)
     at = everywhere(x.shape[: m + 1])
     inside = [i + pair[0] for i, pair in zip(at[1:], paddings, strict=False)]
-    within = [i % n for i, n in zip(inside, block, strict=True)]
-    cell = np.ravel_multi_index(within, block) if block else 0
+    within = enumerate(zip(inside, block, strict=True))
+    cell = sum(i % size * prod(block[k + 1 :]) for k, (i, size) in within)
     place = [i // size for i, size in zip(inside, block, strict=True)]
     out[(cell * batch + at[0], *place)] = x
     return out
