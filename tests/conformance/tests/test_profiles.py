@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ from rich.console import Console
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import Case, vendor
+from tensorplug_conformance import Case, cli, report, vendor
+from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.expectations import Expectation, apply
 from tensorplug_conformance.report import blocked
@@ -23,6 +24,9 @@ from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verification import verify
 
 from .reports import FAILURE, row, sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KNOWN = entries()
 TINY = np.finfo(np.float32).tiny
@@ -184,6 +188,25 @@ def test_the_profile_decides_what_is_expected(profile: str, expected: bool) -> N
     judged = {"conformant": False, "blocked_by": ["2 rows: expected fail"]}
     found = {"profile": profile, "partial": False, "blocked_by": ["1 rows: fail"]}
     assert as_expected({**found, "vendor": judged}) is expected
+
+
+@pytest.mark.parametrize(("profile", "code"), [("strict", 1), ("vendor", 0)])
+def test_the_profile_decides_the_exit_code(
+    profile: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factory = "tensorplug_conformance.selftest.vendors:rounds_roots"
+    monkeypatch.setattr(cli, "Target", lambda name, **more: Target(name, factory, **more))
+    run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Sqrt", "--jobs", "1"]
+    arguments = ["--dtypes", "float64", "--report", str(tmp_path), "--profile", profile]
+    assert cli.main([*run, *arguments]) == code
+    found = report.read(tmp_path)
+    assert (found["profile"], found["blocked_by"]) == (profile, ["1 rows: fail", "nothing passed"])
+    assert found["vendor"]["blocked_by"] == []
+    (only,) = found["rows"]
+    assert (only["status"], only["vendor"]) == ("fail", "pass native")
+    assert only["failed"] == only["tolerated"]
+    assert all(failure["tolerated"] for failure in only["failures"])
+    assert verify(found) == []
 
 
 def test_a_gradient_is_tolerated_where_its_kernel_is() -> None:

@@ -24,6 +24,7 @@ from tensorplug_conformance.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.engine.engine import Engine
     from tensorplug.plugin import DType, KernelSpec
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
@@ -186,24 +187,29 @@ class _Declares(Delegate):
         self.flushes_subnormals = flushes
 
 
-def try_vendor(backend: str, known: Mapping[str, CaseEntry], vendor: Vendor) -> Trial:
-    """Run the row of a vendor's kernel; it must fail strictly, and pass as the table says."""
-
+def _engine(backend: str, vendor: Vendor) -> Engine:
     @functools.wraps(vendor.kernel)
     def quietly(*inputs: Any, **attributes: Any) -> Any:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of means without elements
             return np.asarray(vendor.kernel(*inputs, **attributes))
 
-    def make() -> Any:
-        wrong = WrongBackend(vendor.name, lambda clean: _Declares(clean, vendor.flushes), 2, "")
-        engine = engine_with(wrong)
-        engine.open(backend)
-        entry = kernel_entry(vendor.spec, quietly)
-        engine.registry.add(Owner("vendor"), kernels=[(backend, entry)], override=True)
-        return engine
+    wrong = WrongBackend(vendor.name, lambda clean: _Declares(clean, vendor.flushes), 2, "")
+    engine = engine_with(wrong)
+    engine.open(backend)
+    entry = kernel_entry(vendor.spec, quietly)
+    engine.registry.add(Owner("vendor"), kernels=[(backend, entry)], override=True)
+    return engine
 
-    session = Session(make, backend)
+
+def rounds_roots() -> Engine:
+    """Return an engine with the first error of the table, for another process."""
+    return _engine("cpu", VENDORS[0])
+
+
+def try_vendor(backend: str, known: Mapping[str, CaseEntry], vendor: Vendor) -> Trial:
+    """Run the row of a vendor's kernel; it must fail strictly, and pass as the table says."""
+    session = Session(lambda: _engine(backend, vendor), backend)
     try:
         verdict = run_row(session, known[vendor.spec.name], vendor.row, 0)
     finally:
