@@ -340,3 +340,13 @@ def test_q_linear_mat_mul_of_onnx():
         a, b, scales[0], scales[1], a_zero_point=offsets[0], b_zero_point=offsets[1]
     )
     same(tp.quantize(product, scales[2], offsets[2]), wanted, "uint8")
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint2"])
+def test_numbers_are_faked_where_a_backend_lacks_their_dtype(dtype):
+    x = [0.3, -9.0, 1.25, 99.0, float("nan")]
+    with tp.use_backend("minimal"):
+        found = tp.fake_quantize(x, 0.5, dtype=dtype)
+    about = tp.iinfo(dtype)
+    expected = [min(max(round(n / 0.5), about.min), about.max) * 0.5 for n in x[:-1]]
+    assert found.tolist() == [*expected, 0.0]

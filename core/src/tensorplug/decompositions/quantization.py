@@ -28,12 +28,17 @@ decompositions = DecompositionTable()
 
 @decompositions.of(ops.QUANTIZE)
 def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
+    return astype(_limited(x, scale, zero_point, dtype), dtype)
+
+
+def _limited(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return the numbers of ``dtype`` that quantized ones are, as floats."""
     quotient = x / spread(scale, x.shape)
     if dtype in dt.WHOLE:
         quotient = round_(quotient)
     if zero_point is not None:
         quotient = quotient + astype(spread(zero_point, x.shape), x.dtype)
-    return astype(clip_by_value(quotient, dtype.min, dtype.max), dtype)
+    return clip_by_value(quotient, dtype.min, dtype.max)
 
 
 @decompositions.of(ops.DEQUANTIZE)
@@ -45,7 +50,12 @@ def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DT
 
 @decompositions.of(ops.FAKE_QUANTIZE)
 def fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
-    return ops.dequantize(ops.quantize(x, scale, zero_point, dtype=dtype), scale, zero_point)
+    if dtype in dt.WHOLE and dtype.bits < 8 and zero_point is None:
+        # Without elements of that dtype, which a backend may lack.
+        numbers = astype(_limited(x, scale, None, dtype), dt.unpacked(dtype))
+    else:
+        numbers = ops.quantize(x, scale, zero_point, dtype=dtype)
+    return ops.dequantize(numbers, scale, zero_point)
 
 
 @decompositions.of(ops.QUANTIZED_MAT_MUL)
