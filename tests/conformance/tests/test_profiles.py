@@ -16,6 +16,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import Case, cli, report, vendor
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.differences import differences
 from tensorplug_conformance.expectations import Expectation, apply
 from tensorplug_conformance.report import blocked
 from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
@@ -188,6 +189,24 @@ def test_the_profile_decides_what_is_expected(profile: str, expected: bool) -> N
     judged = {"conformant": False, "blocked_by": ["2 rows: expected fail"]}
     found = {"profile": profile, "partial": False, "blocked_by": ["1 rows: fail"]}
     assert as_expected({**found, "vendor": judged}) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "worse", "better"),
+    [
+        ("pass native", "fail", ["pass native within a vendor's bounds"], []),
+        ("fail", "pass native", [], ["fail"]),
+        ("pass native", "pass native", [], []),
+    ],
+)
+def test_what_changes_within_a_vendors_bounds_is_a_change(
+    before: str, after: str, worse: list[str], better: list[str]
+) -> None:
+    old, new = ({**sample(), "rows": [_tolerated(vendor=status)]} for status in (before, after))
+    found = differences(old, new)
+    assert [was for _, was, _ in found.worse] == worse
+    assert [was for _, was, _ in found.better] == better
+    assert found.other == []
 
 
 @pytest.mark.parametrize(("profile", "code"), [("strict", 1), ("vendor", 0)])

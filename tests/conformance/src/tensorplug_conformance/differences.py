@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Differences", "differences"]
 
 _MORE: Final = 2.0  # times the earlier error: from this factor on, a row is named
+_BY_VENDOR: Final = "{} within a vendor's bounds"
 _FLOOR: Final = 1.0  # ulp: smaller errors are not named
 
 Key = tuple[str, str, str]
@@ -22,7 +23,7 @@ Key = tuple[str, str, str]
 class Differences:
     """Rows, as (kernel, dtype, mode), by what changed.
 
-    ``worse``: passed before and do not now. ``better``: the other way round. ``other``: another
+    ``worse``: passed before and do not now, strictly or else within a vendor's bounds. ``better``: the other way round. ``other``: another
     status, neither of them a pass. ``gone`` and ``new``: only in one report. ``error``: passed,
     with at least twice the error in ulp. ``notes``: that the reports are not of one kind.
     """
@@ -54,6 +55,10 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
             found.worse.append(change)
         elif _passed(other) and not _passed(one):
             found.better.append(change)
+        elif not _passed(one) and one["vendor"] in PASSED and other["vendor"] not in PASSED:
+            found.worse.append((key, _BY_VENDOR.format(one["vendor"]), other["vendor"]))
+        elif not _passed(one) and other["vendor"] in PASSED and one["vendor"] not in PASSED:
+            found.better.append((key, one["vendor"], _BY_VENDOR.format(other["vendor"])))
         elif one["status"] != other["status"]:
             found.other.append(change)
         elif _passed(one) and _grew(one["ulp"], other["ulp"]):
@@ -81,6 +86,7 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         "device": (old["backend"].get("device"), new["backend"].get("device")),
         "suite": (old["suite"]["version"], new["suite"]["version"]),
         "tolerances": (old["suite"]["tolerances"], new["suite"]["tolerances"]),
+        "vendors' bounds": (old["suite"]["vendor"], new["suite"]["vendor"]),
         "level": (old["level"], new["level"]),
         "seed": (old["suite"]["seed"], new["suite"]["seed"]),
         "examples": (old["suite"]["examples"], new["suite"]["examples"]),
