@@ -23,9 +23,10 @@ Key = tuple[str, str, str]
 class Differences:
     """Rows, as (kernel, dtype, mode), by what changed.
 
-    ``worse``: passed before and do not now, strictly or else within a vendor's bounds. ``better``: the other way round. ``other``: another
-    status, neither of them a pass. ``gone`` and ``new``: only in one report. ``error``: passed,
-    with at least twice the error in ulp. ``notes``: that the reports are not of one kind.
+    ``worse``: passed before and do not now, strictly or else within a vendor's bounds. ``better``:
+    the other way round. ``other``: another status, neither of them a pass. ``gone`` and ``new``:
+    only in one report. ``error``: passed, with at least twice the error in ulp. ``notes``: that
+    the reports are not of one kind.
     """
 
     worse: list[tuple[Key, str, str]] = field(default_factory=list)
