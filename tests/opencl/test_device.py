@@ -42,7 +42,8 @@ def fake(name, kind, platform="Vendor", extensions="", double=0):
 SLOW, FAST = fake("Old CPU", CPU, "Portable"), fake("Big GPU", GPU)
 CARD = fake("Card", ACCELERATOR)
 OTHER, ODD = fake("Other GPU", GPU), fake("Odd", CUSTOM)
-ALWAYS = dt.BOOL | dt.INTEGER | dt.STORAGE | {dt.bfloat16, dt.float32, dt.complex64}  # what every device has
+# What every device has.
+ALWAYS = dt.BOOL | dt.INTEGER | dt.STORAGE | {dt.bfloat16, dt.float32, dt.complex64}
 
 
 SOUND = Verdict("sound")
