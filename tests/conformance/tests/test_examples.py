@@ -16,8 +16,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.denominator import Row, entries
-from tensorplug_conformance.examples import add_examples, search, strategy
-from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.examples import add_examples, example, search, strategy
+from tensorplug_conformance.kernels import run_case, run_row
 from tensorplug_conformance.reproduction import UnknownCaseError, reproduce, write_scripts
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.session import Session, engine_factory
@@ -174,16 +174,29 @@ def test_what_no_case_shows_is_found_and_made_simple(name: str, cpu: Session) ->
     with install(cpu, Saboteur(name, kernel, _zeroed(condition))):
         verdict = run_row(cpu, KNOWN[kernel], row, 0)
         assert verdict.status == "pass native"
-        add_examples(verdict, cpu, KNOWN[kernel], 0, 200)
+        add_examples(verdict, cpu, KNOWN[kernel], 0, 400)
         assert verdict.status == "fail"
         assert verdict.failed == [verdict.failures[0].case]
-        again = search(cpu, KNOWN[kernel], row, 0, 200)[1]
+        again = search(cpu, KNOWN[kernel], row, 0, 400)[1]
     assert again is not None
     assert again.case == verdict.failed[0]
     variation = Variation.of(again.case)
     case = Variations(KNOWN[kernel], dt.float32).made(variation)
     assert shown(case)
     assert (variation.draw, variation.layout) == (0, "dense")
+
+
+def test_an_example_may_be_presented_and_its_name_tells_how(cpu: Session) -> None:
+    kernel, row = KNOWN["Exp"], Row("Exp", "float32", "native")
+    several = [Variation("odd", presented="x=backwards, before=last of x")]
+    several.append(Variation("rank 0", presented="x=backwards, buffers=packed, before=order of x"))
+    first, second = map(Variations(kernel, dt.float32).made, several)
+    assert [presentation.id for presentation in first.presentations] == [several[0].presented]
+    assert [presentation.id for presentation in second.presentations] == ["before=nothing"]
+    found = example(kernel, row, 0, f"{first.id} @ {several[0].presented}")
+    assert found is not None
+    assert (found.id, found.presentations) == (first.id, first.presentations)
+    assert run_case(cpu, kernel, row, found) is None
 
 
 def test_a_kernel_that_is_wrong_now_and_then_fails_too(cpu: Session) -> None:

@@ -207,7 +207,8 @@ def test_a_failure_names_its_presentation_and_can_be_repeated(
 ) -> None:
     (kind,) = (one for one in circumstances.KINDS if one.name == "wrong where backwards")
     entry, row = entries()["Tanh"], Row("Tanh", "float32", "native")
-    with install(cpu, *kind.saboteurs(entry)):
+    (saboteur,) = kind.saboteurs(entry)
+    with install(cpu, saboteur):
         verdict = run_row(cpu, entry, row, 0)
     named = [failure.case for failure in verdict.failures if MARK in failure.case]
     assert named

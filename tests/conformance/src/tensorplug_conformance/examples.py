@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import MARK, Presentation
+from tensorplug_conformance.histories import NOTHING, every_before
 from tensorplug_conformance.kernels import run_case
+from tensorplug_conformance.layouts import LAYOUTS
 from tensorplug_conformance.variations import (
     DRAWS,
-    LAYOUTS,
     PREFIX,
     SIZES,
     Variation,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["add_examples", "example", "search", "strategy"]
 
 _MOST = 3  # special values in one example
-_SELDOM = 3  # one example in one more than that keeps the sizes of its case
+_SELDOM = 3  # one example in one more than that keeps the sizes of its case, or is presented
 
 
 def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
@@ -66,9 +68,21 @@ def strategy(variations: Variations) -> st.SearchStrategy[Variation]:
             tuple(sizes),
             tuple(attributes),
             tuple(draw(values)),
+            draw(_presentations(variations)) if draw(st.integers(0, _SELDOM)) == _SELDOM else "",
         )
 
     return drawn()
+
+
+def _presentations(variations: Variations) -> st.SearchStrategy[str]:
+    """Return the strategy that draws ids of presentations."""
+    names = variations.spec.input_names
+    layouts = st.lists(st.sampled_from(LAYOUTS), min_size=len(names), max_size=len(names)).map(
+        lambda drawn: tuple(pair for pair in zip(names, drawn, strict=True) if pair[1] != "dense")
+    )
+    before = st.sampled_from((NOTHING, *every_before(variations.spec)))
+    made = st.builds(Presentation, layouts, st.sampled_from(("apart", "packed")), before)
+    return made.map(lambda presentation: presentation.id)
 
 
 class _FailedError(Exception):
@@ -149,4 +163,4 @@ def example(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
     """Return the example of that name; None if the name is not an example's."""
     if not name.startswith(PREFIX):
         return None
-    return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name))
+    return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name.partition(MARK)[0]))

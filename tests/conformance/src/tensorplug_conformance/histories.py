@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case, Operand
 
-__all__ = ["NOTHING", "befores", "flipped", "is_index", "previous"]
+__all__ = ["NOTHING", "befores", "every_before", "flipped", "is_index", "previous"]
 
 NOTHING: Final = "nothing"
 _Call = tuple[tuple["Operand", ...], "Mapping[str, Any]"]
@@ -44,6 +44,12 @@ def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
         found += ["flipped", "freed"]
     found += [name for name, make in _OTHERS.items() if _is_call(spec, make(spec, case))]
     return tuple(found)
+
+
+def every_before(spec: KernelSpec) -> tuple[str, ...]:
+    """Return the names of calls that may come before cases of a kernel."""
+    changes = (f"{change} of {name}" for name in spec.input_names for change in _CHANGES)
+    return (*changes, "flipped", "freed", *_OTHERS)
 
 
 def previous(spec: KernelSpec, case: Case, before: str) -> _Call | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case
 
-__all__ = ["Presented", "presented"]
+__all__ = ["Presented", "fitting", "presented"]
 
 _SIZES: Final = (1, 16, 256, 4096, 1 << 17)  # elements, of the largest input; more take too long
 _RANKS: Final = 5  # and more
@@ -241,6 +241,18 @@ def _largest(case: Case) -> int:
     return max(
         (array.size * (32 if array.dtype.kind == "T" else 1) for array in arrays), default=0
     )
+
+
+def fitting(spec: KernelSpec, case: Case, presentation: Presentation) -> Presentation:
+    """Return what a case can take of a presentation."""
+    layouts = []
+    for name, layout in presentation.layouts:
+        operand = case.inputs[spec.input_names.index(name)]
+        if any(layout in layouts_of(array) for array in flat([operand])):
+            layouts.append((name, layout))
+    packed = presentation.buffers == "packed" and len(_packable(case)) > 1
+    before = presentation.before if presentation.before in befores(spec, case) else NOTHING
+    return Presentation(() if packed else tuple(layouts), "packed" if packed else "apart", before)
 
 
 # Properties of cases.

@@ -13,15 +13,16 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.case import Relation, flat
+from tensorplug_conformance.case import Presentation, Relation, flat
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.floats import finfo, kind_of
+from tensorplug_conformance.presentations import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Layout, Operand
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["DRAWS", "LAYOUTS", "PREFIX", "SIZES", "Variation", "Variations"]
+__all__ = ["DRAWS", "PREFIX", "SIZES", "Variation", "Variations"]
 
 PREFIX: Final = "example "
 DRAWS: Final = 3
 """Seeds from which a case is made anew as a whole."""
 
-LAYOUTS: Final[tuple[Layout, ...]] = ("dense", "sliced", "transposed", "stepped")
 SIZES: Final = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 127)
 
 _LARGEST: Final = 512  # elements of any input: oracles are slow
@@ -51,7 +51,8 @@ class Variation:
     ``case``: the id of the case. ``draw``: the seed it is made from. ``layout``: of its inputs.
     ``sizes``: what each size of more than 1 becomes, in the order in which they occur.
     ``attributes``: the id of a case whose value of an attribute it takes, by name. ``values``:
-    input, place of an element and number of a special value that is put there.
+    input, place of an element and number of a special value that is put there. ``presented``: the
+    id of a presentation in which it is called, too.
     """
 
     case: str
@@ -60,17 +61,20 @@ class Variation:
     sizes: tuple[int, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
     values: tuple[tuple[int, int, int], ...] = ()
+    presented: str = ""
 
     @property
     def id(self) -> str:
         """The id of the case that comes of it, from which it can be made again."""
-        told = [self.case, self.draw, self.layout, self.sizes, self.attributes, self.values]
+        told: list[Any] = [self.case, self.draw, self.layout, self.sizes, self.attributes]
+        told += [self.values] if not self.presented else [self.values, self.presented]
         return PREFIX + json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def of(cls, text: str) -> Self:
         """Return the variation with the id ``text``."""
-        case, draw, layout, sizes, attributes, values = json.loads(text.removeprefix(PREFIX))
+        told = json.loads(text.removeprefix(PREFIX))
+        case, draw, layout, sizes, attributes, values, *presented = told
         return cls(
             case,
             draw,
@@ -78,6 +82,7 @@ class Variation:
             tuple(sizes),
             tuple((name, other) for name, other in attributes),
             tuple((at, place, which) for at, place, which in values),
+            *presented,
         )
 
 
@@ -156,6 +161,10 @@ class Variations:
             base, case = self._resized(drawing, variation, base, case)
             base, case = self._with_attributes(drawing, variation, base, case)
             base, case = self._with_specials(variation, base, case)
+        if variation.presented:
+            presentation = fitting(self.spec, case, Presentation.of(variation.presented))
+            base = replace(base, presented=presentation.id)
+            case = replace(case, presentations=(presentation,))
         return replace(case, id=base.id, layout=base.layout)
 
     def _is_related(self) -> bool:
