@@ -55,7 +55,7 @@ class Soak:
 
     alone: int = 2000
     beside: int = 650
-    seconds: float = 3.0
+    seconds: float = 8.0
 
 
 class Call:
@@ -139,7 +139,11 @@ def claimed_dtypes(session: Session, entry: CaseEntry) -> list[DType]:
 
 def lead_of(session: Session, entry: CaseEntry, dtype: DType) -> Case | None:
     """Return the first small case that runs natively; None if there is none."""
-    return next((case for case in own_cases(entry, dtype, 0) if _fits(session, entry, case)), None)
+    return next(_fitting(session, entry, dtype), None)
+
+
+def _fitting(session: Session, entry: CaseEntry, dtype: DType) -> Iterator[Case]:
+    return (case for case in own_cases(entry, dtype, 0) if _fits(session, entry, case))
 
 
 def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
@@ -147,8 +151,7 @@ def calls_of(session: Session, entry: CaseEntry, dtype: DType) -> list[Case]:
 
     Nothing if there is none: the kernel has no small case, or declines them.
     """
-    fitting = (case for case in own_cases(entry, dtype, 0) if _fits(session, entry, case))
-    cases = list(islice(fitting, 1 + _KINDS))
+    cases = list(islice(_fitting(session, entry, dtype), 1 + _KINDS))
     if not cases:
         return []
     # One element may give nothing, as in Where.

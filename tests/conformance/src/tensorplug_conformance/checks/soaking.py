@@ -10,7 +10,7 @@ import gc
 import time
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["FIRST", "LAST", "late"]
 
 MINUTE: Final = 75.0  # seconds between the first and the last calls
-_MORE: Final = Soak(alone=640, beside=0)  # in a second dtype
+_MORE: Final = 640  # calls in a second dtype
+_FAMILY: Final = 120.0  # seconds until kernels of one family get a little time each
+_LITTLE: Final = 0.5  # seconds
 _FAULTS: Final = 5  # that are told
 _PROGRAM_CALLS: Final = 3300
 _LARGE: Final = 1 << 12  # elements: enough for a backend to compile a chain
@@ -106,7 +108,7 @@ def _family(name: str, _target: Target, opened: Callable[[], Session]) -> str:
     return soak_all(session, [entry for table in tables for entry in table])
 
 
-def soak_all(session: Session, kernels: Iterable[CaseEntry], amount: Soak | None = None) -> str:
+def soak_all(session: Session, kernels: Iterable[CaseEntry], most: Soak | None = None) -> str:
     """Soak kernels; return what is to be noted: those that were called less often.
 
     Raises:
@@ -114,13 +116,17 @@ def soak_all(session: Session, kernels: Iterable[CaseEntry], amount: Soak | None
         NotMeasuredError: none of them is native.
 
     """
-    full = amount or Soak()
+    full = most or Soak()
     least = full.alone + 2 * full.beside
     faults, fewer, count = [], [], 0
+    end = time.monotonic() + _FAMILY
     with _little_to_collect():
         for entry in kernels:
-            for number, dtype in enumerate(_two(claimed_dtypes(session, entry))):
-                fault, calls = soaked(session, entry, dtype, _MORE if number else full)
+            for number, dtype in enumerate(_two(session, entry)):
+                amount = replace(full, seconds=_LITTLE) if time.monotonic() > end else full
+                if number:
+                    amount = replace(amount, alone=_MORE, beside=0)
+                fault, calls = soaked(session, entry, dtype, amount)
                 count += calls > 0
                 if fault:
                     faults.append(f"{entry.spec.name} {dtype}: {fault}")
@@ -144,12 +150,25 @@ def _little_to_collect() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _two(dtypes: list[DType]) -> list[DType]:
-    """Return the leading dtype, and one of another kind if there is one."""
-    floating = bool(dtypes) and dtypes[0] in dt.INEXACT
-    others = [dtype for dtype in dtypes if (dtype in dt.INEXACT) != floating]
-    common = sorted(others, key=lambda dtype: dtype is not dt.int32)
-    return [*dtypes[:1], *(common or dtypes[1:])[:1]]
+def _two(session: Session, entry: CaseEntry) -> Iterator[DType]:
+    """Yield the first dtype in which a small case is native, and one of another kind if any is."""
+
+    def native(dtypes: Iterable[DType]) -> DType | None:
+        return next((d for d in dtypes if lead_of(session, entry, d) is not None), None)
+
+    dtypes = claimed_dtypes(session, entry)
+    first = native(dtypes)
+    if first is None:
+        return
+    yield first
+    floating = first in dt.INEXACT
+    others = sorted(
+        (dtype for dtype in dtypes if dtype is not first),
+        key=lambda dtype: ((dtype in dt.INEXACT) == floating, dtype is not dt.int32),
+    )
+    second = native(others)
+    if second is not None:
+        yield second
 
 
 def _program(_target: Target, opened: Callable[[], Session]) -> None:
