@@ -51,11 +51,15 @@ SELDOM = {  # shapes or places are attributes of most cases, or axes are merged
 
 @dataclass
 class Call:
-    """A case of a kernel, with the dynamic axes of its tensors."""
+    """A case of a kernel, with the dynamic axes of its tensors.
+
+    ``further``: whether it is asked only as long as no other call was padded.
+    """
 
     spec: Any
     case: Any
     axes: list[list[int]]
+    further: bool
 
     def tensors(self) -> list[Any]:
         return [tp.asarray(array) for array in arrays(self.case)]
@@ -83,6 +87,7 @@ def arrays(case: Any) -> list[Any]:
 def calls(entry: Any) -> Iterator[Call]:
     """Yield calls in which axes of one size are dynamic: all, the first ones, the last ones."""
     wanted = [dtype for dtype in (dt.float32, dt.int32) if dtype in entry.dtypes]
+    sampled, others = [], []
     for dtype in wanted or entry.dtypes[:1]:
         cases = [
             case
@@ -91,13 +96,16 @@ def calls(entry: Any) -> Iterator[Call]:
             and not case.period
             and all(array.size <= LARGEST for array in arrays(case))
         ]
-        for case in cases[:: max(1, len(cases) // CASES)][:CASES]:
-            given = arrays(case)
-            for size in sorted({n for array in given for n in array.shape if n >= 2})[:3]:
-                places = [[at for at, n in enumerate(x.shape) if n == size] for x in given]
-                choices = (places, [at[:1] for at in places], [at[-1:] for at in places])
-                for axes in {str(choice): choice for choice in choices}.values():
-                    yield Call(entry.spec, case, axes)
+        stride = max(1, len(cases) // CASES)
+        sampled += [(case, False) for case in cases[::stride][:CASES]]
+        others += [(case, True) for at, case in enumerate(cases) if at % stride]
+    for case, further in sampled + others:
+        given = arrays(case)
+        for size in sorted({n for array in given for n in array.shape if n >= 2})[:3]:
+            places = [[at for at, n in enumerate(x.shape) if n == size] for x in given]
+            choices = (places, [at[:1] for at in places], [at[-1:] for at in places])
+            for axes in {str(choice): choice for choice in choices}.values():
+                yield Call(entry.spec, case, axes, further)
 
 
 @pytest.mark.parametrize("kernel", sorted(entries()))
@@ -106,6 +114,8 @@ def test_padded_kernels_give_the_exact_results(kernel, monkeypatch):
     monkeypatch.setattr(module, "padded_size", lambda n: n + 3 if n >= 2 else n)
     padded = 0
     for call in calls(entries()[kernel]):
+        if call.further and (padded or kernel in NEVER_PADDED | SELDOM):
+            break
         tensors = call.tensors()
         try:
             expected = call.run(tensors)
@@ -133,6 +143,7 @@ def assert_same(got: Any, value: Any, where: str) -> None:
         return
     eps = float(finfo(a.dtype).eps)
     wide: Any = np.complex128 if kind_of(a.dtype) == "c" else np.float64
-    a, b = a.astype(wide), b.astype(wide)
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        a, b = a.astype(wide), b.astype(wide)
     largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
     assert np.allclose(a, b, rtol=64 * eps, atol=16 * eps * largest, equal_nan=True), where
