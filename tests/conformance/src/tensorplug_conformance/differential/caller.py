@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.case import Case
+from tensorplug_conformance.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from multiprocessing.connection import Connection
 
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks import Target
@@ -45,8 +45,7 @@ class Caller:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._connection: Connection | None = None
-        self._process: Any = None
+        self._peer: Peer | None = None
         self._losses, self._most = 0, _LOSSES
 
     def allow(self, losses: int = _LOSSES) -> None:
@@ -60,63 +59,48 @@ class Caller:
             NotCallableError: the backend does not open, or several processes were lost.
 
         """
-        connection = self._connection or self._start()
+        peer = self._peer or self._start()
+        peer.send((kernel, list(operands), attributes))
         try:
-            connection.send((kernel, list(operands), attributes))
-            if connection.poll(_PATIENCE):
-                found: Answer = connection.recv()
-                return found
-            why = f"it hung: it did not end within {_PATIENCE:.0f} s"
-        except (EOFError, ConnectionError):
-            self._process.join()
-            code = self._process.exitcode
-            why = f"the process died of signal {-code}" if code < 0 else "the process ended"
-        self.close()
-        self._losses += 1
-        return Answer(None, error=why, gone=True)
+            found: Answer = peer.receive(_PATIENCE)
+        except PeerLostError as error:
+            self.close()
+            self._losses += 1
+            return Answer(None, error=str(error), gone=True)
+        return found
 
-    def _start(self) -> Connection:
+    def _start(self) -> Peer:
         if self._losses >= self._most:
             raise NotCallableError(f"{self._losses} processes of {self.target.backend} were lost")
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        arguments = (theirs, self.target.backend, self.target.factory)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
-        theirs.close()
-        self._connection = ours
-        why = "it does not answer"
+        arguments = [self.target.backend, *filter(None, [self.target.factory])]
+        self._peer = Peer("tensorplug_conformance.differential.caller", arguments)
         try:
-            if ours.poll(_PATIENCE):
-                why = ours.recv()
-        except (EOFError, ConnectionError):
-            why = "the process ends"
+            why = self._peer.receive(_PATIENCE)
+        except PeerLostError as error:
+            why = str(error)
         if why:
             raise NotCallableError(f"backend {self.target.backend!r} does not open: {why}")
-        return ours
+        return self._peer
 
     def close(self) -> None:
         """End the process."""
-        if self._connection is not None:
-            self._connection.close()
-            self._process.kill()
-            self._process.join()
-            self._connection = None
+        if self._peer is not None:
+            self._peer.stop()
+            self._peer = None
 
 
-def _serve(connection: Connection, backend: str, factory: str | None) -> None:
+def main(backend: str, factory: str | None = None) -> None:
+    """Answer requests until there are no more; the first answer is why the backend fails."""
+    requests = Requests()
     try:
         session = Session(engine_factory(factory), backend)
     except Exception as error:  # noqa: BLE001  # whatever a backend raises
-        connection.send(f"{type(error).__name__}: {error}")
+        requests.answer(f"{type(error).__name__}: {error}")
         return
-    connection.send("")
-    while True:
-        try:
-            kernel, operands, attributes = connection.recv()
-        except EOFError:
-            return
-        connection.send(answer(session, kernel, operands, attributes))
+    requests.answer("")
+    with suppress(EOFError):
+        while True:
+            requests.answer(answer(session, *requests.receive()))
 
 
 def answer(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import multiprocessing
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,13 +13,14 @@ from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.performance.measuring import REFERENCE, Stopwatch
 from tensorplug_conformance.session import engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from multiprocessing.connection import Connection
 
+    from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.checks import Target
 
 __all__ = ["NotMeasurableError", "measure"]
@@ -36,13 +37,9 @@ class NotMeasurableError(Exception):
 class _Process:
     """A process that measures the kernels whose names it is sent."""
 
-    def __init__(self, target: Target, cpu: bool) -> None:  # two calls, both here
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        arguments = (theirs, target.backend, target.factory, cpu)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
-        theirs.close()
+    def __init__(self, target: Target, beside: str) -> None:
+        module = "tensorplug_conformance.performance.measurement"
+        self._peer = Peer(module, [target.backend, target.factory or "", beside])
         self.introduction = self._received(_OPENING)
         if "error" in self.introduction:
             self.stop()
@@ -50,32 +47,27 @@ class _Process:
 
     def kernel(self, name: str) -> dict[str, Any]:
         """Return the rows of a kernel, or an error and that the process is gone."""
-        try:
-            self._connection.send(name)
-        except ConnectionError:
-            return {"error": "the process ended", "gone": True}
+        self._peer.send(name)
         return self._received(_PATIENCE)
 
     def _received(self, seconds: float) -> dict[str, Any]:
         try:
-            if self._connection.poll(seconds):
-                found: dict[str, Any] = self._connection.recv()
-                return found
-        except (EOFError, ConnectionError):
-            self._process.join()
-            return {"error": f"the process ended: {self._process.exitcode}", "gone": True}
-        return {"error": f"it took more than {seconds:.0f} s", "gone": True}
+            found: dict[str, Any] = self._peer.receive(seconds)
+        except PeerLostError as error:
+            return {"error": str(error), "gone": True}
+        return found
 
     def stop(self) -> None:
-        self._connection.close()
-        self._process.kill()
-        self._process.join()
+        self._peer.stop()
 
 
-def _serve(connection: Connection, backend: str, factory: str | None, cpu: bool) -> None:
+def main(backend: str, factory: str, beside: str) -> None:
+    """Introduce the backend, then answer with the rows of each kernel that is asked for."""
+    requests = Requests()
     try:
-        build = engine_factory(factory)
-        stopwatch = Stopwatch(backend, build, engine_factory(None) if cpu else None)
+        stopwatch = Stopwatch(
+            backend, engine_factory(factory or None), engine_factory(None) if beside else None
+        )
         device = stopwatch.device
         introduction = {
             "limits": stopwatch.limits(),
@@ -84,19 +76,20 @@ def _serve(connection: Connection, backend: str, factory: str | None, cpu: bool)
             "device": device.backend.device,
         }
     except Exception as error:  # noqa: BLE001  # whatever a backend raises
-        connection.send({"error": f"{type(error).__name__}: {error}"})
+        requests.answer({"error": f"{type(error).__name__}: {error}"})
         return
-    connection.send(introduction)
+    requests.answer(introduction)
     known = entries(extension_tables())
-    while True:
-        try:
-            name = connection.recv()
-        except EOFError:
-            return
-        try:
-            connection.send({"rows": stopwatch.kernel(known[name])})
-        except Exception as error:  # noqa: BLE001  # of the making of cases, as of a backend
-            connection.send({"error": f"{type(error).__name__}: {error}"})
+    with suppress(EOFError):
+        while True:
+            requests.answer(_answer(stopwatch, known[requests.receive()]))
+
+
+def _answer(stopwatch: Stopwatch, entry: CaseEntry) -> dict[str, Any]:
+    try:
+        return {"rows": stopwatch.kernel(entry)}
+    except Exception as error:  # noqa: BLE001  # of the making of cases, as of a backend
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def measure(
@@ -118,7 +111,8 @@ def measure(
     if not names:
         raise NotMeasurableError(f"no kernel of the catalogue is called {', '.join(kernels)}")
     began, clock = datetime.now(UTC), time.monotonic()
-    beside = target.backend.partition(":")[0] != REFERENCE and _is_installed(REFERENCE)
+    other = target.backend.partition(":")[0] != REFERENCE
+    beside = REFERENCE if other and _is_installed(REFERENCE) else ""
     process = _Process(target, beside)
     introduction = process.introduction
     rows: list[dict[str, Any]] = []
@@ -148,7 +142,7 @@ def measure(
         "device": introduction["device"],
         "started": began.isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - clock, 1),
-        "beside": REFERENCE if beside else "",
+        "beside": beside,
         "limits": introduction["limits"],
         "rows": rows,
         "without": without,
