@@ -122,11 +122,11 @@ class Slopes:
         self.error = np.full(shape, np.inf, np.longdouble)
         self.size = np.zeros(shape, np.longdouble)
 
-    @property
-    def known(self) -> Array:
-        """Where the slope is known, 0 perhaps."""
+    def known(self, eps: float) -> Array:
+        """Return where the slope is known as well as floats of this ``eps`` show, 0 perhaps."""
         near_zero = (self.value == 0) & np.isfinite(self.error)
-        return np.asarray(near_zero | (self.error <= _AGREED * np.abs(self.value)))
+        share = max(_AGREED, 16 * eps)
+        return np.asarray(near_zero | (self.error <= share * np.abs(self.value)))
 
 
 def slopes(point: Point, name: str) -> list[Slopes]:
@@ -204,7 +204,7 @@ def _slope(probe: _Probe, *, coupled: bool) -> tuple[Any, Any, Any]:
                     best = smaller.sum(), error, np.abs(smaller).sum()
             if best[1] <= _AGREED * abs(best[0]):
                 return best
-    return unknown
+    return best if best[0] else unknown
 
 
 def _changes(
@@ -264,7 +264,7 @@ def _judged(
     about = finfo(gradient.dtype)
     meant = slope.value
     size = slope.size
-    usable = slope.known & (size <= float(about.max))
+    usable = slope.known(float(about.eps)) & (size <= float(about.max))
     least = max(float(about.smallest_normal), point.entry.cancelled)
     with np.errstate(all="ignore"):
         error = np.abs(widened(gradient) - meant) / np.maximum(size, least)

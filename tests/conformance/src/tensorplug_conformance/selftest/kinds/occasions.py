@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +67,16 @@ def _one_long(call: Call) -> bool:
 
 def _high_rank(call: Call) -> bool:
     return any(array.ndim > 4 for array in _input_arrays(call))
+
+
+def _any_shape(fits: Callable[[tuple[int, ...]], bool]) -> Callable[[Call], bool]:
+    return lambda call: any(fits(array.shape) for array in _input_arrays(call))
+
+
+def _has_tail(shape: tuple[int, ...]) -> bool:
+    """Return whether the elements fill vectors of 8, and another one but for its last lane."""
+    count = math.prod(shape)
+    return count > 8 and count % 8 == 7
 
 
 def _from_nothing(call: Call) -> bool:
@@ -140,6 +151,14 @@ KINDS: Final = (
     Kind("wrong for rank 0", _only(_scalar)),
     Kind("wrong for size 1", _only(_one_long)),
     Kind("wrong above rank 4", _only(_high_rank)),
+    Kind("wrong above rank 6", _only(_any_shape(lambda shape: len(shape) > 6))),
+    Kind("wrong above rank 8", _only(_any_shape(lambda shape: len(shape) > 8))),
+    Kind("wrong in the tail of vectors", _only(_any_shape(_has_tail))),
+    Kind("wrong above 64 rows", _only(_any_shape(lambda shape: shape[:1] > (64,)))),
+    Kind(
+        "wrong along 2**16 of several axes",
+        _only(_any_shape(lambda shape: len(shape) > 1 and max(shape) > _LARGE)),
+    ),
     Kind("wrong from nothing", _only(_from_nothing), EXACT),
     Kind("empty result flattened", _nothing_is_flat, raw=True),
     Kind("fails for nothing", _nothing_fails, fits=_takes_inputs, demanded=True),

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import EXACT, FLOATS, Kind
+from tensorplug_conformance.sizes import moves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,10 @@ def _floating(x: Array) -> bool:
 
 def _nan_lost(x: Array) -> Array:
     return np.where(np.isnan(x), x.dtype.type(0), x) if _floating(x) else x
+
+
+def _payload_lost(x: Array) -> Array:
+    return np.where(x != x, x.dtype.type(np.nan), x)  # noqa: PLR0124  # NaN is unlike itself
 
 
 def _clipped(x: Array) -> Array:
@@ -155,6 +160,14 @@ KINDS: Final = (
     Kind("off by one element", each_result(_shifted)),
     Kind("rows and columns mixed", each_result(_columns_first), EXACT),
     Kind("NaN lost", each_result(_nan_lost), FLOATS, strict=True),
+    Kind(
+        "bits of NaN lost",
+        each_result(_payload_lost),
+        FLOATS,
+        strict=True,
+        fits=moves,
+        demanded=True,
+    ),
     Kind("infinities clipped", each_result(_clipped), FLOATS, strict=True),
     Kind(
         "sign of zero lost",

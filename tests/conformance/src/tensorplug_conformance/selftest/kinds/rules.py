@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["install_rule", "saboteurs"]
 
 _ORDINARY: Final = ("float32", "float64")
+_FAR: Final = 4
 _COMPLEX: Final = ("complex64", "complex128")
 
 
@@ -42,6 +43,7 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
             ("gradient of the other sign", _ORDINARY, _negated, True),
             ("gradient without dy", _ORDINARY, _without_dy, True),
             ("gradient off on broadcast", _ORDINARY, _doubled, _broadcasts(entry, wrt)),
+            ("gradient off far from 0", _ORDINARY, _far_off(wrt), _reaches_far(entry)),
             ("gradient conjugated", _COMPLEX, _conjugated, True),
         ):
             dtype = chosen(entry, dtypes, strict=True)
@@ -142,6 +144,21 @@ def _doubled(call: RuleCall) -> Any:
     return _map_tensors(call.clean(), lambda tensor: tensor * 2 if stretched else tensor)
 
 
+def _reaches_far(entry: CaseEntry) -> bool:
+    """Return whether gradients are tried far from 0. The rule of Atanh has values there alone."""
+    return not entry.near_only and entry.spec.name != "Atanh"
+
+
+def _far_off(wrt: str) -> Callable[[RuleCall], Any]:
+    def wrong(call: RuleCall) -> Any:
+        x, found = call.arguments[wrt], call.clean()
+        if isinstance(x, list | tuple) or x is None or found is None:
+            return found
+        return tp.where(abs(x) > _FAR, found * 1.01, found)
+
+    return wrong
+
+
 def _conjugated(call: RuleCall) -> Any:
     return _map_tensors(
         call.clean(), lambda tensor: tp.conj(tensor) if tensor.dtype in dt.COMPLEX else tensor
@@ -163,6 +180,7 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
     asks = (
         *entry.asks,
         *(dy for dy in dys if dy not in entry.asks),
+        *((saboteur.detail,) if saboteur.detail not in entry.asks else ()),
         f"{saboteur.detail}_type",
     )
 
