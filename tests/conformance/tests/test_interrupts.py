@@ -79,7 +79,8 @@ def test_an_interrupted_run_writes_what_it_has_and_goes_on(
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 130, text
     assert "Traceback" not in text
-    assert "interrupted, certifies nothing" in text
+    assert "interrupted, certifies nothing: " in text
+    assert "rows and checks were not run" in text
     assert workers
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     found = report.read(tmp_path)
@@ -101,7 +102,9 @@ def test_an_interrupted_run_writes_what_it_has_and_goes_on(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_killed_run_goes_on(
+    whole: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     process = _begun(tmp_path, 3)
     process.kill()
     process.communicate()
@@ -112,6 +115,7 @@ def test_a_killed_run_goes_on(whole: dict[str, Any], tmp_path: Path) -> None:
     assert main([*ROWS, "--report", str(tmp_path), "--resume"]) == 0
     found = report.read(tmp_path)
     assert done >= 3
+    assert f"{done} rows and checks are done already" in capsys.readouterr().out
     assert _lasting(found) == _lasting(whole)
 
 

@@ -84,6 +84,7 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
     journal = None
     if options.resume:
         journal = Journal.resumed(_folder(options))
+        console.print(f"{len(journal.outcomes)} rows and checks are done already")
     elif options.report is not None:
         journal = Journal(options.report)
     expected = [] if options.expect is None else expectations.read(options.expect)

@@ -86,7 +86,7 @@ def assemble(
     if not missing:
         checks += _uncovered(backend, denominator, level, selection)
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
-    told = [f"interrupted: {len(missing)} rows and checks were not run"] if missing else []
+    told = [f"{len(missing)} rows and checks were not run"] if missing else []
     strict, vendor = (
         [*blocked(checks, rows, level, profile=profile), *unmet, *told] for profile in PROFILES
     )
