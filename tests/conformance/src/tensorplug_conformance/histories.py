@@ -127,7 +127,7 @@ def _replaced(x: Array, place: int, rng: np.random.Generator) -> Array:
     """Return ``x`` with another of its values at a place; twice the value if all are equal."""
     out = x.copy()
     values = x.reshape(-1)
-    others = np.flatnonzero(values != values[place])
+    others = _unlike(values, place)
     if others.size:
         out.flat[place] = values[others[rng.integers(others.size)]]
     elif x.dtype.kind == "b":
@@ -136,6 +136,12 @@ def _replaced(x: Array, place: int, rng: np.random.Generator) -> Array:
         with np.errstate(over="ignore"):
             out.flat[place] = values[place] + values[place] if values[place] else x.dtype.type(1)
     return out
+
+
+def _unlike(values: Array, place: int) -> Array:
+    """Return the places of the values that are not equal to the one at ``place``."""
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        return np.flatnonzero(values != values[place])
 
 
 def _digit(x: Array, rng: np.random.Generator) -> Array:
@@ -165,7 +171,7 @@ def _order(x: Array, rng: np.random.Generator) -> Array:
     inner = values[1:-1] if x.size > 3 else values  # both ends stay as they are
     skipped = (x.size - inner.size) // 2
     first = int(rng.integers(inner.size))
-    others = np.flatnonzero(inner != inner[first])
+    others = _unlike(inner, first)
     if others.size:
         second = int(others[rng.integers(others.size)])
         out.flat[skipped + first], out.flat[skipped + second] = inner[second], inner[first]
