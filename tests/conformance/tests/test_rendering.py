@@ -104,7 +104,8 @@ def whole() -> dict[str, Any]:
     found = {**sample(), "performance": times(), "partial": False, "conformant": False}
     found["vendor"] = {"conformant": True, "blocked_by": []}
     found["coverage"] = {"layout x layout": [9, 9], "before x layout": [7, 8]}
-    found["backend"] = {**found["backend"], "flushes": ["float32"]}
+    drivers = {"Acme driver": "<1.5>"}
+    found["backend"] = {**found["backend"], "flushes": ["float32"], "drivers": drivers}
     assert faults(found) == []
     return found
 
@@ -115,6 +116,7 @@ def whole() -> dict[str, Any]:
         '<p class="verdict">Not conformant at level 3.</p>',  # strict
         '<p class="verdict">Conformant at level 3.</p>',  # vendor
         "taken for 0 in float32",
+        "<dt>Acme driver</dt><dd>&lt;1.5&gt;</dd>",
         "<dd>16 of 17 pairs of properties covered</dd>",
         'title="7 of 8 pairs">87.5%<',
         'title="9 of 9 pairs">100%<',

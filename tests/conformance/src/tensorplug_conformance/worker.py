@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.examples import add_examples
@@ -89,10 +90,22 @@ class Worker:
             "device": device.backend.device,
             "distribution": device.owner.distribution,
             "version": device.owner.version,
+            "drivers": _drivers(session),
             "dtypes": sorted(dtype.name for dtype in device.backend.dtypes),
             "flushes": sorted(dtype.name for dtype in flushed(device)),
             "kernels": sorted(session.engine.registry.state.specs),
         }
+
+
+def _drivers(session: Session) -> dict[str, str]:
+    """Return what the plugin says of its drivers; nothing where the backend is not a plugin's."""
+    source: Any = session.engine.devices.source
+    if not hasattr(source, "diagnostics"):
+        return {}
+    try:
+        return dict(source.diagnostics(session.device.backend_name))
+    except TensorplugError as error:  # the report is not worth less without
+        return {"drivers": f"not known: {error}"}
 
 
 def main(arguments: list[str]) -> int:
