@@ -46,6 +46,7 @@ _STEPS: Final = tuple(2.0**-exponent for exponent in (6, 9, 12, 15, 18))
 _CENTRAL: Final = tuple((sign * k, sign * w) for k, w in STENCIL for sign in (1, -1))
 _ONWARD: Final = ((0, -25 / 12), (1, 4.0), (2, -3.0), (3, 4 / 3), (4, -1 / 4))
 _AGREED: Final = 1e-9  # of two differences, relative
+_ROUGHLY: Final = 1 << 10  # eps by which a difference may be off; it counts as error
 _LOST: Final = 2.0 * float(np.finfo(np.longdouble).eps)  # of a term
 
 
@@ -125,7 +126,7 @@ class Slopes:
     def known(self, eps: float) -> Array:
         """Return where the slope is known as well as floats of this ``eps`` show, 0 perhaps."""
         near_zero = (self.value == 0) & np.isfinite(self.error)
-        share = max(_AGREED, 16 * eps)
+        share = max(_AGREED, _ROUGHLY * eps)
         return np.asarray(near_zero | (self.error <= share * np.abs(self.value)))
 
 
@@ -269,7 +270,7 @@ def _judged(
     with np.errstate(all="ignore"):
         error = np.abs(widened(gradient) - meant) / np.maximum(size, least)
     factor = tolerances().of_gradients(dt.of(gradient.dtype))
-    allowed = factor * float(about.eps) + 4 * _AGREED + slope.error / np.maximum(size, least)
+    allowed = factor * float(about.eps) + 4 * (_AGREED + slope.error / np.maximum(size, least))
     wrong = np.atleast_1d(usable & ~(error <= allowed))
     if wrong.any():
         at = tuple(int(number) for number in np.argwhere(wrong)[0])

@@ -156,13 +156,13 @@ _POINTS = (
 )
 
 
-@cases.gradients(specs.LSTM, "gates", "recurrent", "h", "c")
+@cases.gradients(specs.LSTM, "gates", "recurrent", "h", "c", cancelled=1)
 def lstm_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
         yield Case(kind.name, (*kind.operands(corpus, 4, 2), kind.mask()))
 
 
-@cases.gradients(specs.GRU, "gates", "recurrent", "bias", "h")
+@cases.gradients(specs.GRU, "gates", "recurrent", "bias", "h", cancelled=1)
 def gru_points(corpus: Corpus) -> Iterator[Case]:
     for kind in _POINTS:
         yield Case(kind.name, (*kind.operands(corpus, 3, 1), kind.mask()))

@@ -232,7 +232,9 @@ _FURTHER: Final[tuple[tuple[KernelSpec, float, float, dict[str, tuple[float, ...
 )
 for spec, low, high, places in _FURTHER:
     points_of = _points(low, high, _plain_points(places))
-    cases.gradients(spec, "x", cancelled=1)(points_of)
+    # that of a scaled function is the difference of two which are nearly equal
+    cancelled = float(spec in (specs.BESSEL_I0E, specs.BESSEL_I1E))
+    cases.gradients(spec, "x", cancelled=cancelled)(points_of)
 
 
 @cases.gradients(specs.POLYGAMMA, "x", cancelled=16)
