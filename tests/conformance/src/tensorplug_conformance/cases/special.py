@@ -108,7 +108,7 @@ _DEVIATIONS: Final = (-5.0, -2.0, -0.5, -0.125, 0.0, 0.125, 0.5, 2.0, 5.0)
 
 for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.igammac)):
 
-    @cases.of(spec, oracle=combined)
+    @cases.of(spec, oracle=combined, grown=False)  # which takes long
     def incomplete(corpus: Corpus) -> Iterator[Case]:
         """All pairs of special values; both tails of small and large concentrations."""
         yield from patterns.binary(
@@ -121,7 +121,7 @@ for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.iga
         yield Case("tails", (corpus.of(a), corpus.of(wide)))
 
 
-@cases.of(specs.BETAINC, oracle=oracle.betainc)
+@cases.of(specs.BETAINC, oracle=oracle.betainc, grown=False)  # which takes long
 def betainc(corpus: Corpus) -> Iterator[Case]:
     """All combinations of special values; both tails of small and large concentrations."""
     edges = corpus.of((0.0, -0.0, 0.001, 0.5, 1.0, 3.0, 15.0, np.inf, -1.0, np.nan))
