@@ -63,9 +63,8 @@ class Leftovers:
         """Count at the end of a part."""
         gc.collect()
         for what, refs in self._watched.items():
-            alive = {id(found) for ref in refs if (found := ref()) is not None}
-            self._counts[what][self._part] = len(alive)
-            refs.clear()
+            refs[:] = [ref for ref in refs if ref() is not None]
+            self._counts[what][self._part] = len({id(ref()) for ref in refs})
         names = list(self._least)[: self._figures]
         for name, value in zip(names, self._backend.memory().values(), strict=True):
             self._counts[name][self._part] = value
@@ -75,18 +74,21 @@ class Leftovers:
         self._part += 1
 
     def fault(self, length: int) -> str:
-        """Return what grew in each of the last parts, of ``length`` calls; empty if nothing did.
+        """Return what grew with the parts, of ``length`` calls each; empty if nothing did.
 
-        A few objects may be kept.
+        A cache may keep some objects; more than one in each part, on average, is a leak. Numbers
+        must grow in each of the last parts.
         """
         for what in self._watched:
-            kept = self._last(what)[1:]
-            if min(kept) and sum(kept) > PARTS:
-                return f"of {length} calls each, the {what} of {_listed(kept)} are kept: a leak"
+            counts = self._counts[what]
+            grown = counts[self._part - 1] - counts[0]
+            if grown >= self._part:
+                calls = length * (self._part - 1)
+                return f"of {calls} calls, {grown} more {what} are kept: a leak"
         for name, least in {**self._least, _OBJECTS: max(2, length // _RARE)}.items():
-            grown = [after - before for before, after in pairwise(self._last(name))]
-            if min(grown) >= least:
-                return f"{name} grew by {_listed(grown)} in {length} calls each: a leak"
+            steps = [after - before for before, after in pairwise(self._last(name))]
+            if min(steps) >= least:
+                return f"{name} grew by {_listed(steps)} in {length} calls each: a leak"
         return ""
 
     def _last(self, name: str) -> list[int]:

@@ -12,7 +12,7 @@ import math
 import random
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from tensorplug_conformance.compare import bits
 from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row
+from tensorplug_conformance.histories import flipped
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.leftovers import MOST, PARTS, Leftovers
 from tensorplug_conformance.printing import printed
@@ -41,6 +42,7 @@ __all__ = ["Call", "Soak", "calls_of", "claimed_dtypes", "lead_of", "own_cases",
 _SMALL: Final = 256  # elements of all inputs
 _KINDS: Final = 3  # cases of other types beside the leading one
 _SEEDS: Final = 3  # sets of numbers for the leading case
+_FRESH: Final = 0.75  # of the calls get their inputs in new buffers
 _OTHERS: Final = 8  # one call in so many is of another case
 
 
@@ -72,6 +74,10 @@ class Call:
         self._first = [(one.shape, one.dtype, bits(one)) for one in results]
         self._types = [backend.describe(output._buffer) for output in outputs]
         self._results = results
+
+    def differs_from(self, other: Call) -> bool:
+        """Return whether its results are others."""
+        return self._first != other._first
 
     def fresh(self) -> list[Any]:
         """Return the inputs in new buffers."""
@@ -208,10 +214,12 @@ def soaked(
         warnings.simplefilter("ignore")  # whether Python prints these is not the backend's choice
         fault, made = _alone(session, calls, row, amount)
         if not fault and amount.beside and made >= amount.alone:
-            together = [call.operands for call in calls if call.case.id == cases[0].id][:2]
-            fault = disturbed(
-                session, entry.spec, together, cases[0].attributes, calls=amount.beside
-            )
+            lead = cases[0]
+            turned = replace(lead, inputs=flipped(entry.spec, lead))
+            others = (call.case for call in calls[1:] if call.differs_from(calls[0]))
+            other = next((case for case in others if case.id == lead.id), turned)
+            together = [session.operands(case) for case in (lead, other)]
+            fault = disturbed(session, entry.spec, together, lead.attributes, calls=amount.beside)
             made += 2 * amount.beside
     if not fault and output.text:
         fault = f"it printed {output.text!r} in one of {made} calls"
@@ -261,7 +269,7 @@ class _Series:
     def _one(self) -> str:
         rare = self.others and not self.order.randrange(_OTHERS)
         call = self.order.choice(self.others if rare else self.lead)
-        operands = call.fresh() if self.order.random() < 0.5 else call.operands
+        operands = call.fresh() if self.order.random() < _FRESH else call.operands
         try:
             fault, buffers = call.again(operands)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
