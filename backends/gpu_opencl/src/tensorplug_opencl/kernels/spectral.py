@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
-from tensorplug_opencl.kernels import calls, complex_functions, ctypes, fourier
+from tensorplug_opencl.kernels import bitcasting, calls, complex_functions, ctypes, fourier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +50,11 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Tens
     if fft_length % 2:
         return _transform_odd(input, fft_length, backend, out)
     lead, half = input.shape[:-1], fft_length // 2
-    sized = _resize(backend, input, TensorType(input.dtype, (*lead, fft_length)))
+    reals = TensorType(input.dtype, (*lead, fft_length))
+    sized = _resize(backend, input, reals)
     packed = TensorType(out.dtype, (*lead, half))
+    # A view may begin within a pair of numbers.
+    as_complex = bitcasting.bitcast(reals, dtype=out.dtype, backend=backend, out=packed)
     whole = fourier.transform(backend, packed)
     ctype = complex_functions.pair_type(out.dtype)
     launch = fourier.launch_rows(
@@ -70,8 +73,7 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Tens
     split = calls.make_producer(backend.runtime, out, lambda x, y: launch(x, turns, y))
 
     def run(x: DeviceBuffer) -> DeviceBuffer:
-        reals = sized(x)
-        return split(whole(reals.reinterpret(packed.dtype, packed.shape)))
+        return split(whole(as_complex(sized(x))))
 
     return run
 
