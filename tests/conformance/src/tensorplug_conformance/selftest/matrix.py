@@ -24,6 +24,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "wrong axis": ("wrong axis", "rows and columns mixed", "axis *", "perm *"),
     "NaN rule": (
         "NaN *",
+        "bits of NaN lost",
         "infinities *",
         "sign of zero lost",
         "subnormals *",
@@ -44,7 +45,13 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "operands": ("operands swapped", "* not stretched", "*index*", "condition inverted"),
     "input changed": ("*input changed",),
     "output aliased": ("output aliased",),
-    "large": ("wrong above 2*", "wrong only above *"),
+    "large": (
+        "wrong above 2*",
+        "wrong only above *",
+        "wrong above 64 rows",
+        "wrong along *",
+        "wrong in the tail of vectors",
+    ),
     "strided": (
         "wrong where strided",
         "wrong only when strided",
