@@ -256,7 +256,6 @@ def _smooth(spec: KernelSpec, corpus: Corpus, without: tuple[str, ...] = ()) -> 
 
 def _enter(spec: KernelSpec, oracle: Any, *options: tuple[str, ...]) -> None:
     """Put the cases of a kernel into the table; ``options``: which inputs may be left out."""
-
     # What is under a root is not negative, and does not vanish by chance.
     squares = [name for name in spec.input_names if name in ("square", "mean")]
 
