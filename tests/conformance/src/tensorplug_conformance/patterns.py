@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
 
 __all__ = [
+    "PERIOD",
     "Rows",
     "apart",
     "around",
@@ -42,7 +43,7 @@ Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 _SMALL = 4096
 _APART = 0.5  # from poles; the steps of differences are far smaller
-_PERIOD = 4099  # a prime, so that swapped parts of a huge array differ
+PERIOD = 4099  # a prime, so that swapped parts of a huge array differ
 _HUGE = (dt.float32, dt.int32, dt.bool_)
 
 
@@ -62,7 +63,7 @@ def unary(
     edges = corpus.edges()
     even = edges[: len(edges) // 2 * 2].reshape(2, -1)
     yield Case("transposed edges", (even,), layout="transposed")
-    yield from _huge(corpus, make((_PERIOD,)))
+    yield from _huge(corpus, make((PERIOD,)))
 
 
 def binary(
@@ -98,14 +99,14 @@ def binary(
     yield Case("large rows", (make((257, 259)), make((259,))))
     yield Case("transposed", (make((3, 4)), make((3, 4))), layout="transposed")
     yield Case("sliced", (make((3, 5)), make((3, 1))), layout="sliced")
-    yield from _huge(corpus, make((_PERIOD,)), make((_PERIOD,)))
+    yield from _huge(corpus, make((PERIOD,)), make((PERIOD,)))
 
 
 def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:
     """Yield the case of millions of elements, in few dtypes: they divide the work alike."""
     if corpus.dtype in _HUGE:
         inputs = tuple(np.resize(period, HUGE) for period in periods)
-        yield Case("huge", inputs, period=_PERIOD)
+        yield Case("huge", inputs, period=PERIOD)
 
 
 def _ending(corpus: Corpus, ordinary: Array, edges: Array) -> Array:

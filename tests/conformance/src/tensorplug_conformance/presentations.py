@@ -22,7 +22,7 @@ from tensorplug_conformance.histories import NOTHING, befores
 from tensorplug_conformance.layouts import layouts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case
@@ -41,7 +41,8 @@ _FOR_LARGE_BEFORE: Final = ("nothing", "last", "one")
 _FOR_DECOMPOSED: Final = frozenset({
     "dense", "transposed", "sliced", "stepped", "row", "rows broadcast",
 })  # fmt: skip
-_SOME_ATTRIBUTES: Final = 8  # of other cases, tried as those of a call before
+_SOME_ATTRIBUTES: Final = 16  # of other cases, tried as those of a call before
+_ALIKE: Final = 3  # cases that come after a call that gives a result of the same type
 
 _Joined = tuple[tuple[int, ...], tuple[int, ...]]
 _Property = tuple[str, str]
@@ -119,16 +120,19 @@ def presented(
     choices: list[_Choices] = []
     used: Counter[str] = Counter()
     for case in cases:
-        if isinstance(case.expected, type) or not spec.input_names:
+        if isinstance(case.expected, type):
             plain.append(case)
             continue
-        prepared = replace(case, otherwise=_other_attributes(spec, case, cases))
+        otherwise, alike = _other_attributes(spec, case, cases)
+        prepared = replace(case, otherwise=otherwise)
         names = _befores(spec, prepared)
         prelude = min(names[1:], key=lambda name: used[name], default="")
+        if alike and used["attributes"] < _ALIKE:
+            prelude = "attributes"
         used[prelude] += 1
         prepared = replace(prepared, prelude=prelude)
         plain.append(prepared)
-        if _largest(case) <= (_SIZES[-1] if whole else _LARGE):
+        if spec.input_names and _largest(case) <= (_SIZES[-1] if whole else _LARGE):
             choices += _choices(spec, prepared, names, levels, attributes, few=few)
     offers = tuple(one.offer for one in choices)
     found: dict[str, list[Presentation]] = {}
@@ -292,18 +296,29 @@ def _distinct(cases: Iterable[Case]) -> list[str]:
     return [name for name, several in values.items() if 1 < len(several) <= _DISTINCT]
 
 
-def _other_attributes(spec: KernelSpec, case: Case, cases: Iterable[Case]) -> Any:
-    """Return attributes of another case that the inputs can be called with; None if none fit."""
+def _other_attributes(
+    spec: KernelSpec, case: Case, cases: Iterable[Case]
+) -> tuple[Mapping[str, Any] | None, bool]:
+    """Return attributes of another case that the inputs can be called with; None if none fit.
+
+    Those that give results of the same types come first: such results can be mistaken for one
+    another. The second value says whether these do.
+    """
     tried: list[Any] = [case.attributes]
+    outputs = spec.resolve(case.types, case.attributes)[1]
+    fitting: Mapping[str, Any] | None = None
     for other in cases:
         if other.attributes in tried or isinstance(other.expected, type):
             continue
         tried.append(other.attributes)
         try:
-            spec.resolve(case.types, other.attributes)
+            others = spec.resolve(case.types, other.attributes)[1]
         except (TensorplugError, ValueError, TypeError, IndexError):
-            if len(tried) > _SOME_ATTRIBUTES:
-                return None
-            continue
-        return other.attributes
-    return None
+            others = None
+        if others == outputs:
+            return other.attributes, True
+        if others is not None and fitting is None:
+            fitting = other.attributes
+        if len(tried) > _SOME_ATTRIBUTES:
+            break
+    return fitting, False

@@ -36,6 +36,7 @@ def fill(corpus: Corpus) -> Iterator[Case]:
         ("large", (LARGE,)),
     ):
         yield Case(name, (), {"shape": shape, "value": one, "dtype": dtype})
+    yield Case("rank 0 of 0", (), {"shape": (), "value": False, "dtype": dtype})
     yield Case("text", (), {"shape": (2, 3), "value": "a text of many letters", "dtype": "string"})
     for at, value in enumerate(corpus.edges().tolist()):
         yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})

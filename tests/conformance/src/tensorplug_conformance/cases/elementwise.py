@@ -169,6 +169,16 @@ def cast(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0 to int32", (corpus.ordinary(()),), {"dtype": "int32"})
     yield Case("rank 6 to bool", (corpus.small((1, 2, 1, 2, 1, 2)),), {"dtype": "bool"})
     yield Case("large to float32", (corpus.ordinary((LARGE,)),), {"dtype": "float32"})
+    # All lanes of a vector but one are left over, between dtypes of every pair of widths.
+    for target in _TARGETS:
+        yield Case(f"15 to {target}", (corpus.ordinary((2, 15)),), {"dtype": target})
+    yield Case("rank 3 to float32", (corpus.ordinary((2, 3, 4)),), {"dtype": "float32"})
+    yield Case("rank 4 to float32", (corpus.ordinary((2, 3, 2, 3)),), {"dtype": "float32"})
+    if corpus.dtype in (dt.float32, dt.int32):
+        other = "int32" if corpus.floating else "float32"
+        period = corpus.ordinary((patterns.PERIOD,))
+        inputs = (np.resize(period, HUGE),)
+        yield Case(f"huge to {other}", inputs, {"dtype": other}, period=patterns.PERIOD)
 
 
 def _ties(corpus: Corpus) -> Iterator[Case]:

@@ -55,6 +55,11 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.ordinary(shape), indices), attributes)
     deep = corpus.indices((1, 2, 1, 3, 1), 3, signed=True)
     yield Case("indices of rank 5", (corpus.ordinary((3, 2)), deep))
+    if corpus.dtype is dt.float32:
+        rows = corpus.indices((1031,), 257, signed=True)
+        yield Case("huge", (corpus.ordinary((257, 1033)), rows), native=True)
+        columns = (corpus.ordinary((1031, 257)), corpus.indices((1033,), 257, signed=True))
+        yield Case("huge, by column", columns, {"axis": 1}, native=True)
     edges = corpus.edges()
     backwards = np.arange(len(edges), dtype=np.int32)[::-1].copy()
     yield Case("edges", (edges, backwards))

@@ -54,6 +54,8 @@ TRANSPOSE: Rows = (
     ("cycle", (2, 3, 4), {"perm": (1, 2, 0)}),
     ("other cycle", (2, 3, 4), {"perm": (2, 0, 1)}),
     ("negative", (2, 3, 4), {"perm": (0, -1, 1)}),
+    ("square", (4, 4), {}),  # the same type as in its own order
+    *((f"cube {perm}", (3, 3, 3), {"perm": perm}) for perm in ((0, 2, 1), (1, 2, 0), (2, 0, 1))),
     ("identity", (2, 3), {"perm": (0, 1)}),
     ("rank 0", (), {}),
     ("rank 1", (5,), {}),
