@@ -20,6 +20,7 @@ from tensorplug_conformance.leaks import left_behind, shows_leaks
 from tensorplug_conformance.presentations import Presented, presented
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
 from tensorplug_conformance.references import References, worked_out
+from tensorplug_conformance.surroundings import Surroundings
 from tensorplug_conformance.trial import (
     DeclinedError,
     PresentationError,
@@ -70,6 +71,7 @@ def run_row(
     right = partial((references or References()).of, entry, row)
     plan = planned(entry, row, cases)
     done: list[tuple[str, Presentation]] = []
+    surroundings = Surroundings()
     for case in plan.cases:
         last = case.id == watched
         failure = _run_case(session, entry, row, case, verdict, right, done, aftermath=last)
@@ -78,6 +80,11 @@ def run_row(
             verdict.tolerated += [case.id] * failure.tolerated
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
+    changed = surroundings.fault()
+    if changed and cases[0].id not in verdict.failed:
+        verdict.passed -= 1
+        verdict.failed.insert(0, cases[0].id)
+        verdict.failures.insert(0, Failure.of(cases[0], f"in the calls of this row, {changed}"))
     refusals = sum(isinstance(case.expected, type) for case in cases)
     verdict.status = _status(row, verdict, refusals)
     if verdict.status == "not claimed":
@@ -119,7 +126,10 @@ def run_case(
     verdict = RowVerdict(row, "fail", 1)
     right = partial(worked_out, entry)
     watched = aftermath and shows_leaks(case)
-    return _run_case(session, entry, row, case, verdict, right, [], aftermath=watched)
+    surroundings = Surroundings()
+    failure = _run_case(session, entry, row, case, verdict, right, [], aftermath=watched)
+    changed = surroundings.fault()
+    return Failure.of(case, changed) if changed and failure is None else failure
 
 
 def _run_case(

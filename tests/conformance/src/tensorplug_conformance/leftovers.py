@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
 import weakref
 from array import array
 from functools import cache
@@ -25,6 +26,8 @@ _RARE: Final = 200  # one in so many calls, or bytes, is a leak
 _OBJECTS: Final = "the number of objects of Python"
 ALLOCATED: Final = "the memory that malloc has given out"
 _RESIDENT: Final = "the memory of the process"
+_OPEN: Final = "the number of open files"
+_THREADS: Final = "the number of threads"
 
 
 class Leftovers:
@@ -46,7 +49,7 @@ class Leftovers:
         self._figures = len(self._least)
         self._process = process_figures() if passed else {}
         self._least |= dict.fromkeys(self._process, max(1, passed // _RARE))
-        self._counts = {name: array("q", [0]) * MOST for name in (*self._least, _OBJECTS)}
+        self._counts = {name: array("q", [0]) * MOST for name in (*self._least, _OBJECTS, *_HELD)}
         self._part = 0
 
     def watch(self, what: str, objects: Iterable[Any]) -> None:
@@ -70,6 +73,8 @@ class Leftovers:
             self._counts[name][self._part] = value
         for name, figure in self._process.items():
             self._counts[name][self._part] = figure()
+        for name, figure in _HELD.items():
+            self._counts[name][self._part] = figure()
         self._counts[_OBJECTS][self._part] = getattr(sys, "getallocatedblocks", int)()
         self._part += 1
 
@@ -85,7 +90,8 @@ class Leftovers:
             if grown >= self._part:
                 calls = length * (self._part - 1)
                 return f"of {calls} calls, {grown} more {what} are kept: a leak"
-        for name, least in {**self._least, _OBJECTS: max(2, length // _RARE)}.items():
+        objects = {_OBJECTS: max(2, length // _RARE)}
+        for name, least in {**self._least, **objects, **dict.fromkeys(_HELD, 1)}.items():
             steps = [after - before for before, after in pairwise(self._last(name))]
             if min(steps) >= least:
                 return f"{name} grew by {_listed(steps)} in {length} calls each: a leak"
@@ -138,6 +144,17 @@ def process_figures() -> dict[str, Callable[[], int]]:
     if status.exists():
         found[_RESIDENT] = resident
     return found
+
+
+def _open_files() -> int:
+    files = Path("/proc/self/fd")
+    return len(list(files.iterdir())) if files.exists() else 0
+
+
+_HELD: Final[dict[str, Callable[[], int]]] = {
+    _OPEN: _open_files,
+    _THREADS: threading.active_count,
+}
 
 
 class _Mallinfo(ctypes.Structure):

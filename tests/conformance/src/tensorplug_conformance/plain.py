@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import secrets
 import shutil
 import signal
 import subprocess
@@ -50,7 +51,8 @@ _CASES: Final = 4  # for each of them
 _POLL: Final = 0.02  # seconds
 _QUOTED: Final = 200  # characters of what it printed
 _KNOWING: Final = ("conformance", "pytest", "coverage")  # words that give the suite away
-_SHELL: Final = '("$0" main.py > printed.txt 2> errors.txt; echo $? > status.txt) &'
+# Its names are drawn for each process: a backend could know them.
+_SHELL: Final = '("$0" "$1.py" < "$2" > printed.txt 2> errors.txt; echo $? > status.txt) &'
 PROGRAM: Final = """\
 import pickle
 
@@ -58,7 +60,7 @@ import numpy as np
 
 import tensorplug as tp
 
-with open("data.pickle", "rb") as file:
+with open(0, "rb") as file:
     backend, calls = pickle.load(file)
 
 
@@ -72,7 +74,7 @@ def compute(kernel, inputs, attributes):
 
 with tp.use_backend(backend):
     results = [compute(*call) for call in calls]
-with open("results.pickle", "wb") as file:
+with open(NAME, "wb") as file:
     pickle.dump(results, file)
 """
 
@@ -81,14 +83,13 @@ class PlainProcessError(Exception):
     """The process did not get to its end, or printed; the message says how."""
 
 
-def drawn(
-    session: Session, known: Mapping[str, CaseEntry], level: int, seed: int, draw: int
-) -> list[Asked]:
-    """Return cases of the kernels of a level, drawn by ``draw``, in an order drawn too.
+def drawn(session: Session, known: Mapping[str, CaseEntry], level: int, draw: int) -> list[Asked]:
+    """Return cases of the kernels of a level, drawn by ``draw`` with their numbers and order.
 
-    ``seed``: of the inputs. The first dtype of each kernel is always among them.
+    The first dtype of each kernel is always among them.
     """
     chance = random.Random(f"{draw} {level}")
+    seed = chance.randrange(1 << 31)
     found: list[Asked] = []
     for name, entry in sorted(known.items()):
         if (name in PRIMITIVES) != (level == 2):
@@ -99,6 +100,7 @@ def drawn(
         more = chance.sample(others, min(len(others), _DTYPES[level] - 1))
         for dtype in (*lead, *more):
             row = Row(name, dtype.name, "native")
+            # Numbers of its own: those of the rows can be known by heart.
             fitting = [case for case in own_cases(entry, dtype, seed) if _small(case)]
             chance.shuffle(fitting)
             runs = (case for case in fitting if _runs(session, entry, case))
@@ -135,23 +137,24 @@ def ask(backend: str, asked: Sequence[Asked], seconds: float = SECONDS) -> list[
     calls = [(row.kernel, list(case.inputs), dict(case.attributes)) for _, row, case in asked]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "main.py").write_text(PROGRAM, "utf-8")
-        (folder / "data.pickle").write_bytes(pickle.dumps((backend, calls)))
-        _run(folder, seconds)
+        program, given, results = (secrets.token_hex(4) for _ in range(3))
+        (folder / f"x{program}.py").write_text(PROGRAM.replace("NAME", repr(results)), "utf-8")
+        (folder / given).write_bytes(pickle.dumps((backend, calls)))
+        _run(folder, f"x{program}", given, seconds)
         printed = (folder / "printed.txt").read_bytes().decode("utf-8", errors="replace")
         if printed:
             raise PlainProcessError(f"it printed {printed[:_QUOTED]!r}")
-        found: list[Any] = pickle.loads((folder / "results.pickle").read_bytes())  # its own
+        found: list[Any] = pickle.loads((folder / results).read_bytes())  # its own
         return found
 
 
-def _run(folder: Path, seconds: float) -> None:
+def _run(folder: Path, program: str, given: str, seconds: float) -> None:
     """Run the program of a folder under a shell that has no parent here."""
     shell = shutil.which("sh")
     if shell is None:
         raise PlainProcessError("this platform has no sh, under which the program could run")
     process = subprocess.Popen(
-        [shell, "-c", _SHELL, sys.executable],
+        [shell, "-c", _SHELL, sys.executable, program, given],
         cwd=folder,
         env=_environment(folder),
         stdin=subprocess.DEVNULL,

@@ -106,6 +106,15 @@ class Call:
                 return self._difference(at, found, backend.describe(buffer)), buffers
         return "", buffers
 
+    def difference(self, other: Call) -> str:
+        """Return how the first results of the same call elsewhere differ; empty if they do not."""
+        if len(self._first) != len(other._first):
+            return f"{len(other._first)} outputs instead of {len(self._first)}"
+        for at, found in enumerate(other._results):
+            if other._first[at] != self._first[at] or other._types[at] != self._types[at]:
+                return self._difference(at, found, other._types[at])
+        return ""
+
     def _difference(self, at: int, found: Array, described: Any) -> str:
         """Return how an output differs from the first call's."""
         meant = self._results[at]

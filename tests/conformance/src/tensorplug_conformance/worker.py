@@ -23,6 +23,7 @@ from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.surroundings import Functions, Surroundings, told_of_use
 from tensorplug_conformance.vendor import flushed
 from tensorplug_conformance.verdicts import CheckVerdict
 
@@ -48,6 +49,7 @@ class Worker:
         }
         self._sessions: dict[bool, Session] = {}
         self._references = References()
+        self._functions = Functions()
 
     def session(self, *, primitives_only: bool = False) -> Session:
         """Return the session of a mode."""
@@ -62,6 +64,7 @@ class Worker:
         """Return the verdict on a check."""
         started = time.perf_counter()
         verdict = CheckVerdict(level, name, "pass")
+        surroundings = Surroundings()
         try:
             verdict.message = self._checks[level, name].run(self.target, self.session) or ""
         except NotMeasuredError as reason:
@@ -70,8 +73,16 @@ class Worker:
             verdict.status, verdict.message = "fail", str(fault)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
             verdict.status, verdict.message = "fail", f"{type(error).__name__}: {error}"
+        changed = told_of_use(surroundings) or self._replaced()
+        if changed:
+            verdict.status, verdict.message = "fail", f"{verdict.message}; {changed}".lstrip("; ")
         verdict.seconds = time.perf_counter() - started
         return verdict
+
+    def _replaced(self) -> str:
+        """Return which functions the backend has replaced; empty if none."""
+        found = self._functions.replaced()
+        return f"functions were replaced in the process: {', '.join(found[:3])}" * bool(found)
 
     def row(self, kernel: str, dtype: str, mode: Mode, examples: int = 0) -> RowVerdict:
         """Return the verdict on a row of cases and random examples."""
@@ -80,6 +91,10 @@ class Worker:
         verdict = run_row(session, self.known[row.kernel], row, self.seed, self._references)
         if examples:
             add_examples(verdict, session, self.known[row.kernel], self.seed, examples)
+        replaced = self._replaced()
+        if replaced:
+            verdict.status = verdict.vendor = "fail"
+            verdict.reason = replaced
         return verdict
 
     def introduce(self) -> dict[str, Any]:

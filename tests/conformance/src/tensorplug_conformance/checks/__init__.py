@@ -7,6 +7,7 @@ from typing import Final
 from tensorplug_conformance.checks import (
     asking,
     capabilities,
+    elsewhere,
     loading,
     memory,
     ownership,
@@ -28,6 +29,7 @@ _FAMILIES: Final = (
     storage.CHECKS,
     capabilities.CHECKS,
     asking.CHECKS,
+    elsewhere.CHECKS,
     programs.CHECKS,
     soaking.LAST,
 )

@@ -29,7 +29,7 @@ def _again(
         raise NotMeasuredError("this backend is not an installed plugin")
     session = opened()
     known = sorted(entries(extension_tables()).items())[part::parts]
-    asked = drawn(session, dict(known), level, target.seed, target.draw)
+    asked = drawn(session, dict(known), level, target.draw)
     try:
         answers = ask(target.backend, asked)
     except PlainProcessError as error:

@@ -74,6 +74,7 @@ CHECKS: Final = (
     Check(0, "discovery imports nothing", _probe("discovery")),
     Check(0, "opens, works, exits", _probe("open_and_use")),
     Check(0, "prints nothing", _quiet),
+    Check(0, "changes no settings", _probe("settings")),
     Check(0, "opens again", _probe("reopen")),
     Check(0, "fork", _probe("fork")),
     Check(0, "spawn", _probe("spawn")),

@@ -43,8 +43,29 @@ def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> N
         if real != TensorType(dtype, array.shape):
             raise CheckFailedError(f"{what}: the buffer is described as {real}")
         back: object = backend.to_host(buffer)
-        if not isinstance(back, np.ndarray) or not same_bits(back, np.asarray(array)):
+        meant = np.array(array)
+        if not isinstance(back, np.ndarray) or not same_bits(back, meant):
             raise CheckFailedError(f"{what}: {dtype}{list(array.shape)} came back with other bits")
+        _overwrite(array)
+        for when in ("was overwritten", "was overwritten and the buffer read once more"):
+            if not same_bits(np.asarray(backend.to_host(buffer)), meant):
+                raise CheckFailedError(
+                    f"{what}: {dtype}{list(meant.shape)} changed on the device when the caller's "
+                    f"array {when}"
+                )
+
+
+def _overwrite(array: Array) -> None:
+    """Write to the memory of an array, as its owner may; what is read-only may be a view."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not owner.flags.writeable:
+        return
+    if owner.dtype.kind == "T":
+        owner[...] = "overwritten"
+    else:
+        owner.reshape(-1).view(np.uint8)[...] ^= 1
 
 
 def _arrays(dtype: DType) -> Iterator[tuple[str, Array]]:
@@ -167,6 +188,25 @@ def _figures(session: Session) -> dict[str, int]:
     return figures
 
 
+def _counted(_target: Target, opened: Callable[[], Session]) -> None:
+    """``memory`` gives the same names each time, and whole numbers that are not negative."""
+    backend = opened().device.backend
+    names = set(backend.memory())
+    if not names:
+        raise NotMeasuredError("the backend reports no figures")
+    held: list[Any] = []
+    for _ in range(_ALIVE):
+        held.append(backend.from_host(np.zeros(_BYTES // 64, np.float32)))
+        figures = dict(backend.memory())
+        if set(figures) != names:
+            raise CheckFailedError(
+                f"memory() names {sorted(figures)}, and {sorted(names)} at first"
+            )
+        for name, value in figures.items():
+            if value < 0 or value != int(value):
+                raise CheckFailedError(f"memory()[{name!r}] is {value!r}")
+
+
 def _threads(_target: Target, opened: Callable[[], Session]) -> None:
     """Eight threads at once, each with its own numbers."""
     session = opened()
@@ -213,5 +253,6 @@ CHECKS: Final = (
     Check(1, "isolation", _isolation),
     Check(1, "buffers described", _describes),
     Check(1, "no leaks", _leaks),
+    Check(1, "figures of memory", _counted),
     Check(1, "threads", _threads),
 )

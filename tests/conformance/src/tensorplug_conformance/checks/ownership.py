@@ -41,6 +41,7 @@ _VIEWS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("EXPAND_DIMS", {"dim": 0}),
 )
 _SIDE: Final = 256
+_ASKED: Final = 30  # times, the allocation of each buffer
 _MOST_OF: Final = 0.5  # of a result's bytes
 _SLACK: Final = 1 << 16  # bytes that an allocation may have beside twice its elements
 
@@ -212,7 +213,7 @@ def _names_apart(_target: Target, opened: Callable[[], Session]) -> None:
     session = opened()
     backend = session.device.backend
     held = []
-    for side in (2, 7, 64, 300):
+    for side in (2, 7, 64, 300, 900):
         x = session.upload(np.full((side, side), 1.5, np.float32))
         held += [x, *session.call(specs.ADD, [x, x], {}), *session.call(specs.SUM, [x], {})]
         held += session.call(specs.CONCAT, [[x, x]], {"axis": 0})
@@ -227,9 +228,16 @@ def _names_apart(_target: Target, opened: Callable[[], Session]) -> None:
             )
         if not least <= size <= 2 * least + _SLACK:
             raise CheckFailedError(f"allocation() says {size} bytes for {tensor.type}")
-    for at, tensor in enumerate(held):  # and the same names the second time
-        if names.get(backend.allocation(tensor._buffer)[0]) != at:
-            raise CheckFailedError("allocation() gives two names to one buffer")
+    sizes = [backend.allocation(tensor._buffer)[1] for tensor in held]
+    for _ in range(_ASKED):  # and the same answers later
+        for at, tensor in enumerate(held):
+            name, size = backend.allocation(tensor._buffer)
+            if names.get(name) != at:
+                raise CheckFailedError("allocation() gives two names to one buffer")
+            if size != sizes[at]:
+                raise CheckFailedError(
+                    f"allocation() says {size} bytes for {tensor.type}, {sizes[at]} at first"
+                )
 
 
 def _named(shape: tuple[int, int]) -> str:

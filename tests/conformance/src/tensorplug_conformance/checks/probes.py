@@ -20,6 +20,7 @@ import tensorplug as tp
 from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.surroundings import Surroundings, told_of_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,18 @@ def open_and_use(target: Target) -> None:
         raise CheckFailedError("it does not describe its device")
     use(session)
     use_often(session)
+
+
+def settings(target: Target) -> None:
+    """Open, use, close; what the process has for all must be as it was before."""
+    before = Surroundings()
+    session = opened(target)
+    use(session)
+    use_often(session)
+    session.close()
+    changed = told_of_use(before)
+    if changed:
+        raise CheckFailedError(changed)
 
 
 def reopen(target: Target) -> None:
@@ -197,7 +210,8 @@ def _spawned(target: Target) -> None:
     use_often(session)
 
 
-PROBES: Final = {probe.__name__: probe for probe in (discovery, open_and_use, reopen, fork, spawn)}
+_ALL: Final = (discovery, open_and_use, settings, reopen, fork, spawn)
+PROBES: Final = {probe.__name__: probe for probe in _ALL}
 
 
 def main(arguments: list[str]) -> int:

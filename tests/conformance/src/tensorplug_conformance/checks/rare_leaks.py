@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import specs
+from tensorplug.plugin import TensorplugError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.compare import bits
 from tensorplug_conformance.leftovers import Leftovers, settled
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 # Bytes of an array, and how many calls a part has; there are at least four parts.
-_TRANSFERS: Final = ((64, 1000), (4096, 800), (1 << 16, 500), (1 << 20, 250))
+_TRANSFERS: Final = ((64, 1000), (4096, 800), (1 << 16, 500), (1 << 20, 250), (1 << 22, 110))
 _KERNELS: Final = ((64, 800), (1 << 14, 600), (1 << 18, 250))
+_LENGTHS: Final = (64, 4096)  # elements, of every dtype
+_EACH: Final = 70  # calls for each of them
+_REFUSED: Final = 4096  # bytes
 _SETS: Final = 3  # of elements, in turn
 
 
@@ -57,6 +63,55 @@ def _transfers(size: int, calls: int, _target: Target, opened: Callable[[], Sess
     _settle(leftovers, part)
 
 
+def _dtypes(_target: Target, opened: Callable[[], Session]) -> None:
+    """Transfers of every dtype, of rank 1 and 3, leave neither buffer, array nor memory."""
+    backend = opened().device.backend
+    dtypes = sorted(backend.dtypes & dt.ANY, key=str)
+    arrays = [
+        np.ones((length, 1, 1)[: 1 + 2 * (length % 128 == 0)], dtype.numpy)
+        for dtype in dtypes
+        for length in _LENGTHS
+    ]
+    passed = _EACH * sum(array.nbytes for array in arrays)
+    leftovers = Leftovers(backend, passed // len(dtypes))
+
+    def part() -> int:
+        for _ in range(_EACH):
+            for array in arrays:
+                given = array.copy()
+                buffer = backend.from_host(given)
+                found = backend.to_host(buffer)
+                leftovers.watch("buffers", (buffer,))
+                leftovers.watch("arrays of the caller", (given,))
+                leftovers.watch("arrays read back", (found,))
+        backend.synchronize()
+        return _EACH * len(arrays)
+
+    _settle(leftovers, part)
+
+
+def _refused(_target: Target, opened: Callable[[], Session]) -> None:
+    """Calls that raise leave nothing of their inputs."""
+    session = opened()
+    backend = session.device.backend
+    array = np.ones(_REFUSED // 4, np.float32)
+    outside = np.array([array.size], np.int32)
+    calls = 500
+    leftovers = Leftovers(backend, _REFUSED * calls)
+
+    def part() -> int:
+        for _ in range(calls):
+            inputs = [session.upload(array), session.upload(outside)]
+            with suppress(TensorplugError):  # whether it raises is for its row to judge
+                session.call(specs.GATHER_V2, inputs, {"axis": 0, "batch_dims": 0})
+            leftovers.watch("inputs", [tensor._buffer for tensor in inputs])
+            inputs.clear()
+        backend.synchronize()
+        return calls
+
+    _settle(leftovers, part)
+
+
 def _settle(leftovers: Leftovers, part: Callable[[], int]) -> None:
     gc.collect()
     gc.freeze()  # the collector runs after each part: it need not look at all there is
@@ -68,8 +123,18 @@ def _settle(leftovers: Leftovers, part: Callable[[], int]) -> None:
         raise CheckFailedError(fault)
 
 
-def _kernels(size: int, calls: int, _target: Target, opened: Callable[[], Session]) -> None:
-    """Additions, sums and transposed copies leave neither results nor memory."""
+def _kernels(
+    size: int,
+    calls: int,
+    _target: Target,
+    opened: Callable[[], Session],
+    *,
+    in_threads: bool = False,
+) -> None:
+    """Additions, sums and transposed copies leave neither results nor memory.
+
+    ``in_threads``: each part is done by a thread of its own.
+    """
     session = opened()
     backend = session.device.backend
     rows = [session.upload(array.reshape(2, -1)) for array in _arrays(size)]
@@ -93,7 +158,12 @@ def _kernels(size: int, calls: int, _target: Target, opened: Callable[[], Sessio
         backend.synchronize()
         return calls
 
-    _settle(leftovers, part)
+    _settle(leftovers, partial(_in_a_thread, part) if in_threads else part)
+
+
+def _in_a_thread(part: Callable[[], int]) -> int:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(part).result()
 
 
 def _named(size: int) -> str:
@@ -109,4 +179,9 @@ CHECKS: Final = (
         Check(1, f"no rare leaks: kernels on {_named(size)}", partial(_kernels, size, calls))
         for size, calls in _KERNELS
     ),
+    Check(
+        1, "no rare leaks: kernels in other threads", partial(_kernels, 4096, 300, in_threads=True)
+    ),
+    Check(1, "no rare leaks: transfers of every dtype", _dtypes),
+    Check(1, "no rare leaks: calls that are refused", _refused),
 )

@@ -1,0 +1,200 @@
+"""Each kernel once more where programs call it, and rows do not.
+
+In a second engine, after another one was closed, in a thread, deep in a recursion, in a forked
+child: every kernel must give the bits that it gave at first. This is a process of its own,
+``python -m ...circumstances LEVEL BACKEND``, because some of it would disturb other checks.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import sys
+import threading
+import traceback
+import warnings
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug.plugin import TensorplugError
+from tensorplug_conformance.checks.check import NotMeasuredError, Target
+from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.soak import Call, calls_of, claimed_dtypes
+from tensorplug_conformance.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["NO_KERNEL", "first_calls", "main"]
+
+_DEEP: Final = 400  # calls of Python
+_ALIVE: Final = 6000  # buffers
+_FAULTS: Final = 3  # that are told
+NO_KERNEL: Final = 3  # exit status
+_Calls = dict[str, Call]
+
+
+def first_calls(session: Session, level: int) -> _Calls:
+    """Call each native kernel of a level on a few small cases, and on one in further dtypes."""
+    found = {}
+    for name, entry in entries(extension_tables()).items():
+        if (name in PRIMITIVES) == (level == 2):
+            for number, dtype in enumerate(claimed_dtypes(session, entry)):
+                cases = calls_of(session, entry, dtype)
+                for at, case in enumerate(cases[:1] if number else cases):
+                    label = f"{name} {dtype}, case {case.id!r} ({at + 1})"
+                    found[label] = Call(session, entry.spec, case)
+    return found
+
+
+def _repeated(calls: _Calls) -> Iterator[str]:
+    """Make the calls again, on the same buffers and on new ones; yield what went wrong."""
+    for name, call in calls.items():
+        for make in (lambda call=call: call.operands, call.fresh):
+            try:
+                fault, _ = call.again(make())
+            except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
+                fault = f"{type(error).__name__}: {error}"
+            if fault:
+                yield f"{name}: {fault}"
+                break
+
+
+def _compared(first: _Calls, second: _Calls) -> Iterator[str]:
+    for name, call in first.items():
+        fault = call.difference(second[name]) if name in second else "it is gone"
+        if fault:
+            yield f"{name}: {fault}"
+
+
+def _in_a_thread(calls: _Calls) -> list[str]:
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.extend(_repeated(calls)))
+    thread.start()
+    thread.join()
+    return found
+
+
+def _deep(calls: _Calls, depth: int = _DEEP) -> list[str]:
+    return _deep(calls, depth - 1) if depth else list(_repeated(calls))
+
+
+@contextmanager
+def _many_alive(calls: _Calls) -> Iterator[None]:
+    session = next(iter(calls.values())).session
+    array = np.zeros(3, np.float32)
+    held = [session.device.backend.from_host(array) for _ in range(_ALIVE)]
+    yield
+    held.clear()
+
+
+@contextmanager
+def _collected(_calls: _Calls) -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@contextmanager
+def _warned(_calls: _Calls) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@contextmanager
+def _strict_numpy(_calls: _Calls) -> Iterator[None]:
+    with np.errstate(all="raise"):
+        yield
+
+
+_WHILE: Final = {
+    "while 6000 buffers are alive": _many_alive,
+    "after a collection, with none to come": _collected,
+    "where warnings are errors": _warned,
+    "where NumPy raises on overflow": _strict_numpy,
+}
+
+
+def _forked(calls: _Calls) -> list[str]:
+    """Make the calls in a child, unless the backend says clearly that it does not work there."""
+    one = next(iter(calls.values()))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            try:
+                one.again(one.operands)
+            except TensorplugError:
+                found = []
+            else:
+                found = list(_repeated(calls))
+            os.write(writing, "\n".join(found[:_FAULTS]).encode()[:4000])
+            code = 0
+        except BaseException:  # noqa: BLE001  # the child must not go on as the parent does
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        found = pipe.read().decode(errors="replace").splitlines()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return found or ([f"the child ended with status {status}"] if status else [])
+
+
+def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
+    """Yield where the kernels were called, and what was wrong there."""
+    open_ = partial(Session, engine_factory(target.factory), target.backend)
+    session = open_()
+    calls = first_calls(session, level)
+    if not calls:
+        raise NotMeasuredError("the backend has no native kernel here that a small case runs")
+    surroundings = Surroundings()
+    yield "again", list(_repeated(calls))
+    yield "in another thread", _in_a_thread(calls)
+    yield f"{_DEEP} calls deep", _deep(calls)
+    for where, entered in _WHILE.items():
+        with entered(calls):
+            found = list(_repeated(calls))
+        yield where, found
+    yield "all kernels", [fault for fault in [surroundings.fault()] if fault]
+    if hasattr(os, "fork"):
+        yield "in a forked child", _forked(calls)
+    second = open_()
+    yield "in a second engine", list(_compared(calls, first_calls(second, level)))
+    second.close()
+    yield "after a second engine was closed", list(_repeated(calls))
+    session.close()
+    yield (
+        "in a new engine, when others were closed",
+        list(_compared(calls, first_calls(open_(), level))),
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the calls: for a level, a backend, and perhaps an engine factory."""
+    faulthandler.enable()
+    level, backend, *factory = arguments
+    try:
+        for where, found in _faults(int(level), Target(backend, factory[0] if factory else None)):
+            if found:
+                more = f"; and {len(found) - _FAULTS} more" if len(found) > _FAULTS else ""
+                sys.stderr.write(f"{where}: {'; '.join(found[:_FAULTS])}{more}\n")
+                return 1
+    except NotMeasuredError as reason:
+        sys.stderr.write(f"{reason}\n")
+        return NO_KERNEL
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

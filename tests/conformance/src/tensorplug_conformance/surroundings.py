@@ -1,0 +1,165 @@
+"""What a backend shares with everything else in its process, and must leave as it found it.
+
+Whoever uses a backend has settings of their own: what NumPy does on overflow, where a random
+generator stands, the folder, the rounding of floats. The suite reads these before and after; a
+backend that changes one is named, with what it changed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import locale
+import logging
+import math
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["Functions", "Surroundings", "told_of_use"]
+
+_ONE, _HALF_ULP, _SMALLEST, _TWO = 1.0, 2.0**-53, 2.0**-1022, 2.0
+_QUOTED: Final = 80  # characters of a value
+_WATCHED: Final = (builtins, math, os, time, random, np, np.linalg, gc, warnings)
+_OWN: Final = "tensorplug_conformance"
+
+
+def _rounding() -> tuple[float, ...]:
+    """Return what tells how this thread rounds floats, and whether it keeps subnormal ones."""
+    return (_ONE + _HALF_ULP, -_ONE - _HALF_ULP, _SMALLEST / _TWO, (_SMALLEST / _TWO) * _TWO)
+
+
+def _handlers() -> dict[str, Any]:
+    return {number.name: signal.getsignal(number) for number in signal.Signals}
+
+
+def _sweeping() -> list[str]:
+    """Return the filters that concern warnings of any kind; imports add others by right."""
+    return [
+        action
+        for action, message, category, module, _ in warnings.filters
+        if message is None and module is None and category is Warning
+    ]
+
+
+def _processor() -> tuple[int, ...]:
+    most = getattr(os, "sched_getaffinity", None)
+    return (os.getpriority(os.PRIO_PROCESS, 0), *(sorted(most(0)) if most else ()))
+
+
+def _drawn() -> Any:
+    name, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002  # users' programs have it
+    return name, np.asarray(keys).tobytes(), rest
+
+
+_SETTINGS: Final[Mapping[str, Callable[[], Any]]] = {
+    "the rounding of floats": _rounding,
+    "np.geterr()": np.geterr,
+    "np.geterrcall()": np.geterrcall,
+    "np.get_printoptions()": np.get_printoptions,
+    "the state of np.random": _drawn,
+    "the state of random": random.getstate,
+    "the current folder": os.getcwd,
+    "os.environ": lambda: dict(os.environ),
+    "the signal handlers": _handlers,
+    "the locale": lambda: locale.setlocale(locale.LC_ALL),
+    "sys.getrecursionlimit()": sys.getrecursionlimit,
+    "sys.getswitchinterval()": sys.getswitchinterval,
+    "sys.getprofile()": sys.getprofile,
+    "sys.path": lambda: list(sys.path),
+    "sys.excepthook": lambda: sys.excepthook,
+    "sys.unraisablehook": lambda: sys.unraisablehook,
+    "threading.excepthook": lambda: threading.excepthook,
+    "gc.isenabled()": gc.isenabled,
+    "gc.get_threshold()": gc.get_threshold,
+    "the filters of warnings": _sweeping,
+    "the handlers of the root logger": lambda: list(logging.root.handlers),
+    "the level of the root logger": lambda: logging.root.level,
+    "priority and processors of the process": _processor,
+}
+
+
+class Surroundings:
+    """The settings as they are now."""
+
+    def __init__(self) -> None:
+        self._before = {name: read() for name, read in _SETTINGS.items()}
+
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """Return the settings that are others now, and what they were and are."""
+        now = {name: read() for name, read in _SETTINGS.items()}
+        return {
+            name: (before, now[name])
+            for name, before in self._before.items()
+            if now[name] != before
+        }
+
+    def fault(self) -> str:
+        """Return what was changed, as text; empty if nothing was."""
+        return _listed(self.changed())
+
+
+def told_of_use(before: Surroundings) -> str:
+    """Return what was changed by a program that opened a backend, too; empty if nothing was.
+
+    Opening one may add variables to the environment: drivers are set up by these.
+    """
+    changed = before.changed()
+    was, now = changed.get("os.environ", ({}, {}))
+    if all(now.get(name) == value for name, value in was.items()):
+        changed.pop("os.environ", None)
+    return _listed(changed)
+
+
+def _listed(changed: Mapping[str, tuple[Any, Any]]) -> str:
+    return "; ".join(f"it changed {name}{_told(*pair)}" for name, pair in changed.items())
+
+
+def _told(before: Any, now: Any) -> str:
+    """Return how a setting differs; of long ones, only in which entries."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        names = sorted(name for name in before | now if before.get(name) != now.get(name))
+        pairs = (f"{name}: {before.get(name)!r} is {now.get(name)!r}" for name in names)
+        return f" ({', '.join(pairs)})"
+    texts = (repr(before), repr(now))
+    return f" from {texts[0]} to {texts[1]}" if max(map(len, texts)) < _QUOTED else ""
+
+
+class Functions:
+    """The functions of the suite, of NumPy and of Python, by which a backend is judged."""
+
+    def __init__(self) -> None:
+        self._known = list(_functions())
+
+    def replaced(self) -> list[str]:
+        """Return the names of those that are others now."""
+        return [
+            f"{place}.{name}"
+            for place, members, name, value in self._known
+            if members.get(name) is not value
+        ]
+
+
+def _functions() -> Iterator[tuple[str, Mapping[str, Any], str, Any]]:
+    """Yield where a function is, the members there, its name, and itself."""
+    own = [module for name, module in sorted(sys.modules.items()) if name.startswith(_OWN)]
+    for module in (*_WATCHED, *own):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, FunctionType | BuiltinFunctionType | type | np.ufunc):
+                yield module.__name__, vars(module), name, value
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                members = vars(value)
+                for part, method in list(members.items()):
+                    if isinstance(method, FunctionType | property | classmethod | staticmethod):
+                        yield f"{module.__name__}.{name}", members, part, method
