@@ -1,4 +1,4 @@
-"""The calls that are timed: a case of each kernel, enlarged until it has so many elements."""
+"""The calls that are timed: of each kernel typical shapes, or a case that is enlarged."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case, flat
 from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.performance.typical import typical_case
+from tensorplug_conformance.roofline import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tensorplug.plugin import DType, TensorType
+    from tensorplug.plugin import DType, KernelSpec, TensorType
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["SIZES", "TimedCall", "timed_calls"]
-
-SIZES: Final = {"small": 64, "medium": 1 << 14, "large": 1 << 20}
-"""Elements of the largest array of a call: they show its cost, the caches, the memory."""
+__all__ = ["TimedCall", "dtypes_of", "timed_calls"]
 
 _NEAR: Final = 4.0  # times more or fewer elements than asked for
 _WORK: Final = 1 << 31  # operations at most
@@ -49,18 +48,28 @@ class TimedCall:
 
 
 def timed_calls(entry: CaseEntry, dtypes: frozenset[DType]) -> Iterator[TimedCall]:
-    """Yield a call for each size that a case of ``entry`` can have.
+    """Yield a call for each size: in typical shapes, or one that a case of ``entry`` can have.
 
-    In float32 if the kernel takes that, else in its first dtype of ``dtypes``.
+    In float32 if the kernel takes that, else in its first dtype of ``dtypes``, which inputs and
+    outputs have.
     """
     chosen = [dtype for dtype in entry.dtypes if dtype in dtypes]
     if not chosen:
         return
     dtype = dt.float32 if dt.float32 in chosen else chosen[0]
     corpus = Corpus(dtype, 0, entry.spec.name)
-    cases = list(islice(filter(_is_plain, entry.generate(corpus)), _CASES))
+    cases: list[Case] | None = None
     for size, elements in SIZES.items():
-        found = _nearest(entry, corpus, cases, elements)
+        found = typical_case(entry.spec.name, size, corpus)
+        if found is None:
+            if cases is None:
+                possible = (
+                    case
+                    for case in entry.generate(corpus)
+                    if _is_plain(case) and dtypes_of(entry.spec, case) <= dtypes
+                )
+                cases = list(islice(possible, _CASES))
+            found = _nearest(entry, corpus, cases, elements)
         if found is not None:
             yield _timed(entry, dtype, size, found)
 
@@ -87,6 +96,15 @@ def _is_plain(case: Case) -> bool:
             for array in flat(case.inputs)
         )
     )
+
+
+def dtypes_of(spec: KernelSpec, case: Case) -> set[DType]:
+    """Return the dtypes of a call's inputs and outputs."""
+    outputs = spec.resolve(case.types, case.attributes)[1]
+    types = [*outputs]
+    for one in case.types:
+        types += one if isinstance(one, list) else [] if one is None else [one]
+    return {dt.of(type_.dtype) for type_ in types}
 
 
 @dataclass(frozen=True, slots=True)

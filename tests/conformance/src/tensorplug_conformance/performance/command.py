@@ -15,12 +15,12 @@ from tensorplug_conformance.performance.measurement import measure
 from tensorplug_conformance.quoting import for_terminal
 from tensorplug_conformance.rendering import render
 from tensorplug_conformance.report import ReportError
-from tensorplug_conformance.roofline import gains
+from tensorplug_conformance.roofline import gains, hurried, without_estimate
 from tensorplug_conformance.supervisor import Limits
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -97,16 +97,44 @@ def _show(found: Mapping[str, Any], console: Console) -> None:
     )
     if not found["beside"]:
         console.print("no times of another backend stand beside these", style="yellow")
+    _show_gains(found, console)
+    few = [f"{row['kernel']} ({row['size']})" for row in found["rows"] if hurried(row)]
+    if few:
+        console.print(f"timed only a few times, as they take long: {_listed(few)}", soft_wrap=True)
+    errors = {row["kernel"]: row["error"] for row in found["rows"] if row["error"]}
+    for kernel, error in {**errors, **found["failed"]}.items():  # of each kernel one
+        console.print(f"[yellow]not timed[/] {kernel}: {for_terminal(error)}", soft_wrap=True)
+
+
+def _show_gains(found: Mapping[str, Any], console: Console) -> None:
     listed = gains(found)
     if listed:
-        table = Table("kernel", "size", "decomposed", "could be", "times faster", title=None)
+        beside = found["beside"]
+        table = Table("kernel", "size", "decomposed", "could be", "judged by", "times faster")
         for gain in listed[:_SHOWN]:
-            times = (f"{one * 1e3:.3f} ms" for one in (gain.seconds, gain.least))
-            table.add_row(gain.kernel, gain.size, *times, f"{gain.times:.1f}")
-        console.print("slower by decomposition than the device could be, the largest gain first:")
+            assert gain.estimate is not None  # or it would not be here
+            times = (f"{one * 1e3:.3f} ms" for one in (gain.seconds, gain.estimate.seconds))
+            source = f"{beside}'s time" if gain.estimate.source == "time" else "operations"
+            table.add_row(gain.kernel, gain.size, *times, source, f"{gain.times:.1f}")
+        console.print("slower by decomposition than it could be natively, the largest gain first:")
         console.print(table)
         if len(listed) > _SHOWN:
             console.print(f"... and {len(listed) - _SHOWN} more, in the report")
-    errors = {row["kernel"]: row["error"] for row in found["rows"] if row["error"]}
-    for kernel, error in {**errors, **found["failed"]}.items():
-        console.print(f"[yellow]not timed[/] {kernel}: {for_terminal(error)}", soft_wrap=True)
+        if beside:
+            console.print(
+                f"could be: the time of {beside}'s native kernel, by the speeds of the two "
+                "devices (of products if the operations are known, else of memory); never less "
+                "than operations and bytes need",
+                soft_wrap=True,
+            )
+    unknown = [f"{gain.kernel} {gain.seconds * 1e3:.3f} ms" for gain in without_estimate(found)]
+    if unknown:
+        console.print(
+            f"decomposed, with no estimate of what they could be: {_listed(unknown)}",
+            soft_wrap=True,
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

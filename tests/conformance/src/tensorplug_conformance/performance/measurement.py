@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NotMeasurableError", "measure"]
 
+_BUDGET: Final = 280.0  # seconds for all kernels, unless two calls of each take longer
 _PATIENCE: Final = 60.0  # seconds for all sizes of one kernel
 _OPENING: Final = 180.0  # seconds until the device is measured
 _LOSSES: Final = 10  # processes
@@ -45,9 +46,9 @@ class _Process:
             self.stop()
             raise NotMeasurableError(f"{target.backend}: {self.introduction['error']}")
 
-    def kernel(self, name: str) -> dict[str, Any]:
+    def kernel(self, name: str, seconds: float) -> dict[str, Any]:
         """Return the rows of a kernel, or an error and that the process is gone."""
-        self._peer.send(name)
+        self._peer.send((name, seconds))
         return self._received(_PATIENCE)
 
     def _received(self, seconds: float) -> dict[str, Any]:
@@ -68,9 +69,10 @@ def main(backend: str, factory: str, beside: str) -> None:
         stopwatch = Stopwatch(
             backend, engine_factory(factory or None), engine_factory(None) if beside else None
         )
-        device = stopwatch.device
+        device, limits = stopwatch.device, stopwatch.limits()
         introduction = {
-            "limits": stopwatch.limits(),
+            "limits": limits["native"],
+            "beside_limits": limits.get(REFERENCE),
             "distribution": device.owner.distribution,
             "version": device.owner.version,
             "device": device.backend.device,
@@ -82,12 +84,13 @@ def main(backend: str, factory: str, beside: str) -> None:
     known = entries(extension_tables())
     with suppress(EOFError):
         while True:
-            requests.answer(_answer(stopwatch, known[requests.receive()]))
+            name, seconds = requests.receive()
+            requests.answer(_answer(stopwatch, known[name], seconds))
 
 
-def _answer(stopwatch: Stopwatch, entry: CaseEntry) -> dict[str, Any]:
+def _answer(stopwatch: Stopwatch, entry: CaseEntry, seconds: float) -> dict[str, Any]:
     try:
-        return {"rows": stopwatch.kernel(entry)}
+        return {"rows": stopwatch.kernel(entry, seconds)}
     except Exception as error:  # noqa: BLE001  # of the making of cases, as of a backend
         return {"error": f"{type(error).__name__}: {error}"}
 
@@ -99,7 +102,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return the times of the kernels that match ``kernels`` (all if there are none).
 
-    ``told`` hears how many kernels are done, how many there are, and which is next.
+    ``told`` hears how many kernels are done, how many there are, and which is next. The kernels
+    share a budget of time: what one leaves, the later ones have.
 
     Raises:
         NotMeasurableError: the backend does not open, or no kernel matches.
@@ -122,7 +126,8 @@ def measure(
     try:
         for number, name in enumerate(names):
             told(number, len(names), name)
-            found = process.kernel(name)
+            left = _BUDGET - (time.monotonic() - clock)
+            found = process.kernel(name, max(left, 0.0) / (len(names) - number))
             if "error" in found:
                 failed[name] = found["error"]
             elif not found["rows"]:
@@ -144,6 +149,7 @@ def measure(
         "seconds": round(time.monotonic() - clock, 1),
         "beside": beside,
         "limits": introduction["limits"],
+        "beside_limits": introduction["beside_limits"],
         "rows": rows,
         "without": without,
         "failed": failed,

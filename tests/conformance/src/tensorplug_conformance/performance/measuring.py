@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.performance.calls import SIZES, timed_calls
+from tensorplug_conformance.performance.calls import dtypes_of, timed_calls
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.roofline import SIZES
 from tensorplug_conformance.session import Session
 
 if TYPE_CHECKING:
@@ -28,10 +28,13 @@ __all__ = ["REFERENCE", "Stopwatch"]
 
 REFERENCE: Final = "cpu"
 _ROUND: Final = 0.01  # seconds of one contender in one round, at least one call
-_CALL: Final = 0.08  # seconds for all rounds of a call, for each contender
-_ROUNDS: Final = 3  # at least, unless one call takes long
-_LONG: Final = 1.0  # seconds of a call that is not repeated
+_CALL: Final = 0.08  # seconds at most for all rounds of a call, for each contender
+_LONG: Final = 2.0  # seconds of a call that is not repeated
+_TOO_LONG: Final = 5.0  # seconds of a call that is not made
+_SHORT: Final = 0.1  # seconds of a call from which nothing is foreseen: it may be overhead
 _LARGEST: Final = 2048  # rows of the matrices that are multiplied
+_MATRIX: Final = 0.25  # seconds of a product that is followed by no larger one
+_PLAIN: Final = {"transpose_a": False, "transpose_b": False}
 
 Contender = tuple[Session, "KernelSpec", list[Any], dict[str, Any]]
 
@@ -54,40 +57,57 @@ class Stopwatch:
         """The device that is measured."""
         return self._sessions["native"].device
 
-    def limits(self) -> dict[str, Any]:
-        """Return what the device can do: seconds a call, bytes a second, operations a second.
+    def limits(self) -> dict[str, dict[str, Any]]:
+        """Return what devices can do: seconds a call, bytes a second, operations a second.
 
-        The cost of a call is that of Neg of one element. The bandwidth is that of Neg, which
-        reads and writes each byte once, of as many elements as calls of each size have: caches
-        are faster than memory. The peak is that of a product of two square matrices.
+        That of this backend is "native", that of the other one "cpu"; they take turns. The cost
+        of a call is that of Neg of one element. The bandwidth is that of Neg, which reads and
+        writes each byte once, of as many elements as calls of each size have: caches are faster
+        than memory. The peak is that of a product of two square matrices.
         """
-        overhead = self._alone(specs.NEG, [np.ones(1, np.float32)], {})
-        bandwidth = {}
+        names = [name for name in ("native", "cpu") if name in self._sessions]
+        found: dict[str, dict[str, Any]] = {
+            name: {"overhead": seconds, "bandwidth": {}, "peak": 0.0}
+            for name, seconds in self._together(names, specs.NEG, [np.ones(1, np.float32)]).items()
+        }
         for size, elements in SIZES.items():
             array = np.ones(elements, np.float32)
-            bandwidth[size] = 2 * array.nbytes / self._alone(specs.NEG, [array], {})
-        peak, n = 0.0, 256
-        while n <= _LARGEST:
+            for name, seconds in self._together(names, specs.NEG, [array]).items():
+                found[name]["bandwidth"][size] = 2 * array.nbytes / seconds
+        n = 256
+        while n <= _LARGEST and names:
             matrix = np.ones((n, n), np.float32)
-            kept = {"transpose_a": False, "transpose_b": False}
-            seconds = self._alone(specs.BATCH_MAT_MUL, [matrix, matrix], kept)
-            peak = max(peak, 2 * n**3 / seconds)
-            if seconds > _LONG / 4:
-                break
+            taken = self._together(names, specs.BATCH_MAT_MUL, [matrix, matrix], **_PLAIN)
+            for name, seconds in taken.items():
+                found[name]["peak"] = max(found[name]["peak"], 2 * n**3 / seconds)
+            names = [name for name in names if taken[name] <= _MATRIX]
             n *= 2
-        return {"overhead": overhead, "bandwidth": bandwidth, "peak": peak}
+        return found
 
-    def _alone(self, spec: KernelSpec, operands: list[Any], attributes: dict[str, Any]) -> float:
-        return self._raced({"native": self._contender("native", spec, operands, attributes)})[
-            "native"
-        ]
+    def _together(
+        self, names: Sequence[str], spec: KernelSpec, operands: list[Any], **attributes: Any
+    ) -> dict[str, float]:
+        racing = {name: self._contender(name, spec, operands, attributes) for name in names}
+        return _raced(racing, _CALL * len(names))[0]
 
-    def kernel(self, entry: CaseEntry) -> list[dict[str, Any]]:
-        """Return the rows of one kernel: one for each size."""
+    def kernel(self, entry: CaseEntry, seconds: float) -> list[dict[str, Any]]:
+        """Return the rows of one kernel: one for each size.
+
+        They take about so many seconds, unless two calls of each size take more. A size that
+        would take far too long, judged by the one before, is left out; its row says so.
+        """
         backend = self._sessions["native"].device.backend
-        return [self._row(entry.spec, call) for call in timed_calls(entry, backend.dtypes)]
+        ended = time.perf_counter() + seconds
+        rows: list[dict[str, Any]] = []
+        for number, call in enumerate(timed_calls(entry, backend.dtypes)):
+            share = (ended - time.perf_counter()) / max(len(SIZES) - number, 1)
+            before = next((row for row in reversed(rows) if row["seconds"]), None)
+            rows.append(self._row(entry.spec, call, share, before))
+        return rows
 
-    def _row(self, spec: KernelSpec, call: TimedCall) -> dict[str, Any]:
+    def _row(
+        self, spec: KernelSpec, call: TimedCall, share: float, before: dict[str, Any] | None
+    ) -> dict[str, Any]:
         row: dict[str, Any] = {
             "kernel": call.kernel,
             "dtype": call.dtype,
@@ -96,9 +116,15 @@ class Stopwatch:
             "moved": call.moved,
             "work": call.work,
             "how": "",
+            "beside_how": "",
             "seconds": {},
+            "rounds": 0,
             "error": "",
         }
+        foreseen = _foreseen(call, before)
+        if foreseen > _TOO_LONG:
+            row["error"] = f"left out: the {call.size} call would take about {foreseen:.2g} s"
+            return row
         case = Case("", tuple(call.operands), call.attributes)
         try:
             row["how"], _ = self._sessions["native"].how(spec, case)
@@ -107,7 +133,9 @@ class Stopwatch:
                 for name in self._sessions
                 if self._runs(name, spec, case)
             }
-            found = self._raced(racing)
+            if "cpu" in racing:
+                row["beside_how"], _ = self._sessions["cpu"].how(spec, case)
+            found, row["rounds"] = _raced(racing, share)
         except Exception as error:  # noqa: BLE001  # of any backend: it is shown, and no verdict
             row["error"] = f"{type(error).__name__}: {error}"
             return row
@@ -120,7 +148,7 @@ class Stopwatch:
         """Return whether a contender has a time of its own for this call."""
         session = self._sessions[name]
         if name == "cpu":
-            return _dtypes(spec, case) <= session.device.backend.dtypes
+            return dtypes_of(spec, case) <= session.device.backend.dtypes
         if name == "native":
             return True
         native = self._sessions["native"].how(spec, case)[0] in ("native", "widened")
@@ -139,24 +167,43 @@ class Stopwatch:
             tensors = [_uploaded(session, operand) for operand in operands]
         return session, spec, tensors, dict(attributes)
 
-    @staticmethod
-    def _raced(contenders: Mapping[str, Contender]) -> dict[str, float]:
-        """Return the seconds per call of the best round of each contender.
 
-        Each round runs every contender, so that what disturbs one disturbs them all.
-        """
-        best = {name: _timed(one, 1) for name, one in contenders.items()}
-        again = {name: one for name, one in contenders.items() if best[name] < _LONG}
-        for name, one in again.items():  # the first call prepared what later ones need
+def _raced(contenders: Mapping[str, Contender], share: float) -> tuple[dict[str, float], int]:
+    """Return the seconds per call of the best round of each contender, and how many rounds.
+
+    Each round runs every contender, so that what disturbs one disturbs them all. They end after
+    ``share`` seconds, or earlier. One that takes long is called once or twice, before the rounds.
+    """
+    latest = time.perf_counter() + share
+    best = {name: _timed(one, 1) for name, one in contenders.items()}
+    for name, one in contenders.items():  # the first call prepared what later ones need
+        if best[name] < _LONG:
             best[name] = min(best[name], _timed(one, 1))
-        counts = {name: max(1, int(_ROUND / max(best[name], 1e-7))) for name in again}
-        ended = time.perf_counter() + _CALL * len(again)
-        turn = 0
-        while again and (turn < _ROUNDS or time.perf_counter() < ended):
-            for name, one in again.items():
-                best[name] = min(best[name], _timed(one, counts[name]))
-            turn += 1
-        return best
+    counts = {name: max(1, int(_ROUND / max(best[name], 1e-7))) for name in contenders}
+    ended = min(latest, time.perf_counter() + _CALL * len(contenders))
+    rounds = 0
+    one_round = sum(count * best[name] for name, count in counts.items())
+    while time.perf_counter() + one_round < ended:
+        for name, one in contenders.items():
+            best[name] = min(best[name], _timed(one, counts[name]))
+        rounds += 1
+    return best, rounds
+
+
+def _foreseen(call: TimedCall, before: Mapping[str, Any] | None) -> float:
+    """Return the seconds that the slowest contender will take, judged by a smaller call.
+
+    0 where nothing is known: there is none, or it was short.
+    """
+    if before is None:
+        return 0.0
+    slowest: float = max(before["seconds"].values())
+    if slowest < _SHORT:
+        return 0.0
+    larger: float = call.moved / max(before["moved"], 1)
+    if call.work and before["work"]:
+        larger = call.work / before["work"]
+    return slowest * larger
 
 
 def _timed(contender: Contender, calls: int) -> float:
@@ -174,15 +221,6 @@ def _timed(contender: Contender, calls: int) -> float:
     finally:
         if collecting:
             gc.enable()
-
-
-def _dtypes(spec: KernelSpec, case: Case) -> set[Any]:
-    """Return the dtypes of a call's inputs and outputs."""
-    outputs = spec.resolve(case.types, case.attributes)[1]
-    types = [*outputs]
-    for one in case.types:
-        types += one if isinstance(one, list) else [] if one is None else [one]
-    return {dt.of(type_.dtype) for type_ in types}
 
 
 def _uploaded(session: Session, operand: Any) -> Any:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.roofline import gains, least_seconds, taken
+from tensorplug_conformance.roofline import (
+    could_be,
+    gains,
+    hurried,
+    least_seconds,
+    taken,
+    without_estimate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,20 +40,32 @@ def speed(report: Mapping[str, Any]) -> dict[str, Any] | None:
                 "call": gain.call,
                 "size": gain.size,
                 "seconds": duration(gain.seconds),
-                "least": duration(gain.least),
+                "estimate": duration(gain.estimate.seconds),
+                "source": _source(gain.estimate.source, found["beside"]),
                 "saved": duration(gain.saved),
                 "times": _times(gain.times),
                 "width": _width(gain.times),
             }
             for gain in gains(found)
+            if gain.estimate is not None
         ],
-        "rows": [_line(row, limits) for row in found["rows"] if taken(row) is not None],
+        "unknown": [
+            {"kernel": gain.kernel, "call": gain.call, "seconds": duration(gain.seconds)}
+            for gain in without_estimate(found)
+        ],
+        "rows": [_line(row, found) for row in found["rows"] if taken(row) is not None],
+        "left_out": [row for row in found["rows"] if row["error"]],
     }
 
 
-def _line(row: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
-    seconds, least = taken(row), least_seconds(row, limits)
+def _source(source: str, beside: str) -> str:
+    return f"{beside}'s time" if source == "time" else source
+
+
+def _line(row: Mapping[str, Any], performance: Mapping[str, Any]) -> dict[str, Any]:
+    seconds, least = taken(row), least_seconds(row, performance["limits"])
     assert seconds is not None  # asked before
+    estimate = could_be(row, performance)
     cpu = row["seconds"].get("cpu")
     decomposed = row["seconds"].get("decomposed") if "native" in row["seconds"] else None
     return {
@@ -55,9 +74,12 @@ def _line(row: Mapping[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
         "size": row["size"],
         "how": row["how"],
         "seconds": duration(seconds),
+        "rounds": row["rounds"],
+        "hurried": hurried(row),
         "cpu": "" if cpu is None else _times(seconds / cpu),
         "decomposed": "" if decomposed is None else _times(decomposed / seconds),
         "least": _times(seconds / least),
+        "estimate": "" if estimate is None else _times(seconds / estimate.seconds),
         "width": _width(seconds / least),
         "mark": None if cpu is None else _width(cpu / least),
     }
