@@ -77,6 +77,7 @@ def test_each_layout_reads_back(cpu: Session, layout: Any) -> None:
         np.arange(24.0, dtype="f4").reshape(2, 3, 4),
         np.repeat(np.arange(4.0, dtype="f4")[:, None], 6, 1),
         np.repeat(np.arange(4, dtype="i8")[None, :], 6, 0),
+        np.repeat(np.arange(8.0, dtype="f4").reshape(2, 1, 4), 3, 1),
     ]
     fitting = [array for array in arrays if layout in layouts_of(array)]
     assert fitting
@@ -92,6 +93,7 @@ LIES = [
     ("backwards", (3, 4), lambda strides: strides[0] < 0 and strides[1] == -4),
     ("by three", (3, 4), lambda strides: strides[1] == 12),
     ("columns sliced", (3, 4), lambda strides: strides[0] > 16 and strides[1] == 4),
+    ("planes exchanged", (2, 3, 4), lambda strides: strides[1] > strides[0] > strides[2] == 4),
     ("turned", (2, 3, 4), lambda strides: strides[1] < strides[0] < strides[2]),
     ("column", (), lambda strides: strides == ()),
 ]
@@ -233,6 +235,42 @@ def test_equal_inputs_and_overlapping_ones_are_cases() -> None:
     for case in equal:
         first, second = flat(case.inputs)
         np.testing.assert_array_equal(first, second)
-    (overlapping,) = (case for case in cases if case.overlapping)
-    first, second = (array.reshape(-1) for array in flat(overlapping.inputs))
-    np.testing.assert_array_equal(first[1:], second[:-1])
+    parts = {case.id.partition(", ")[2]: case.inputs for case in cases if case.overlapping}
+    for what, holds in PARTS.items():
+        (found,) = (flat(inputs) for name, inputs in parts.items() if name.startswith(f"{what} a"))
+        assert holds(*found), what
+
+
+PARTS: dict[str, Any] = {
+    "overlapping": lambda x, y: np.array_equal(x.reshape(-1)[1:], y.reshape(-1)[:-1]),
+    "overlapping backwards": lambda x, y: np.array_equal(x.reshape(-1)[:-1], y.reshape(-1)[1:]),
+    "transposed": lambda x, y: np.array_equal(x.T, y) and x.ndim > 1,
+    "reversed": lambda x, y: np.array_equal(x.reshape(-1)[::-1], y.reshape(-1)),
+    "beginning": lambda x, y: np.array_equal(x[0], y),
+    "column and row": lambda x, y: x.shape[1] == y.shape[0] == 1 and np.array_equal(x.T, y),
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_parts_of_one_lie_in_one_buffer(cpu: Session, what: str) -> None:
+    x = np.arange(12.0, dtype="f4").reshape(3, 4)
+    other = {
+        "overlapping": np.roll(x.reshape(-1), -1).reshape(3, 4),
+        "overlapping backwards": np.roll(x.reshape(-1), 1).reshape(3, 4),
+        "transposed": x.T,
+        "reversed": np.flip(x),
+        "beginning": x[0],
+        "column and row": x.reshape(1, -1),
+    }[what]
+    first = x.reshape(-1, 1) if what == "column and row" else x
+    made = cpu.sharing([first, other], "overlapping", "dense")
+    places = [tensor._buffer for tensor in made]
+    assert np.may_share_memory(*places)
+    for tensor, array in zip(made, (first, other), strict=True):
+        np.testing.assert_array_equal(cpu.read(tensor), array)
+
+
+def test_what_is_no_part_of_one_is_refused(cpu: Session) -> None:
+    x = np.arange(6.0, dtype="f4")
+    with pytest.raises(ValueError, match="no parts of one"):
+        cpu.sharing([x, x * 2], "overlapping", "dense")

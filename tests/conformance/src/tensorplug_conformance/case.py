@@ -38,11 +38,11 @@ Array = np.ndarray[Any, Any]
 Operand = Array | list[Array] | None
 Layout = Literal[
     "dense",
-    "transposed", "turned", "turned back", "planes transposed",
+    "transposed", "turned", "turned back", "planes transposed", "planes exchanged",
     "rows sliced", "columns sliced", "sliced", "end sliced", "slice of slice", "row", "column",
     "stepped", "backwards", "by two", "by three", "reversed",
     "transpose reshaped", "slice reshaped", "columns expanded", "joined",
-    "rows broadcast", "columns broadcast",
+    "rows broadcast", "planes broadcast", "columns broadcast",
 ]  # fmt: skip
 """How an input lies on the device: see ``layouts``."""
 
@@ -87,7 +87,8 @@ class Presentation:
 
     ``layouts``: of the inputs that are not dense, by name. ``buffers``: whether each array has a
     buffer of its own, all those of one dtype lie in one (``packed``), or equal arrays do: as one
-    tensor, as several views, or ``overlapping``. ``before``: the call before: see ``histories``.
+    tensor, as several views, or ``overlapping``, as other parts or views of one. ``before``: the
+    call before: see ``histories``.
     """
 
     layouts: tuple[tuple[str, Layout], ...] = ()
@@ -136,11 +137,13 @@ class Case:
             millions. 0 where they do not.
         native: it tries how a kernel divides its work, which decompositions leave to primitives.
         relative: gradients are judged element by element, relative to each: see ``far_points``.
-        alike: names of the inputs whose arrays are equal, or for ``overlapping`` begin one element
-            later each; they can lie in one buffer.
+        alike: names of the inputs whose arrays are equal, or for ``overlapping`` are parts or
+            views of one, as ``layouts.overlapping`` finds them; they can lie in one buffer.
         overlapping: whether those are so.
         otherwise: other attributes that the inputs can be called with.
         prelude: the call before the first one: see ``histories``.
+        preludes: calls before that one. What is kept from a call under a key that forgets their
+            differences is a wrong result for the first call; later ones find what that one left.
         presentations: how else the case is called, after its first calls.
 
     """
@@ -157,6 +160,7 @@ class Case:
     overlapping: bool = False
     otherwise: Mapping[str, Any] | None = None
     prelude: str = ""
+    preludes: tuple[str, ...] = ()
     presentations: tuple[Presentation, ...] = ()
 
     @property

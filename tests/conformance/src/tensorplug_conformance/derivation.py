@@ -52,6 +52,7 @@ def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     the last element of the result differs from the one before.
     """
     yield from _laid_out(cases)
+    yield from _of_all_magnitudes(entry, cases)
     small = [case for case in cases if _is_small(case)]
     for position, name in enumerate(entry.spec.input_names):
         if name not in entry.ordinary and entry.spec.accepted(name) not in (dt.INTEGER, dt.BOOL):
@@ -342,6 +343,27 @@ _LOSSES: Final[Mapping[str, Sequence[_Loss]]] = {
     "i": (("far integers", _far, _clipped),),
     "u": (("far integers", _far, _clipped), ("large integers", _far, _signed)),
 }
+
+
+# Magnitudes.
+
+
+def _of_all_magnitudes(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
+    """Yield the case of special values with numbers between these: a dozen in each octave."""
+    edges = next((case for case in cases if case.id == "edges" and _is_answered(case)), None)
+    if edges is None or entry.spec.expression is None or edges.attributes or entry.ordinary:
+        return
+    arrays = _arrays(edges)
+    if any(array.dtype != np.float32 for array in arrays):
+        return
+    steps = np.arange(-12 * _PER_OCTAVE, 25 * _PER_OCTAVE)
+    sizes = np.exp2((steps + 0.37) / _PER_OCTAVE)
+    values = np.concatenate([sizes, -sizes[::-1]]).astype(np.float32)
+    inputs = tuple(np.roll(values, 67 * at) for at in range(len(edges.inputs)))
+    yield replace(edges, id="magnitudes", inputs=inputs)
+
+
+_PER_OCTAVE: Final = 11  # no divisor of what values are rolled by
 
 
 # Bits.

@@ -15,6 +15,7 @@ import numpy as np
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, types_of
+from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,9 @@ def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
         if is_index(spec, name):  # the values of others are within bounds
             several = ("last", "order") if max(sizes, default=0) > 1 else ()
         else:
-            several = tuple(_CHANGES) if max(sizes, default=0) > 1 else ("digit",) * any(sizes)
+            several = _ALWAYS if max(sizes, default=0) > 1 else ("digit", "bit") * any(sizes)
+        if any(map(_has_zero, flat([operand]))):
+            several = (*several, "zero")
         found += [f"{change} of {name}" for change in several]
     if any(array.size > 1 for array in flat(case.inputs)):
         found += ["flipped", "freed"]
@@ -164,6 +167,40 @@ def _digit(x: Array, rng: np.random.Generator) -> Array:
     return out
 
 
+def _bit(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` with a sign or a bit between the first and the last one of a number changed.
+
+    Keys of magnitudes or of narrower numbers forget such bits.
+    """
+    real: Any = x.real if x.dtype.kind == "c" else x
+    if kind_of(real.dtype) not in "fiu":
+        return _digit(x, rng)
+    out = x.copy()
+    target: Any = out.real if x.dtype.kind == "c" else out
+    width = 8 * real.dtype.itemsize
+    sign = 1 << (width - 1)
+    place = int(rng.integers(x.size))
+    mask = sign if rng.integers(3) == 0 else 1 << (width * int(rng.integers(3, 6)) // 8)
+    if real.dtype.kind == "i" and mask == sign:  # another number of the same magnitude
+        with np.errstate(over="ignore"):
+            target.flat[place] = -target.flat[place]
+        return out
+    number = np.dtype(f"u{real.dtype.itemsize}")
+    bits = np.array(target.flat[place]).view(number)
+    target.flat[place] = (bits ^ number.type(mask)).view(real.dtype)
+    return out
+
+
+def _zero(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` with zeros of the other sign."""
+    del rng
+    return np.where(x == 0, -x, x)
+
+
+def _has_zero(x: Array) -> bool:
+    return kind_of(x.dtype) == "f" and bool(np.any(x == 0))
+
+
 def _order(x: Array, rng: np.random.Generator) -> Array:
     """Return ``x`` with two elements exchanged: a key of sums, or of both ends."""
     out = x.copy()
@@ -182,8 +219,11 @@ _CHANGES: Final[dict[str, Callable[..., Array]]] = {
     "last": _last,
     "one": _one,
     "digit": _digit,
+    "bit": _bit,
+    "zero": _zero,
     "order": _order,
 }
+_ALWAYS: Final = tuple(name for name in _CHANGES if name != "zero")  # of any two elements
 
 
 # Other calls of the same kernel.

@@ -56,11 +56,41 @@ def packed(arrays: Sequence[Array]) -> list[Tensor]:
 
 
 def overlapping(arrays: Sequence[Array]) -> list[Tensor]:
-    """Return arrays of one shape, each of which begins one element later in one buffer."""
-    first = arrays[0]
-    tail = [array.reshape(-1)[-1:] for array in arrays[1:]]
+    """Return arrays as parts or views of one buffer.
+
+    They are the first one with fewer elements or in other shapes, transposed or reversed; or each
+    begins one element later than the one before, or one earlier.
+
+    Raises:
+        ValueError: they are none of these.
+
+    """
+    first, *others = arrays
+    if all(_is_beginning(array, first) for array in others):
+        around = as_tensor(first.reshape(-1))
+        return [_part(around, 0, array.shape) for array in arrays]
+    one = _dense(first)
+    if all(_equal(array, first.T) for array in others):
+        perm = tuple(range(first.ndim))[::-1]
+        return [one, *(dispatch(specs.TRANSPOSE, one, perm=perm) for _ in others)]
+    if all(_equal(array, np.flip(first)) for array in others):
+        dims = tuple(range(first.ndim))
+        return [one, *(dispatch(specs.REVERSE, one, dims=dims) for _ in others)]
+    if _equal(others[0], np.roll(first.reshape(-1), 1).reshape(first.shape)):
+        return overlapping(arrays[::-1])[::-1]
+    if not _equal(others[0], np.roll(first.reshape(-1), -1).reshape(first.shape)):
+        raise ValueError("the arrays are no parts of one")
+    tail = [array.reshape(-1)[-1:] for array in others]
     around = as_tensor(np.concatenate([first.reshape(-1), *tail]))
     return [_part(around, begin, array.shape) for begin, array in enumerate(arrays)]
+
+
+def _equal(x: Array, other: Array) -> bool:
+    return x.shape == other.shape and x.tobytes() == other.tobytes()
+
+
+def _is_beginning(x: Array, whole: Array) -> bool:
+    return x.size <= whole.size and x.tobytes() == whole.reshape(-1)[: x.size].tobytes()
 
 
 def view(tensor: Tensor) -> Tensor:
@@ -213,7 +243,9 @@ def _broadcast(axis: int) -> Callable[[Array], Tensor]:
 
 def _repeats(array: Array, axis: int) -> bool:
     """Return whether all elements along an axis have the same bits."""
-    if not array.ndim or array.size < 2 or array.shape[axis] < 2 or array.dtype.kind == "T":
+    if array.ndim < (3 if axis == 1 else 1) or array.size < 2 or array.dtype.kind == "T":
+        return False
+    if array.shape[axis] < 2:
         return False
     turned = np.moveaxis(array, axis, 0)
     if turned[0].tobytes() != turned[-1].tobytes():
@@ -264,6 +296,7 @@ _LAYOUTS: Final[dict[Layout, tuple[Callable[[_Shape], bool], Callable[[Array], T
     "turned": (_has_planes, _permuted(lambda rank: (*range(1, rank), 0))),
     "turned back": (_has_planes, _permuted(lambda rank: (rank - 1, *range(rank - 1)))),
     "planes transposed": (_has_planes, _permuted(lambda r: (*range(r - 2), r - 1, r - 2))),
+    "planes exchanged": (_has_planes, _permuted(lambda rank: (1, 0, *range(2, rank)))),
     "rows sliced": (_has_axes, _rows),
     "columns sliced": (_has_rows, _columns),
     "sliced": (_has_axes, _inner),
@@ -281,10 +314,12 @@ _LAYOUTS: Final[dict[Layout, tuple[Callable[[_Shape], bool], Callable[[Array], T
     "columns expanded": (_has_rows, _expanded),
     "joined": (_has_parts, _joined),
     "rows broadcast": (lambda _shape: False, _broadcast(0)),
+    "planes broadcast": (lambda _shape: False, _broadcast(1)),
     "columns broadcast": (lambda _shape: False, _broadcast(-1)),
 }
 _REPEATED: Final[tuple[tuple[Layout, int], ...]] = (
     ("rows broadcast", 0),
+    ("planes broadcast", 1),
     ("columns broadcast", -1),
 )
 LAYOUTS: Final[tuple[Layout, ...]] = tuple(_LAYOUTS)

@@ -80,6 +80,8 @@ def binary(
     yield Case("scalar left", (make(()), make((3,))))
     yield Case("scalar right", (make((2, 3)), make(())))
     yield Case("odd", (make((7,)), make((7,))))
+    yield Case("large by rank 0", (make((1033,)), make(())))
+    yield Case("rank 0 by large", (make(()), make((1033,))))
     yield Case("outer", (make((5, 1)), make((1, 3))))
     yield Case("lower rank", (make((2, 3, 4)), make((3, 1))))
     yield Case("row", (make((5,)), make((4, 5))))

@@ -7,9 +7,10 @@ sizes, ranks, kinds of values, attributes. See ``covering``.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +34,7 @@ _SIZES: Final = (1, 16, 256, 4096, 1 << 17)  # elements, of the largest input; m
 _RANKS: Final = 5  # and more
 _DISTINCT: Final = 6  # values of an attribute; of one with more, each case has another
 _LARGE: Final = 4096
+_SMALL: Final = 256  # elements, of which all calls before take no time
 _FOR_LARGE: Final = frozenset({
     "dense", "transposed", "sliced", "end sliced", "stepped", "slice reshaped", "joined",
     "rows broadcast", "columns broadcast",
@@ -130,7 +132,9 @@ def presented(
         if alike and used["attributes"] < _ALIKE:
             prelude = "attributes"
         used[prelude] += 1
-        prepared = replace(prepared, prelude=prelude)
+        several = whole and not few and _largest(case) <= _SMALL
+        rest = tuple(name for name in names[1:] if name != prelude) if several else ()
+        prepared = replace(prepared, prelude=prelude, preludes=rest)
         plain.append(prepared)
         if spec.input_names and _largest(case) <= (_SIZES[-1] if whole else _LARGE):
             choices += _choices(spec, prepared, names, levels, attributes, few=few)
@@ -299,26 +303,38 @@ def _distinct(cases: Iterable[Case]) -> list[str]:
 def _other_attributes(
     spec: KernelSpec, case: Case, cases: Iterable[Case]
 ) -> tuple[Mapping[str, Any] | None, bool]:
-    """Return attributes of another case that the inputs can be called with; None if none fit.
+    """Return other attributes that the inputs can be called with; None if none fit.
 
-    Those that give results of the same types come first: such results can be mistaken for one
-    another. The second value says whether these do.
+    They differ from the case's in one respect, or are those of another case. Those that give
+    results of the same types come first: such results can be mistaken for one another. The second
+    value says whether these do. Of several, each case has its turn.
     """
     tried: list[Any] = [case.attributes]
-    outputs = spec.resolve(case.types, case.attributes)[1]
-    fitting: Mapping[str, Any] | None = None
-    for other in cases:
-        if other.attributes in tried or isinstance(other.expected, type):
+    known, outputs = spec.resolve(case.types, case.attributes)
+    fitting: list[Mapping[str, Any]] = []
+    alike: list[Mapping[str, Any]] = []
+    others = (other.attributes for other in cases if not isinstance(other.expected, type))
+    for attributes in chain(_neighbours(case.attributes, known), others):
+        if attributes in tried:
             continue
-        tried.append(other.attributes)
+        tried.append(attributes)
         try:
-            others = spec.resolve(case.types, other.attributes)[1]
+            made = spec.resolve(case.types, attributes)[1]
         except (TensorplugError, ValueError, TypeError, IndexError):
-            others = None
-        if others == outputs:
-            return other.attributes, True
-        if others is not None and fitting is None:
-            fitting = other.attributes
+            continue
+        (alike if made == outputs else fitting).append(attributes)
         if len(tried) > _SOME_ATTRIBUTES:
             break
-    return fitting, False
+    found = alike or fitting
+    if not found:
+        return None, False
+    return found[zlib.crc32(case.id.encode()) % len(found)], bool(alike)
+
+
+def _neighbours(given: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield attributes that differ in one: the other truth, its last two members exchanged."""
+    for name, value in known.items():
+        if isinstance(value, bool):
+            yield {**given, name: not value}
+        elif isinstance(value, tuple) and len(value) > 1:
+            yield {**given, name: (*value[:-2], value[-1], value[-2])}

@@ -1,7 +1,8 @@
 """Cases whose inputs can share memory, derived from other cases of the kernel.
 
-Equal inputs: ``x - x``, ``x == x``, ``x @ x``. Inputs that overlap: each begins one element later
-in one buffer. Inputs that repeat themselves along an axis, as a tensor does that was broadcast.
+Equal inputs: ``x - x``, ``x == x``, ``x @ x``. Inputs that are parts or views of one: ``x + x.T``,
+``x + x[0]``, or each begins one element later in one buffer. Inputs that repeat themselves along
+an axis, as a tensor does that was broadcast.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ __all__ = ["relatives"]
 
 _FEW: Final = 512  # elements: the oracle is asked again
 _ENOUGH: Final = 4  # elements, so that their places matter
+_BEST: Final = 4  # score of a case: enough elements, and one shape
+_RANKS: Final = 4
+_MANY: Final = 128
+_LINE: Final = 32  # elements of a column, of which a row makes a square
 
 
 def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
@@ -36,9 +41,10 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     small = [case for case in cases if _is_small(case)]
     groups = list(_groups(entry))
     for names in groups:
-        yield from _first(spec, small, names, _equal, "equal")
+        yield from _first(spec, small, names, _equal, "equal", each=True)
     for names in groups[:1]:
-        yield from _first(spec, small, names, _overlapping, "overlapping")
+        for what, change in _PARTS.items():
+            yield from _first(spec, small, names, change, what)
     data = tuple(
         name
         for name in spec.input_names
@@ -47,8 +53,8 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     if not data and not entry.ordinary and len(spec.input_names) == 1:  # indices alone
         data = tuple(spec.input_names)
     if data:
-        for what, axis in (("rows repeated", 0), ("columns repeated", -1)):
-            yield from _first(spec, small, data, partial(_repeated, axis=axis), what)
+        for what, axis in (("rows repeated", 0), ("planes repeated", 1), ("columns repeated", -1)):
+            yield from _first(spec, small, data, partial(_repeated, axis=axis), what, each=True)
 
 
 def _groups(entry: CaseEntry) -> Iterator[tuple[str, ...]]:
@@ -74,13 +80,25 @@ def _first(
     names: tuple[str, ...],
     change: Callable[[list[Array]], list[Array] | None],
     what: str,
+    *,
+    each: bool = False,
 ) -> Iterator[Case]:
-    """Yield the first case whose changed inputs the spec takes, one with enough elements first."""
-    fallback = None
+    """Yield the first case whose changed inputs the spec takes; with ``each``, one of each rank.
+
+    One with enough elements comes first, and one whose arrays have one shape. Of each rank, large
+    ones are told from others.
+    """
+    best: dict[tuple[int, bool], tuple[int, Case]] = {}
+    repeated = "repeated" in what  # sums of many equal terms may cancel
     for case in cases:
         known = dict(zip(spec.input_names, case.inputs, strict=True))
         chosen = [name for name in names if known[name] is not None]
         arrays = flat([known[name] for name in chosen])
+        rank = max((array.ndim for array in arrays), default=0)
+        many = not repeated and any(array.size > _MANY for array in arrays)
+        place = (rank, many) if each else (0, False)
+        if best.get(place, (0,))[0] == _BEST or rank > _RANKS:
+            continue
         changed = change(arrays)
         if changed is None:
             continue
@@ -88,21 +106,22 @@ def _first(
         for name in chosen:
             old = known[name]
             known[name] = [next(rest) for _ in old] if isinstance(old, list) else next(rest)
-        alike = () if "repeated" in what else names
         found = replace(
             case,
             id=f"{case.id}, {what} {' and '.join(chosen)}".removesuffix(" "),
             inputs=tuple(known.values()),
-            alike=alike,
-            overlapping=what == "overlapping",
+            alike=() if repeated else names,
+            overlapping=what in _PARTS and what != "ends equal",
         )
-        if _is_call(spec, found):
-            if max(array.size for array in changed) >= _ENOUGH:
-                yield found
-                return
-            fallback = fallback or found
-    if fallback is not None:
-        yield fallback
+        if not _is_call(spec, found):
+            continue
+        shapes = {array.shape for array in changed}
+        enough = max(array.size for array in changed) >= _ENOUGH
+        score = 1 + 2 * enough + (len(shapes) == 1)
+        if score > best.get(place, (0,))[0]:
+            best[place] = score, found
+    for _, found in best.values():
+        yield found
 
 
 def _equal(arrays: list[Array]) -> list[Array] | None:
@@ -121,13 +140,62 @@ def _overlapping(arrays: list[Array]) -> list[Array] | None:
     return [np.roll(first, -at).reshape(equal[0].shape) for at in range(len(arrays))]
 
 
+def _overlapping_back(arrays: list[Array]) -> list[Array] | None:
+    """Return arrays each of which begins one element earlier."""
+    found = _overlapping(arrays)
+    return None if found is None else found[::-1]
+
+
+def _changed_by(
+    change: Callable[[Array], Array], fits: Callable[[Array], bool]
+) -> Callable[[list[Array]], list[Array] | None]:
+    """Return what puts the first fitting array, and a change of it for all others."""
+
+    def make(arrays: list[Array]) -> list[Array] | None:
+        equal = _equal(arrays)
+        if equal is None or equal[0].size < 2 or not fits(equal[0]):
+            return None
+        return [equal[0], *(change(array) for array in equal[1:])]
+
+    return make
+
+
+def _column_and_row(arrays: list[Array]) -> list[Array] | None:
+    """Return the same elements as a column and as a row."""
+    equal = _equal(arrays)
+    if equal is None or not 1 < equal[0].size <= _LINE:
+        return None
+    shapes = ((-1, 1), (1, -1))
+    return [array.reshape(shapes[at % 2]) for at, array in enumerate(equal)]
+
+
+def _ends_equal(arrays: list[Array]) -> list[Array] | None:
+    """Return the first array once more in the place of the last, others between them."""
+    if len(arrays) < 3 or arrays[0].shape == ():
+        return None
+    return [*arrays[:-1], arrays[0]]
+
+
+# What makes arrays that are parts or views of one: see ``layouts.overlapping``.
+_PARTS: Final[dict[str, Callable[[list[Array]], list[Array] | None]]] = {
+    "overlapping": _overlapping,
+    "overlapping backwards": _overlapping_back,
+    "transposed": _changed_by(np.transpose, lambda x: x.ndim > 1 and min(x.shape) > 1),
+    "reversed": _changed_by(np.flip, lambda x: x.ndim > 0),
+    "beginning": _changed_by(lambda x: x[0], lambda x: x.ndim > 1 and len(x) > 1),
+    "column and row": _column_and_row,
+    "ends equal": _ends_equal,
+}
+
+
 def _repeated(arrays: list[Array], axis: int) -> list[Array] | None:
     """Return arrays that repeat their first row or column; None if there is nothing to repeat."""
-    if not any(array.ndim and array.shape[axis] > 1 for array in arrays):
+    least = 2 if axis == 1 else 0  # with two axes, the second is the last
+    if not any(array.ndim > least and array.shape[axis] > 1 for array in arrays):
         return None
     return [
         np.repeat(np.take(array, [0], axis), array.shape[axis], axis)
-        if array.ndim and array.size
+        if array.ndim > least and array.size
         else array
         for array in arrays
     ]

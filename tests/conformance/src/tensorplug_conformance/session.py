@@ -100,7 +100,7 @@ class Session:
         return self.upload(operand, layout)
 
     def sharing(self, arrays: Sequence[Array], buffers: Sharing, layout: Layout) -> list[Tensor]:
-        """Return arrays as tensors of one buffer: one for all, views of it, or overlapping.
+        """Return arrays as tensors of one buffer: one for all equal, views of it, or overlapping.
 
         Raises:
             UnfaithfulLayoutError: a tensor does not read back as its array.
@@ -110,8 +110,11 @@ class Session:
             if buffers == "overlapping":
                 found = overlapping(arrays)
             else:
-                one = laid_out(arrays[0], layout)
-                found = [one if buffers == "one tensor" else view(one) for _ in arrays]
+                keys = [(array.shape, array.tobytes()) for array in arrays]
+                ones = {
+                    key: laid_out(array, layout) for key, array in zip(keys, arrays, strict=True)
+                }
+                found = [ones[key] if buffers == "one tensor" else view(ones[key]) for key in keys]
         for array, tensor in zip(arrays, found, strict=True):
             self._check(tensor, array, f"{buffers} input")
         return found

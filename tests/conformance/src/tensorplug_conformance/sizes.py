@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["is_call", "moves", "resized"]
 
-_TAILS: Final = (15, 23, 31, 63, 1009, 7)  # 7 modulo 8: all lanes of a vector but one; a prime
+# 7 modulo 8: all lanes of a vector but one; a prime; a power of two
+_TAILS: Final = (15, 23, 31, 63, 1009, 7, 1023, 1024)
 _MANY: Final = (65, 129, 257)  # more rows than a work group has
 _LONG: Final = (1 << 16) + 11
 _HUGE: Final = (1 << 20) + 11  # of kernels that only move elements, whose reference is quick
 _RANKS: Final = (7, 8, 9)
+_THICK: Final = (2, 3, 2)  # what becomes of further axes up to rank 4
 _PREFIX: Final = (2, 1, 2, 1, 1, 2, 1, 2, 1)  # what becomes of further axes
 
 _CHOICES: Final = 8  # of attributes, beside the first of each rank
@@ -77,6 +79,7 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
         yield from made.stretched(base, many, turn, most=_MOST, count=9 if leading else 1)
         if leading:
             yield from made.stretched(base, 0, turn, most=_MOST, count=9)
+    yield from _thick(made, own) if leading or corpus.dtype is dt.int32 else ()
     for rank in _RANKS if leading else _RANKS[-1:]:
         yield from made.raised(own, rank)
     whole = corpus.dtype in (dt.float32, dt.int32) and _has_axes(entry)
@@ -107,6 +110,23 @@ def _has_axes(entry: CaseEntry) -> bool:
         moves(entry)
         or any("rank of" in attribute.form for attribute in spec.attributes.values())
         or any(spec.accepted(name) == dt.INTEGER for name in spec.input_names)
+    )
+
+
+def _thick(made: _Made, own: Sequence[Case]) -> Iterator[Case]:
+    """Yield cases of rank 3 and 4 with more than one element along each axis."""
+    for rank in (3, 4):
+        if not any(_is_thick(case, rank) for case in own):
+            yield from made.raised(own, rank, _THICK, bare=False)
+
+
+def _is_thick(case: Case, rank: int) -> bool:
+    """Return whether the inputs have this rank, and more than one element along each axis."""
+    return (
+        case.layout == "dense"
+        and case.expected is None
+        and all(0 < array.size <= _SMALL for array in flat(case.inputs))
+        and any(array.ndim == rank and min(array.shape) > 1 for array in flat(case.inputs))
     )
 
 
@@ -173,22 +193,33 @@ class _Made:
             if made == count:
                 return
 
-    def raised(self, own: Sequence[Case], rank: int) -> Iterator[Case]:
-        """Yield a case of this rank: one of the highest rank, with more axes before or behind."""
+    def raised(
+        self,
+        own: Sequence[Case],
+        rank: int,
+        sizes: tuple[int, ...] = _PREFIX,
+        *,
+        bare: bool = True,
+    ) -> Iterator[Case]:
+        """Yield a case of this rank: one of the highest rank, with more axes before or behind.
+
+        ``bare``: also of indices, which fit more axes of size 1 and 2 alone.
+        """
         free = [case for case in own if _is_free(self.corpus, case)]
-        small = [c for c in free if all(array.size <= _SMALL for array in flat(c.inputs))]
+        small = [c for c in free if all(0 < array.size <= _SMALL for array in flat(c.inputs))]
         ranked = sorted(small, key=lambda case: -max(array.ndim for array in flat(case.inputs)))
-        for base in ranked[:2]:
+        lower = [c for c in ranked if max(array.ndim for array in flat(c.inputs)) < rank]
+        for base in lower[:2]:
             arrays = flat(base.inputs)
             highest = max(array.ndim for array in arrays)
-            more = _PREFIX[: max(rank - highest, 0)]
+            more = sizes[: rank - highest]
             before = tuple((*more, *array.shape) for array in arrays)
             some = [more * (array.ndim == highest) for array in arrays]
             highest_before = tuple((*m, *x.shape) for m, x in zip(some, arrays, strict=True))
             behind = tuple((*x.shape, *m) for m, x in zip(some, arrays, strict=True))
             # Indices name places along an axis, which would be another with more axes before.
             plain = _is_free(self.corpus, base, indices=False)
-            for shapes in (before, highest_before, behind) if plain else (behind,):
+            for shapes in (before, highest_before, behind) if plain else (behind,) * bare:
                 case = self._drawn(base, shapes, {}, _MOST) if more else None
                 if case is not None:
                     yield case

@@ -158,6 +158,9 @@ def cast(corpus: Corpus) -> Iterator[Case]:
             for target in sorted(dtype.name for dtype in dt.INTEGER):
                 yield Case(f"{side} to {target}", (corpus.of(values),), {"dtype": target})
         upper = corpus.of([2.0**63, 2.0**63 * 1.5, np.nan, -5, np.inf])
+        octaves = corpus.of(np.outer([1.13, -1.61], 2.0 ** np.arange(31)))
+        for target in ("int32", "int64", "float64"):
+            yield Case(f"octaves to {target}", (octaves,), {"dtype": target})
         yield Case("upper half of uint64", (upper,), {"dtype": "uint64"})
         yield from _ties(corpus)
     if corpus.dtype in dt.INTEGER:

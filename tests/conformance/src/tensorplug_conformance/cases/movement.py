@@ -124,6 +124,7 @@ PAD: Rows = (
     ("default value", (2, 3), {"paddings": ((1, 0), (0, 2))}),
     ("block", (2, 3), {"paddings": ((0, 1), (2, 1)), "constant_value": 1}),
     ("nothing", (2, 3), {"paddings": ((0, 0), (0, 0)), "constant_value": 1}),
+    ("more than there is", (2, 3), {"paddings": ((3, 5), (7, 4)), "constant_value": 1}),
     ("empty", (0, 2), {"paddings": ((1, 1), (0, 1)), "constant_value": 1}),
     ("rank 0", (), {"paddings": ()}),
     ("rank 6", (1, 2, 1, 2, 1, 2), {"paddings": ((0, 1),) * 6, "constant_value": 1}),
