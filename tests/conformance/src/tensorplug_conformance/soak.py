@@ -43,6 +43,7 @@ _SMALL: Final = 256  # elements of all inputs
 _KINDS: Final = 3  # cases of other types beside the leading one
 _SEEDS: Final = 3  # sets of numbers for the leading case
 _FRESH: Final = 0.75  # of the calls get their inputs in new buffers
+_QUOTED: Final = 100  # characters of a warning
 _OTHERS: Final = 8  # one call in so many is of another case
 
 
@@ -219,8 +220,8 @@ def soaked(
         if failure is not None and not failure.tolerated:
             return f"case {case.id!r}: {failure.message}", 1
     calls = [Call(session, entry.spec, case) for case in cases]
-    with warnings.catch_warnings(), printed() as output:
-        warnings.simplefilter("ignore")  # whether Python prints these is not the backend's choice
+    with warnings.catch_warnings(record=True) as warned, printed() as output:
+        warnings.simplefilter("default")  # each is told once
         fault, made = _alone(session, calls, row, amount)
         if not fault and amount.beside and made >= amount.alone:
             lead = cases[0]
@@ -232,6 +233,9 @@ def soaked(
             made += 2 * amount.beside
     if not fault and output.text:
         fault = f"it printed {output.text!r} in one of {made} calls"
+    if not fault and warned:
+        kind, said = warned[0].category.__name__, str(warned[0].message)
+        fault = f"it warned in one of {made} calls: {kind}: {said[:_QUOTED]}"
     return fault, made
 
 

@@ -8,6 +8,7 @@ backend that changes one is named, with what it changed.
 from __future__ import annotations
 
 import builtins
+import decimal
 import gc
 import locale
 import logging
@@ -19,10 +20,14 @@ import sys
 import threading
 import time
 import warnings
-from types import BuiltinFunctionType, FunctionType
+from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+if sys.platform != "win32":
+    import resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +37,8 @@ __all__ = ["Functions", "Surroundings", "told_of_use"]
 _ONE, _HALF_ULP, _SMALLEST, _TWO = 1.0, 2.0**-53, 2.0**-1022, 2.0
 _QUOTED: Final = 80  # characters of a value
 _WATCHED: Final = (builtins, math, os, time, random, np, np.linalg, gc, warnings)
-_OWN: Final = "tensorplug_conformance"
+_CORE: Final = "tensorplug"
+_OWN: Final = ("tensorplug_conformance", "tensorplug.")
 
 
 def _rounding() -> tuple[float, ...]:
@@ -53,9 +59,10 @@ def _sweeping() -> list[str]:
     ]
 
 
-def _processor() -> tuple[int, ...]:
-    most = getattr(os, "sched_getaffinity", None)
-    return (os.getpriority(os.PRIO_PROCESS, 0), *(sorted(most(0)) if most else ()))
+def _mask() -> str:
+    status = Path("/proc/self/status")
+    lines = status.read_text("ascii").splitlines() if status.exists() else []
+    return next((line for line in lines if line.startswith("Umask")), "")
 
 
 def _drawn() -> Any:
@@ -63,7 +70,7 @@ def _drawn() -> Any:
     return name, np.asarray(keys).tobytes(), rest
 
 
-_SETTINGS: Final[Mapping[str, Callable[[], Any]]] = {
+_SETTINGS: Final[dict[str, Callable[[], Any]]] = {
     "the rounding of floats": _rounding,
     "np.geterr()": np.geterr,
     "np.geterrcall()": np.geterrcall,
@@ -72,7 +79,10 @@ _SETTINGS: Final[Mapping[str, Callable[[], Any]]] = {
     "the state of random": random.getstate,
     "the current folder": os.getcwd,
     "os.environ": lambda: dict(os.environ),
+    "the mask of new files": _mask,
     "the signal handlers": _handlers,
+    "the decimal context": lambda: repr(decimal.getcontext()),
+    "sys.stdin, sys.stdout and sys.stderr": lambda: (sys.stdin, sys.stdout, sys.stderr),
     "the locale": lambda: locale.setlocale(locale.LC_ALL),
     "sys.getrecursionlimit()": sys.getrecursionlimit,
     "sys.getswitchinterval()": sys.getswitchinterval,
@@ -83,11 +93,28 @@ _SETTINGS: Final[Mapping[str, Callable[[], Any]]] = {
     "threading.excepthook": lambda: threading.excepthook,
     "gc.isenabled()": gc.isenabled,
     "gc.get_threshold()": gc.get_threshold,
+    "gc.get_freeze_count()": gc.get_freeze_count,
     "the filters of warnings": _sweeping,
     "the handlers of the root logger": lambda: list(logging.root.handlers),
     "the level of the root logger": lambda: logging.root.level,
-    "priority and processors of the process": _processor,
 }
+
+
+if sys.platform != "win32":
+    _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    _LIMITS: Final = ("AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "STACK")
+    _SETTINGS.update(
+        {
+            "the priority of the process": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+            "the blocked signals": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+            "the timers": lambda: [signal.getitimer(which) != (0, 0) for which in _TIMERS],
+            "the limits of resources": lambda: {
+                name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS
+            },
+        }
+    )
+if sys.platform == "linux":
+    _SETTINGS["the processors of the process"] = lambda: os.sched_getaffinity(0)
 
 
 class Surroundings:
@@ -153,10 +180,14 @@ class Functions:
 
 def _functions() -> Iterator[tuple[str, Mapping[str, Any], str, Any]]:
     """Yield where a function is, the members there, its name, and itself."""
-    own = [module for name, module in sorted(sys.modules.items()) if name.startswith(_OWN)]
+    own = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name == _CORE or name.startswith(_OWN)
+    ]
     for module in (*_WATCHED, *own):
         for name, value in list(vars(module).items()):
-            if isinstance(value, FunctionType | BuiltinFunctionType | type | np.ufunc):
+            if callable(value):
                 yield module.__name__, vars(module), name, value
             if isinstance(value, type) and value.__module__ == module.__name__:
                 members = vars(value)

@@ -12,7 +12,6 @@ import gc
 import os
 import sys
 import threading
-import traceback
 import warnings
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +24,7 @@ from tensorplug_conformance.checks.check import NotMeasuredError, Target
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.printing import printed
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.soak import Call, calls_of, claimed_dtypes
 from tensorplug_conformance.surroundings import Surroundings
@@ -32,12 +32,12 @@ from tensorplug_conformance.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["NO_KERNEL", "first_calls", "main"]
+__all__ = ["first_calls", "main"]
 
 _DEEP: Final = 400  # calls of Python
 _ALIVE: Final = 6000  # buffers
 _FAULTS: Final = 3  # that are told
-NO_KERNEL: Final = 3  # exit status
+FOUND, NO_KERNEL = 4, 3  # exit statuses
 _Calls = dict[str, Call]
 
 
@@ -140,8 +140,8 @@ def _forked(calls: _Calls) -> list[str]:
                 found = list(_repeated(calls))
             os.write(writing, "\n".join(found[:_FAULTS]).encode()[:4000])
             code = 0
-        except BaseException:  # noqa: BLE001  # the child must not go on as the parent does
-            traceback.print_exc()
+        except BaseException as error:  # noqa: BLE001  # the child must not go on as the parent does
+            os.write(writing, repr(error).encode())
         finally:
             os._exit(code)
     os.close(writing)
@@ -168,7 +168,10 @@ def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
         yield where, found
     yield "all kernels", [fault for fault in [surroundings.fault()] if fault]
     if hasattr(os, "fork"):
-        yield "in a forked child", _forked(calls)
+        with printed() as output:
+            found = _forked(calls)
+        said = [f"it printed {output.text!r}"] if output.text else []
+        yield "in a forked child", found or said
     second = open_()
     yield "in a second engine", list(_compared(calls, first_calls(second, level)))
     second.close()
@@ -189,7 +192,7 @@ def main(arguments: Sequence[str]) -> int:
             if found:
                 more = f"; and {len(found) - _FAULTS} more" if len(found) > _FAULTS else ""
                 sys.stderr.write(f"{where}: {'; '.join(found[:_FAULTS])}{more}\n")
-                return 1
+                return FOUND
     except NotMeasuredError as reason:
         sys.stderr.write(f"{reason}\n")
         return NO_KERNEL

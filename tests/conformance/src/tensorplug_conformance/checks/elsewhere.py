@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 SECONDS: Final = 240.0
-_NO_KERNEL: Final = 3  # exit status
+_FOUND, _NO_KERNEL = 4, 3  # exit statuses
 _PROGRAM: Final = "tensorplug_conformance.checks.circumstances"
 
 
@@ -31,7 +31,8 @@ def _run(level: int, target: Target, _opened: Callable[[], Session]) -> None:
         )
     except subprocess.TimeoutExpired:
         raise CheckFailedError(f"it hung: it did not end within {SECONDS:g} s") from None
-    last = "\n".join(done.stderr.strip().splitlines()[-12:])
+    lines = done.stderr.strip().splitlines()
+    last = "\n".join(lines[-1:] if done.returncode == _FOUND else lines[-12:])
     if done.returncode == _NO_KERNEL:
         raise NotMeasuredError(last)
     if done.returncode:

@@ -39,6 +39,7 @@ __all__ = ["FIRST", "LAST", "late"]
 
 MINUTE: Final = 75.0  # seconds between the first and the last calls
 _MORE: Final = 640  # calls in a second dtype
+_PAUSE: Final = 5.0  # seconds between calls while waiting for that
 _FAMILY: Final = 120.0  # seconds until kernels of one family get a little time each
 _LITTLE: Final = 0.5  # seconds
 _FAULTS: Final = 5  # that are told
@@ -74,21 +75,25 @@ def _begin(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def late(seconds: float, target: Target, opened: Callable[[], Session]) -> None:
-    """Make the first calls again, so many seconds after them at least; nothing may differ."""
+    """Make the first calls again, every few seconds until so many have passed: all are equal."""
     session = opened()
     if session not in _BEGUN:  # the process is another one than the first check's, or that failed
         _begin(target, opened)
     begun = _BEGUN[session]
-    time.sleep(max(0.0, begun.when + seconds - time.monotonic()))
-    faults = []
+    faults: list[str] = []
     with warnings.catch_warnings(), printed() as output:
         warnings.simplefilter("ignore")
-        for name, call in begun.calls:
-            for operands in (call.operands, call.fresh()):
-                fault, _ = call.again(operands)
-                if fault:
-                    faults.append(f"{name}: {fault}")
-                    break
+        while not faults:
+            left = begun.when + seconds - time.monotonic()
+            time.sleep(max(0.0, min(left, _PAUSE)))
+            for name, call in begun.calls:
+                for operands in (call.operands, call.fresh()):
+                    fault, _ = call.again(operands)
+                    if fault:
+                        faults.append(f"{name}: {fault}")
+                        break
+            if left <= _PAUSE:
+                break
     if output.text:
         faults.append(f"it printed {output.text!r}")
     if faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -143,6 +144,59 @@ class _GarblesSome(_NowAndThen):
         return self.clean.from_host(np.roll(array, 1))
 
 
+class _SharesScalars(_Shares):
+    def shares(self, array: Array) -> bool:
+        return array.ndim == 0
+
+
+class _SharesVolumes(_Shares):
+    def shares(self, array: Array) -> bool:
+        return array.ndim > 2
+
+
+class _KeepsLarge(Delegate):
+    def __init__(self, clean: Backend) -> None:
+        super().__init__(clean)
+        self.kept: list[Any] = []
+
+    def from_host(self, array: Array) -> Any:
+        buffer = self.clean.from_host(array)
+        if array.nbytes > _MEBIBYTE:
+            self.kept.append(buffer)
+        return buffer
+
+
+class _KeepsIntegers(_NowAndThen):
+    every = 50
+
+    def act(self, buffer: Any, array: Array) -> Any:
+        if array.dtype == np.int32:
+            self.kept.append(buffer)
+        return buffer
+
+
+class _Overdraws(Delegate):
+    def memory(self) -> dict[str, int]:
+        return {"used": -1}
+
+
+class _Drifts(Delegate):
+    """Says another size of an allocation when it has been asked often."""
+
+    asked = 0
+
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        name, size = self.clean.allocation(buffer)
+        self.asked += 1
+        return name, size + 4 * (self.asked > 100)
+
+
+class _OpensFiles(_NowAndThen):
+    def act(self, buffer: Any, _array: Array) -> Any:
+        self.kept.append(os.dup(0))
+        return buffer
+
+
 class _KeepsWhatIsRead(Delegate):
     def __init__(self, clean: Backend) -> None:
         super().__init__(clean)
@@ -181,5 +235,12 @@ WRONG_MEMORIES: Final[Sequence[WrongBackend]] = (
     WrongBackend("miscounts 1 of 100", _Miscounts, 1, "no rare leaks: transfers of 64 bytes"),
     WrongBackend("garbles 1 of 500", _GarblesSome, 1, "no rare leaks: transfers of 64 bytes"),
     WrongBackend("keeps what is read", _KeepsWhatIsRead, 1, "no rare leaks: kernels on 16 KiB"),
+    WrongBackend("shares scalars", _SharesScalars, 1, "transfer int64"),
+    WrongBackend("shares volumes", _SharesVolumes, 1, "transfer bool"),
+    WrongBackend("keeps what is large", _KeepsLarge, 1, "no rare leaks: transfers of 4096 KiB"),
+    WrongBackend("keeps integers", _KeepsIntegers, 1, "no rare leaks: transfers of every dtype"),
+    WrongBackend("overdraws", _Overdraws, 1, "figures of memory"),
+    WrongBackend("drifts", _Drifts, 1, "allocations named apart"),
+    WrongBackend("opens files", _OpensFiles, 1, "no rare leaks: transfers of 4 KiB"),
     WrongBackend("computes by a private door", _ComputesByAPrivateDoor, 1, "the device is busy"),
 )
