@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -241,13 +242,14 @@ def test_equal_inputs_and_overlapping_ones_are_cases() -> None:
         assert holds(*found), what
 
 
+_same = partial(np.array_equal, equal_nan=True)
 PARTS: dict[str, Any] = {
-    "overlapping": lambda x, y: np.array_equal(x.reshape(-1)[1:], y.reshape(-1)[:-1]),
-    "overlapping backwards": lambda x, y: np.array_equal(x.reshape(-1)[:-1], y.reshape(-1)[1:]),
-    "transposed": lambda x, y: np.array_equal(x.T, y) and x.ndim > 1,
-    "reversed": lambda x, y: np.array_equal(x.reshape(-1)[::-1], y.reshape(-1)),
-    "beginning": lambda x, y: np.array_equal(x[0], y),
-    "column and row": lambda x, y: x.shape[1] == y.shape[0] == 1 and np.array_equal(x.T, y),
+    "overlapping": lambda x, y: _same(x.reshape(-1)[1:], y.reshape(-1)[:-1]),
+    "overlapping backwards": lambda x, y: _same(x.reshape(-1)[:-1], y.reshape(-1)[1:]),
+    "transposed": lambda x, y: _same(x.T, y) and x.ndim > 1,
+    "reversed": lambda x, y: _same(x.reshape(-1)[::-1], y.reshape(-1)),
+    "beginning": lambda x, y: _same(x[0], y),
+    "column and row": lambda x, y: x.shape[1] == y.shape[0] == 1 and _same(x.T, y),
 }
 
 
