@@ -123,6 +123,7 @@ def whole() -> dict[str, Any]:
         "tensorplug-conformance==0.1.0 tensorplug-acme==1.2\n",
         "run --backend acme --level 3 --seed 0 --again-seed 7 --examples 2 --profile strict",
         "tensorplug-conformance measure --backend acme --report out\n",
+        "have dtypes that the backend does not declare</dd>",
         "2 kernels slower by decomposition than they could be natively",
         '<td class="number">2 ms</td><td>cpu&#39;s time</td><td class="number">20 ms</td>',
         'title="Lu(x=float32[1000])">Lu 4 s</span>, ',

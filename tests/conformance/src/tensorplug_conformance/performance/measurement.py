@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["NotMeasurableError", "measure"]
 
 _BUDGET: Final = 280.0  # seconds for all kernels, unless two calls of each take longer
+_KERNEL: Final = 10.0  # of these at most for one kernel
 _PATIENCE: Final = 60.0  # seconds for all sizes of one kernel
 _OPENING: Final = 180.0  # seconds until the device is measured
 _LOSSES: Final = 10  # processes
@@ -127,7 +128,8 @@ def measure(
         for number, name in enumerate(names):
             told(number, len(names), name)
             left = _BUDGET - (time.monotonic() - clock)
-            found = process.kernel(name, max(left, 0.0) / (len(names) - number))
+            share = min(max(left, 0.0) / (len(names) - number), _KERNEL)
+            found = process.kernel(name, share)
             if "error" in found:
                 failed[name] = found["error"]
             elif not found["rows"]:

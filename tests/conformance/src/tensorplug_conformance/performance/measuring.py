@@ -12,7 +12,7 @@ from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.performance.calls import dtypes_of, timed_calls
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.roofline import SIZES
+from tensorplug_conformance.roofline import ROUNDS, SIZES
 from tensorplug_conformance.session import Session
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ def _raced(contenders: Mapping[str, Contender], share: float) -> tuple[dict[str,
     """Return the seconds per call of the best round of each contender, and how many rounds.
 
     Each round runs every contender, so that what disturbs one disturbs them all. They end after
-    ``share`` seconds, or earlier. One that takes long is called once or twice, before the rounds.
+    ``share`` seconds, or earlier if there were enough. One that takes long is called once or
+    twice, before the rounds.
     """
     latest = time.perf_counter() + share
     best = {name: _timed(one, 1) for name, one in contenders.items()}
@@ -180,10 +181,10 @@ def _raced(contenders: Mapping[str, Contender], share: float) -> tuple[dict[str,
         if best[name] < _LONG:
             best[name] = min(best[name], _timed(one, 1))
     counts = {name: max(1, int(_ROUND / max(best[name], 1e-7))) for name in contenders}
-    ended = min(latest, time.perf_counter() + _CALL * len(contenders))
+    enough = min(latest, time.perf_counter() + _CALL * len(contenders))
     rounds = 0
     one_round = sum(count * best[name] for name, count in counts.items())
-    while time.perf_counter() + one_round < ended:
+    while time.perf_counter() + one_round < (latest if rounds < ROUNDS else enough):
         for name, one in contenders.items():
             best[name] = min(best[name], _timed(one, counts[name]))
         rounds += 1

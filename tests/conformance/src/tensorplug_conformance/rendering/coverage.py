@@ -19,12 +19,20 @@ def coverage(report: Mapping[str, Any]) -> dict[str, Any] | None:
     if not counted:
         return None
     pairs = {tuple(name.split(" x ")): numbers for name, numbers in counted.items()}
-    names = sorted({part for pair in pairs for part in pair})
-    lines = []
-    for at, name in enumerate(names):
-        cells = [_cell(pairs.get((name, other)) or pairs.get((other, name))) for other in names]
-        rest = [None] * (len(names) - at - 1)  # the same, mirrored
-        lines.append({"name": name, "cells": [*cells[: at + 1], *rest]})
+    every = sorted({part for pair in pairs for part in pair})
+    below: dict[str, dict[str, dict[str, Any] | None]] = {}  # not above: the same, mirrored
+    for at, name in enumerate(every):
+        cells = {
+            other: _cell(pairs.get((name, other)) or pairs.get((other, name)))
+            for other in every[: at + 1]
+        }
+        if any(cells.values()):
+            below[name] = cells
+    names = [other for other in every if any(cells.get(other) for cells in below.values())]
+    lines = [
+        {"name": name, "cells": [cells.get(other) for other in names]}
+        for name, cells in below.items()
+    ]
     covered, possible = (sum(numbers[at] for numbers in counted.values()) for at in (0, 1))
     return {"names": names, "lines": lines, "covered": covered, "possible": possible}
 

@@ -40,6 +40,7 @@ def page(report: Mapping[str, Any]) -> str:
         badge=badge(report),
         dtypes=_dtypes(report),
         families=_families(report),
+        unsupported=sum(row["unsupported"] for row in report["rows"]),
         ways=_ways(report),
         coverage=coverage(report),
         speed=speed(report),
