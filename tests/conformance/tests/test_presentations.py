@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,7 @@ def test_equal_inputs_and_overlapping_ones_are_cases() -> None:
     for case in equal:
         first, second = flat(case.inputs)
         np.testing.assert_array_equal(first, second)
-    parts = {case.id.partition(", ")[2]: case.inputs for case in cases if case.overlapping}
+    parts = {case.id.rpartition(", ")[2]: case.inputs for case in cases if case.overlapping}
     for what, holds in PARTS.items():
         (found,) = (flat(inputs) for name, inputs in parts.items() if name.startswith(f"{what} a"))
         assert holds(*found), what

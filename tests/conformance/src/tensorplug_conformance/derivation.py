@@ -349,7 +349,7 @@ _LOSSES: Final[Mapping[str, Sequence[_Loss]]] = {
 
 
 def _of_all_magnitudes(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
-    """Yield the case of special values with numbers between these: a dozen in each octave."""
+    """Yield the case of special values with numbers between these, most of them near 1."""
     edges = next((case for case in cases if case.id == "edges" and _is_answered(case)), None)
     if edges is None or entry.spec.expression is None or edges.attributes or entry.ordinary:
         return
@@ -357,7 +357,8 @@ def _of_all_magnitudes(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case
     if any(array.dtype != np.float32 for array in arrays):
         return
     steps = np.arange(-12 * _PER_OCTAVE, 25 * _PER_OCTAVE)
-    sizes = np.exp2((steps + 0.37) / _PER_OCTAVE)
+    octaves = [*range(-120, -12, 2), *range(25, 125, 2)]
+    sizes = np.exp2([*(steps + 0.37) / _PER_OCTAVE, *(at + 0.37 for at in octaves)])
     values = np.concatenate([sizes, -sizes[::-1]]).astype(np.float32)
     inputs = tuple(np.roll(values, 67 * at) for at in range(len(edges.inputs)))
     yield replace(edges, id="magnitudes", inputs=inputs)

@@ -7,6 +7,7 @@ an axis, as a tensor does that was broadcast.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -68,7 +69,7 @@ def _groups(entry: CaseEntry) -> Iterator[tuple[str, ...]]:
             yield (declared.name,)
         else:
             singles.append(declared.name)
-    pairs = [(a, b) for a, b in pairwise(singles) if spec.accepted(a) == spec.accepted(b)]
+    pairs = [(a, b) for a, b in pairwise(singles) if spec.accepted(a) & spec.accepted(b)]
     yield from pairs
     if len(pairs) > 1 and len(pairs) == len(singles) - 1:
         yield tuple(singles)
@@ -160,6 +161,16 @@ def _changed_by(
     return make
 
 
+def _transposed(arrays: list[Array]) -> list[Array] | None:
+    """Return a square of elements, and it transposed for all other arrays."""
+    equal = _equal(arrays)
+    side = 0 if equal is None else math.isqrt(equal[0].size)
+    if equal is None or side < 2:
+        return None
+    square = equal[0].reshape(-1)[: side * side].reshape(side, side)
+    return [square, *(square.T for _ in equal[1:])]
+
+
 def _column_and_row(arrays: list[Array]) -> list[Array] | None:
     """Return the same elements as a column and as a row."""
     equal = _equal(arrays)
@@ -180,7 +191,7 @@ def _ends_equal(arrays: list[Array]) -> list[Array] | None:
 _PARTS: Final[dict[str, Callable[[list[Array]], list[Array] | None]]] = {
     "overlapping": _overlapping,
     "overlapping backwards": _overlapping_back,
-    "transposed": _changed_by(np.transpose, lambda x: x.ndim > 1 and min(x.shape) > 1),
+    "transposed": _transposed,
     "reversed": _changed_by(np.flip, lambda x: x.ndim > 0),
     "beginning": _changed_by(lambda x: x[0], lambda x: x.ndim > 1 and len(x) > 1),
     "column and row": _column_and_row,
