@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS"]
 
-SECONDS: Final = 240.0
+SECONDS: Final = 280.0
 _FOUND, _NO_KERNEL = 4, 3  # exit statuses
 _PROGRAM: Final = "tensorplug_conformance.checks.circumstances"
 
