@@ -127,8 +127,7 @@ def _ran(tmp_path: Path, tell: str) -> tuple[str, str, str]:
 def test_the_sample_is_drawn_by_its_seed(level: int, cpu: Session) -> None:
     known = dict(sorted(entries().items())[::9])
     names = [
-        [(row, case.id) for _, row, case in drawn(cpu, known, level, draw)]
-        for draw in (1, 1, 2)
+        [(row, case.id) for _, row, case in drawn(cpu, known, level, draw)] for draw in (1, 1, 2)
     ]
     assert names[0] == names[1]
     assert set(names[0]) != set(names[2])

@@ -56,10 +56,8 @@ def test_samples_of_two_offsets_are_disjoint_but_for_one_of_each_family() -> Non
 
 
 def test_the_matrix_counts_what_was_caught() -> None:
-    some = [
-        saboteur for saboteur in generated(entries()["Add"]) if group_of(saboteur.kind) == "large"
-    ]
-    (large,) = some
+    some = generated(entries()["Add"])
+    large = next(saboteur for saboteur in some if group_of(saboteur.kind) == "large")
     findings = [Finding(large, "caught", ""), Finding(large, "escaped", "")]
     *tables, idle = matrix([*findings, Finding(large, "harmless", "")])
     (table,) = tables

@@ -32,7 +32,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Functions", "Surroundings", "told_of_use"]
+__all__ = ["Functions", "Surroundings"]
 
 _ONE, _HALF_ULP, _SMALLEST, _TWO = 1.0, 2.0**-53, 2.0**-1022, 2.0
 _QUOTED: Final = 80  # characters of a value
@@ -124,29 +124,25 @@ class Surroundings:
         self._before = {name: read() for name, read in _SETTINGS.items()}
 
     def changed(self) -> dict[str, tuple[Any, Any]]:
-        """Return the settings that are others now, and what they were and are."""
+        """Return the settings that are others now, and what they were and are.
+
+        New variables of the environment do not count: native libraries are set up by these, some
+        of them when they are first needed.
+        """
         now = {name: read() for name, read in _SETTINGS.items()}
-        return {
+        found = {
             name: (before, now[name])
             for name, before in self._before.items()
             if now[name] != before
         }
+        was, is_ = found.get("os.environ", ({}, {}))
+        if all(is_.get(name) == value for name, value in was.items()):
+            found.pop("os.environ", None)
+        return found
 
     def fault(self) -> str:
         """Return what was changed, as text; empty if nothing was."""
         return _listed(self.changed())
-
-
-def told_of_use(before: Surroundings) -> str:
-    """Return what was changed by a program that opened a backend, too; empty if nothing was.
-
-    Opening one may add variables to the environment: drivers are set up by these.
-    """
-    changed = before.changed()
-    was, now = changed.get("os.environ", ({}, {}))
-    if all(now.get(name) == value for name, value in was.items()):
-        changed.pop("os.environ", None)
-    return _listed(changed)
 
 
 def _listed(changed: Mapping[str, tuple[Any, Any]]) -> str:

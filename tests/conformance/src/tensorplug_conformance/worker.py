@@ -23,7 +23,7 @@ from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.surroundings import Functions, Surroundings, told_of_use
+from tensorplug_conformance.surroundings import Functions, Surroundings
 from tensorplug_conformance.vendor import flushed
 from tensorplug_conformance.verdicts import CheckVerdict
 
@@ -73,7 +73,7 @@ class Worker:
             verdict.status, verdict.message = "fail", str(fault)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
             verdict.status, verdict.message = "fail", f"{type(error).__name__}: {error}"
-        changed = told_of_use(surroundings) or self._replaced()
+        changed = surroundings.fault() or self._replaced()
         if changed:
             verdict.status, verdict.message = "fail", f"{verdict.message}; {changed}".lstrip("; ")
         verdict.seconds = time.perf_counter() - started

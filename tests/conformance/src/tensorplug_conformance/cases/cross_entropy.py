@@ -160,7 +160,7 @@ def cross_entropy_points(corpus: Corpus) -> Iterator[Case]:
 
 @cases.gradients(specs.SOFTMAX_CROSS_ENTROPY_GRAD, "dy", "labels", "logits", cancelled=1)
 def cross_entropy_grad_points(corpus: Corpus) -> Iterator[Case]:
-    for name, shape in _POINTS:
+    for name, shape in (*_POINTS, ("rank 4", (1, 2, 1, 2))):
         dy, scores = corpus.ordinary(shape[:-1]), corpus.ordinary(shape, -1.0, 1.0)
         yield Case(name, (dy, corpus.ordinary(shape), scores))
 

@@ -20,7 +20,7 @@ import tensorplug as tp
 from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.surroundings import Surroundings, told_of_use
+from tensorplug_conformance.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def settings(target: Target) -> None:
     use(session)
     use_often(session)
     session.close()
-    changed = told_of_use(before)
+    changed = before.fault()
     if changed:
         raise CheckFailedError(changed)
 

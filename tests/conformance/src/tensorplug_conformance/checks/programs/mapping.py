@@ -139,7 +139,8 @@ def compared(call: BatchedCall, found: Sequence[Array], meant: Sequence[Array]) 
             continue
         wide: Any = np.complex128 if kind == "c" else np.float64
         eps = float(finfo(got.dtype).eps)
-        whole, stack = got.astype(wide), value.astype(wide)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            whole, stack = got.astype(wide), value.astype(wide)
         largest = np.abs(stack[np.isfinite(stack)]).max(initial=0.0)
         if not np.allclose(whole, stack, rtol=64 * eps, atol=16 * eps * largest, equal_nan=True):
             raise CheckFailedError(f"{where} differs by more than rounding from the stack")
