@@ -39,7 +39,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
     "np.geterr()": lambda: np.seterr(over="ignore"),
     "the state of random": random.random,
     "the state of np.random": partial(np.random.seed, 5),
-    "os.environ": lambda: os.environ.update(TENSORPLUG_TEST="changed"),
+    "os.environ": lambda: os.environ.update(SOME_VARIABLE="changed"),
     "the current folder": lambda: os.chdir("/"),
     "sys.getrecursionlimit()": lambda: sys.setrecursionlimit(4321),
     "gc.isenabled()": gc.disable,
@@ -52,7 +52,7 @@ CHANGES: dict[str, Callable[[], Any]] = {
 @pytest.fixture
 def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder, limit, path = os.getcwd(), sys.getrecursionlimit(), list(sys.path)  # noqa: PTH109  # text
-    monkeypatch.setenv("TENSORPLUG_TEST", "as it was")
+    monkeypatch.setenv("SOME_VARIABLE", "as it was")
     with np.errstate(), np.printoptions(precision=8), warnings.catch_warnings():
         yield
     os.chdir(folder)
@@ -89,12 +89,12 @@ def test_clean_calls_change_nothing() -> None:
 
 
 def test_variables_may_be_added_and_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TENSORPLUG_TEST", "a")
+    monkeypatch.setenv("SOME_VARIABLE", "a")
     before = Surroundings()
-    monkeypatch.setenv("TENSORPLUG_OTHER", "b")
+    monkeypatch.setenv("ANOTHER_VARIABLE", "b")
     assert before.fault() == ""
-    monkeypatch.setenv("TENSORPLUG_TEST", "c")
-    assert "TENSORPLUG_TEST: 'a' is 'c'" in before.fault()
+    monkeypatch.setenv("SOME_VARIABLE", "c")
+    assert "SOME_VARIABLE: 'a' is 'c'" in before.fault()
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,6 @@ _SETTINGS: Final[dict[str, Callable[[], Any]]] = {
     "threading.excepthook": lambda: threading.excepthook,
     "gc.isenabled()": gc.isenabled,
     "gc.get_threshold()": gc.get_threshold,
-    "gc.get_freeze_count()": gc.get_freeze_count,
     "the filters of warnings": _sweeping,
     "the handlers of the root logger": lambda: list(logging.root.handlers),
     "the level of the root logger": lambda: logging.root.level,
