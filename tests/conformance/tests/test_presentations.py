@@ -94,6 +94,11 @@ LIES = [
     ("backwards", (3, 4), lambda strides: strides[0] < 0 and strides[1] == -4),
     ("by three", (3, 4), lambda strides: strides[1] == 12),
     ("columns sliced", (3, 4), lambda strides: strides[0] > 16 and strides[1] == 4),
+    (
+        "planes sliced",
+        (2, 3, 4),
+        lambda strides: strides[1:] == (16, 4) and strides[0] > 3 * strides[1],
+    ),
     ("planes exchanged", (2, 3, 4), lambda strides: strides[1] > strides[0] > strides[2] == 4),
     ("turned", (2, 3, 4), lambda strides: strides[1] < strides[0] < strides[2]),
     ("column", (), lambda strides: strides == ()),

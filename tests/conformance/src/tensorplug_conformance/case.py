@@ -39,7 +39,8 @@ Operand = Array | list[Array] | None
 Layout = Literal[
     "dense",
     "transposed", "turned", "turned back", "planes transposed", "planes exchanged",
-    "rows sliced", "columns sliced", "sliced", "end sliced", "slice of slice", "row", "column",
+    "rows sliced", "planes sliced", "columns sliced", "sliced", "end sliced", "slice of slice",
+    "row", "column",
     "stepped", "backwards", "by two", "by three", "reversed",
     "transpose reshaped", "slice reshaped", "columns expanded", "joined",
     "rows broadcast", "planes broadcast", "columns broadcast",

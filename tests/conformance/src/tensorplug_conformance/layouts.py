@@ -138,6 +138,10 @@ def _rows(array: Array) -> Tensor:
     return _sliced(array, _along(array.ndim, 0, 1), _along(array.ndim, 0, 2))
 
 
+def _planes(array: Array) -> Tensor:
+    return _sliced(array, _along(array.ndim, 1, 1), _along(array.ndim, 1, 2))
+
+
 def _columns(array: Array) -> Tensor:
     return _sliced(array, _along(array.ndim, -1, 1), _along(array.ndim, -1, 2))
 
@@ -298,6 +302,7 @@ _LAYOUTS: Final[dict[Layout, tuple[Callable[[_Shape], bool], Callable[[Array], T
     "planes transposed": (_has_planes, _permuted(lambda r: (*range(r - 2), r - 1, r - 2))),
     "planes exchanged": (_has_planes, _permuted(lambda rank: (1, 0, *range(2, rank)))),
     "rows sliced": (_has_axes, _rows),
+    "planes sliced": (_has_planes, _planes),
     "columns sliced": (_has_rows, _columns),
     "sliced": (_has_axes, _inner),
     "end sliced": (_has_axes, _end),
