@@ -103,6 +103,9 @@ def _first(
         changed = change(arrays)
         if changed is None:
             continue
+        reshaped = any(a.shape != b.shape for a, b in zip(arrays, changed, strict=True))
+        if reshaped and any(is_index(spec, name) for name in spec.input_names):
+            continue  # indices name places in the old shape
         rest = iter(changed)
         for name in chosen:
             old = known[name]
