@@ -276,7 +276,6 @@ _POINTS: tuple[Window, ...] = (
     ("many images", (67, 3, 4, 2), {"filter_size": 2, "strides": 1, "pad": "valid"}),
     ("beyond the input", (2, 3, 2, 3), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
     ("images, far strides", (3, 9, 7, 3), {"filter_size": 2, "strides": 4, "pad": "valid"}),
-    ("long window", (1, 37, 29, 1), {"filter_size": (37, 29), "strides": 1, "pad": "valid"}),
     ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
 )
 _VOLUME_POINTS: tuple[Window, ...] = (
