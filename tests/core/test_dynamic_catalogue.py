@@ -94,6 +94,7 @@ def calls(entry: Any) -> Iterator[Call]:
             for case in cases_of(entry, Row(entry.spec.name, dtype.name, "native"), 0)
             if not isinstance(case.expected, type)
             and not case.period
+            and not case.alike  # results that are nearly 0: only rounding is left of them
             and all(array.size <= LARGEST for array in arrays(case))
         ]
         stride = max(1, len(cases) // CASES)

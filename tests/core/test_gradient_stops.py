@@ -57,7 +57,7 @@ def results(case: Case) -> list[np.ndarray]:
 def little(before: np.ndarray, after: np.ndarray) -> bool:
     if before.shape != after.shape:
         return False
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         change = np.abs(after - before)
     return bool(((change > 1e-9) & (change < 1e-4)).any())
 

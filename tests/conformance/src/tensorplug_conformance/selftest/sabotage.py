@@ -173,7 +173,8 @@ def _alike(a: Array, b: Array, *, signed_zero: bool) -> bool:
     if not np.array_equal(a, b, equal_nan=True):
         return False
     same_sign = np.signbit(a.real) == np.signbit(b.real)
-    return not signed_zero or bool(np.all(same_sign | (a != 0)))
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return not signed_zero or bool(np.all(same_sign | (a != 0)))
 
 
 def is_installable(session: Session, saboteur: Saboteur) -> bool:
