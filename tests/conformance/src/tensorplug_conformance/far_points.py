@@ -37,7 +37,7 @@ __all__ = ["Slopes", "far_cases", "judge_far", "slopes"]
 _DTYPES: Final = (dt.float32, dt.float64)
 # (what, values, factor for inputs that may have a structure)
 _MAGNITUDES: Final = (
-    ("medium", (1.3, -1.3, 2.3, -2.3, 2.8, -2.8, 3.7, -3.7, 5.3, -5.3), 2.0),
+    ("medium", (1.3, -1.3, 2.3, -2.3, 2.8, -2.8, 3.7, -3.7, 5.3, -5.3), 1.75),
     ("far", (4.5, -4.5, 8.0, -8.0, 12.5, -12.5, 20.0, -20.0, 50.0, -50.0), 8.0),
     ("large", (150.0, -150.0, 1e3, -1e3, 3e4, -3e4, 1e7, -1e7, 1e12, -1e12), 2.0**20),
     ("tiny", (1e-3, -1e-3, 1e-5, -1e-5, 1e-9, -1e-9, 1e-20, -1e-20, 1e-30, -1e-30), 2.0**-20),
