@@ -28,6 +28,8 @@ __all__ = [
     "Relation",
     "Sharing",
     "flat",
+    "mapped",
+    "refilled",
     "types_of",
 ]
 
@@ -172,14 +174,14 @@ class Case:
 
 def types_of(operands: Iterable[Operand]) -> list[InputType]:
     """Return the types of operands: a list of them for a list, None for an absent one."""
-    return [
-        [_type_of(one) for one in operand]
-        if isinstance(operand, list)
-        else operand
-        if operand is None
-        else _type_of(operand)
-        for operand in operands
-    ]
+    return [mapped(_type_of, operand) for operand in operands]
+
+
+def mapped(function: Callable[[Any], Any], operand: Any) -> Any:
+    """Return what a function makes of an operand: a list of results for a list, None for None."""
+    if isinstance(operand, list):
+        return [mapped(function, one) for one in operand]
+    return None if operand is None else function(operand)
 
 
 def flat(operands: Iterable[Any]) -> list[Any]:
@@ -190,6 +192,12 @@ def flat(operands: Iterable[Any]) -> list[Any]:
             operand if isinstance(operand, list) else [] if operand is None else [operand]
         )
     return found
+
+
+def refilled(operands: Iterable[Any], arrays: Iterable[Any]) -> list[Any]:
+    """Return operands with other arrays or tensors, in the order of ``flat``."""
+    left = iter(arrays)
+    return [mapped(lambda _: next(left), operand) for operand in operands]
 
 
 def _type_of(array: Array) -> TensorType:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Exactly, flat
+from tensorplug_conformance.case import Exactly, flat, mapped
 from tensorplug_conformance.floats import computing, finfo, kind_of
 from tensorplug_conformance.sizes import is_call, moves, resized
 from tensorplug_conformance.tolerances import tolerances
@@ -17,7 +17,7 @@ from tensorplug_conformance.tolerances import tolerances
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tensorplug_conformance.case import Array, Case, Operand
+    from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.corpus import Corpus
 
@@ -196,13 +196,9 @@ def _base(small: Sequence[Case], position: int) -> Case | None:
 
 
 def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str) -> Case:
-    def anew(operand: Operand) -> Operand:
-        if isinstance(operand, list):
-            return [put(array) for array in operand]
-        return None if operand is None else put(operand)
-
     inputs = tuple(
-        anew(operand) if at == position else operand for at, operand in enumerate(case.inputs)
+        mapped(put, operand) if at == position else operand
+        for at, operand in enumerate(case.inputs)
     )
     return replace(case, id=f"{case.id}, {what}", inputs=inputs)
 

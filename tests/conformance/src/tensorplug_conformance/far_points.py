@@ -138,8 +138,7 @@ def slopes(point: Point, name: str) -> list[Slopes]:
     found = []
     inputs = [widened(operand) for operand in point.case.inputs]
     here = [np.atleast_1d(term.real) for term in point.terms(inputs, point.weights)]
-    for index, member in enumerate(operand if isinstance(operand, list) else [operand]):
-        assert member is not None  # an absent input is not differentiated
+    for index, member in enumerate(flat([operand])):
         target = inputs[position][index] if isinstance(operand, list) else inputs[position]
         probes = {at: _probe(point, inputs, target, at, here) for at in np.ndindex(member.shape)}
         # Where one element changes several terms, it may change others by less than digits show.

@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug.autodiff.grad import vjp
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.case import Bounded, Relation, flat, mapped
 from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ class Point:
     def dtypes(self, name: str) -> list[DType]:
         """Return the dtypes of the gradients of input ``name``, mostly the dtype of the row."""
         operand = self.case.inputs[self.entry.spec.input_names.index(name)]
-        members = operand if isinstance(operand, list) else [operand]
-        return [dt.of(member.dtype) for member in members if member is not None]
+        return [dt.of(member.dtype) for member in flat([operand])]
 
     def on(self, session: Session) -> tuple[Callable[..., list[Tensor]], list[Any]]:
         """Return a function from the differentiated inputs to the outputs, and these inputs."""
@@ -121,10 +120,8 @@ class Point:
         """Return the gradient of ``real(sum(weights * oracle))`` with respect to an input."""
         position = self.entry.spec.input_names.index(name)
         operand = self.case.inputs[position]
-        members = operand if isinstance(operand, list) else [operand]
         result = []
-        for index, member in enumerate(members):
-            assert member is not None  # an absent input is not differentiated
+        for index, member in enumerate(flat([operand])):
             complex_ = member.dtype.kind == "c"
             gradient = np.zeros(member.shape, dtype=np.clongdouble if complex_ else np.longdouble)
             for at in np.ndindex(member.shape):
@@ -194,11 +191,12 @@ def _weights(value: Array, dtype: DType, *, plain: bool, even: bool) -> Array:
 
 def widened(operand: Any) -> Any:
     """Return floating and complex arrays in the widest dtype, everything else as it is."""
-    if isinstance(operand, list):
-        return [widened(array) for array in operand]
-    if operand is None or kind_of(operand.dtype) not in "fc":
-        return operand
-    return operand.astype(np.longdouble if kind_of(operand.dtype) == "f" else np.clongdouble)
+    return mapped(_widened, operand)
+
+
+def _widened(array: Array) -> Array:
+    wide = {"f": np.longdouble, "c": np.clongdouble}.get(kind_of(array.dtype))
+    return array if wide is None else array.astype(wide)
 
 
 def _values(

@@ -14,11 +14,11 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat, types_of
+from tensorplug_conformance.case import flat, mapped, types_of
 from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case, Operand
@@ -95,12 +95,11 @@ def is_index(spec: KernelSpec, name: str) -> bool:
 def flipped(spec: KernelSpec, case: Case) -> tuple[Operand, ...]:
     """Return the inputs with their elements in reverse order; indices stay as they are."""
 
-    def turned(name: str, operand: Operand) -> Operand:
-        if operand is None or is_index(spec, name):
-            return operand
-        if isinstance(operand, list):
-            return [np.flip(array) if array.ndim else array for array in operand]
-        return np.flip(operand) if operand.ndim else operand
+    def reversed_(array: Array) -> Array:
+        return np.flip(array) if array.ndim else array
+
+    def turned(name: str, operand: Any) -> Any:
+        return operand if is_index(spec, name) else mapped(reversed_, operand)
 
     return tuple(
         turned(name, operand) for name, operand in zip(spec.input_names, case.inputs, strict=True)
@@ -248,7 +247,7 @@ def _reshaped(_spec: KernelSpec, case: Case) -> _Call | None:
     shapes = [_other_shape(array.shape) for array in arrays]
     if all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True)):
         return None
-    return tuple(_each(_in_other_shape, case.inputs)), case.attributes
+    return tuple(mapped(_in_other_shape, operand) for operand in case.inputs), case.attributes
 
 
 def _in_other_shape(x: Array) -> Array:
@@ -275,7 +274,7 @@ def _as_twin(spec: KernelSpec, case: Case) -> _Call | None:
         return x.view(_TWINS[x.dtype.name])
 
     inputs = [
-        next(_each(read, [operand])) if name in promoted else operand
+        mapped(read, operand) if name in promoted else operand
         for name, operand in zip(spec.input_names, case.inputs, strict=True)
     ]
     return tuple(inputs), case.attributes
@@ -291,14 +290,6 @@ _OTHERS: Final[dict[str, Callable[[Any, Any], _Call | None]]] = {
     "dtype": _as_twin,
     "attributes": _with_other_attributes,
 }
-
-
-def _each(change: Callable[[Array], Array], operands: Any) -> Iterator[Operand]:
-    for operand in operands:
-        if isinstance(operand, list):
-            yield [change(array) for array in operand]
-        else:
-            yield None if operand is None else change(operand)
 
 
 def _is_call(spec: KernelSpec, call: _Call | None) -> bool:

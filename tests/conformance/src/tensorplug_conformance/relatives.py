@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, refilled
 from tensorplug_conformance.histories import is_index
 
 if TYPE_CHECKING:
@@ -106,10 +106,8 @@ def _first(
         reshaped = any(a.shape != b.shape for a, b in zip(arrays, changed, strict=True))
         if reshaped and any(is_index(spec, name) for name in spec.input_names):
             continue  # indices name places in the old shape
-        rest = iter(changed)
-        for name in chosen:
-            old = known[name]
-            known[name] = [next(rest) for _ in old] if isinstance(old, list) else next(rest)
+        operands = refilled([known[name] for name in chosen], changed)
+        known.update(zip(chosen, operands, strict=True))
         found = replace(
             case,
             id=f"{case.id}, {what} {' and '.join(chosen)}".removesuffix(" "),

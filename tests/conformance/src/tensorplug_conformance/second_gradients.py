@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorplug.autodiff.grad import vjp
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import (
     STENCIL,
@@ -105,10 +106,8 @@ def directions_of(point: Point, period: int) -> list[Operand]:
     for name, operand in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
         if name not in point.wrt or operand is None:
             found.append(None)
-        elif isinstance(operand, list):
-            found.append([_uneven(array, period) for array in operand])
         else:
-            found.append(_uneven(operand, period))
+            found.append(mapped(lambda array: _uneven(array, period), operand))
     return found
 
 
@@ -156,21 +155,13 @@ def _second_gradients(session: Session, point: Point) -> tuple[list[Array], list
 
     with session.entered():
         _, vjp_function = vjp(gradient, primals, weights, unconnected="zeros")
-        along_inputs, along_incoming = vjp_function(
-            [_uploaded(session, direction) for direction in v]
-        )
+        along_inputs, along_incoming = vjp_function(mapped(session.upload, v))
     flat = [one for along_operand in along_inputs for one in _listed(along_operand)]
     return [session.read(one) for one in flat], [session.read(one) for one in along_incoming]
 
 
 def _listed(operand: Any) -> list[Any]:
     return list(operand) if isinstance(operand, list | tuple) else [operand]
-
-
-def _uploaded(session: Session, operand: Any) -> Any:
-    if isinstance(operand, list):
-        return [session.upload(array) for array in operand]
-    return session.upload(operand)
 
 
 def _compare(

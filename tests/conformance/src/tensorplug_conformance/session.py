@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugins.assembly import build_engine
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.layouts import laid_out, overlapping, packed, view
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -90,14 +91,8 @@ class Session:
 
     def operands(self, case: Case) -> list[Any]:
         """Return the inputs of a case on the device, laid out as it says."""
-        return [self._operand(operand, case.layout) for operand in case.inputs]
-
-    def _operand(self, operand: Operand, layout: Layout) -> Any:
-        if operand is None:
-            return None
-        if isinstance(operand, list):
-            return [self.upload(array, layout) for array in operand]
-        return self.upload(operand, layout)
+        upload = partial(self.upload, layout=case.layout)
+        return [mapped(upload, operand) for operand in case.inputs]
 
     def sharing(self, arrays: Sequence[Array], buffers: Sharing, layout: Layout) -> list[Tensor]:
         """Return arrays as tensors of one buffer: one for all equal, views of it, or overlapping.
@@ -138,14 +133,7 @@ class Session:
             self._check(tensor, array, "input in one buffer with others")
             return tensor
 
-        return [
-            [placed(array) for array in operand]
-            if isinstance(operand, list)
-            else None
-            if operand is None
-            else placed(operand)
-            for operand in operands
-        ]
+        return [mapped(placed, operand) for operand in operands]
 
     def _check(self, tensor: Tensor, array: Array, what: str) -> None:
         if not same_bits(self.read(tensor), np.asarray(array)):

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, refilled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -265,16 +265,7 @@ class _Made:
 
 def _with(case: Case, arrays: Iterable[Array]) -> Case:
     """Return a case with other arrays, in the order of ``flat``."""
-    left = iter(arrays)
-    inputs = tuple(
-        [next(left) for _ in operand]
-        if isinstance(operand, list)
-        else None
-        if operand is None
-        else next(left)
-        for operand in case.inputs
-    )
-    return replace(case, inputs=inputs)
+    return replace(case, inputs=tuple(refilled(case.inputs, arrays)))
 
 
 def _changed(arrays: Sequence[Array], at: int, axis: int, size: int) -> Iterator[_Shapes]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import as_tensor
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.claims import claimed
 from tensorplug_conformance.compare import bits
 from tensorplug_conformance.concurrency import disturbed
@@ -83,14 +83,7 @@ class Call:
     def fresh(self) -> list[Any]:
         """Return the inputs in new buffers."""
         with self.session.entered():
-            return [
-                [as_tensor(one.copy()) for one in operand]
-                if isinstance(operand, list)
-                else operand
-                if operand is None
-                else as_tensor(operand.copy())
-                for operand in self.case.inputs
-            ]
+            return [mapped(lambda one: as_tensor(one.copy()), x) for x in self.case.inputs]
 
     def again(self, operands: Sequence[Any]) -> tuple[str, list[Any]]:
         """Return what is wrong with another call, empty if nothing is, and its buffers."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelNotFoundError, TensorplugError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Presentation, Relation, flat
+from tensorplug_conformance.case import Presentation, Relation, flat, mapped, refilled
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.histories import flipped, is_index, previous
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -152,18 +152,7 @@ class Trial:
 
     def decoys(self) -> list[Any]:
         """Return inputs of the same types with other values; indices stay as they are."""
-        return self._upload(flipped(self.spec, self.case))
-
-    def _upload(self, operands: Sequence[Operand]) -> list[Any]:
-        upload = self.session.upload
-        return [
-            [upload(array) for array in operand]
-            if isinstance(operand, list)
-            else None
-            if operand is None
-            else upload(operand)
-            for operand in operands
-        ]
+        return [mapped(self.session.upload, one) for one in flipped(self.spec, self.case)]
 
     # Calls before.
 
@@ -182,7 +171,7 @@ class Trial:
         operands = [
             placed[at]
             if placed is not None and new is self.case.inputs[at]
-            else self._upload([new])[0]
+            else mapped(self.session.upload, new)
             for at, new in enumerate(inputs)
         ]
         try:
@@ -281,15 +270,10 @@ class Trial:
         known = dict(zip(names, case.inputs, strict=True))
         if presentation.buffers in ("one tensor", "views", "overlapping"):
             first = case.alike[0]
-            arrays = flat([known[name] for name in case.alike if known[name] is not None])
-            made = session.sharing(arrays, presentation.buffers, layouts.get(first, "dense"))
-            shared = dict.fromkeys(case.alike)
-            rest = iter(made)
-            for name in case.alike:
-                operand = known[name]
-                if operand is not None:
-                    several = isinstance(operand, list)
-                    shared[name] = [next(rest) for _ in operand] if several else next(rest)
+            alike = [known[name] for name in case.alike]
+            layout = layouts.get(first, "dense")
+            made = session.sharing(flat(alike), presentation.buffers, layout)
+            shared = dict(zip(case.alike, refilled(alike, made), strict=True))
             return [
                 shared[name] if name in shared else self._lay(name, operand, "dense", fresh=fresh)
                 for name, operand in known.items()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.case import Presentation, Relation, flat
+from tensorplug_conformance.case import Presentation, Relation, flat, mapped
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.floats import finfo, kind_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_conformance.case import Array, Case, Layout, Operand
+    from tensorplug_conformance.case import Array, Case, Layout
     from tensorplug_conformance.case_entry import CaseEntry
 
 __all__ = ["DRAWS", "PREFIX", "SIZES", "Variation", "Variations"]
@@ -199,12 +199,10 @@ class Variations:
         new = dict(zip(old, sizes, strict=True))
         corpus = Corpus(self.dtype, self.seed + variation.draw, f"{self.spec.name}:variation")
 
-        def again(value: Operand) -> Operand:
-            if isinstance(value, list):
-                return [_resize(drawing.ledger, corpus, array, new) for array in value]
-            return None if value is None else _resize(drawing.ledger, corpus, value, new)
+        def again(array: Array) -> Array:
+            return _resize(drawing.ledger, corpus, array, new)
 
-        changed = replace(case, inputs=tuple(again(operand) for operand in case.inputs))
+        changed = replace(case, inputs=tuple(mapped(again, one) for one in case.inputs))
         if not self._is_call(changed):
             return base, case
         return replace(base, sizes=sizes), changed

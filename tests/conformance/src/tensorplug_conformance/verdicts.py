@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tensorplug_conformance.case import MARK
+from tensorplug_conformance.case import MARK, mapped
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Presentation
@@ -114,15 +114,10 @@ class CheckVerdict:
 
 def inputs_as_data(case: Case) -> list[Any]:
     """Return small inputs with every element as text that Python reads back exactly."""
-    return [
-        [_array(one) for one in operand] if isinstance(operand, list) else _array(operand)
-        for operand in case.inputs
-    ]
+    return [mapped(_array, operand) for operand in case.inputs]
 
 
-def _array(array: Array | None) -> dict[str, Any] | None:
-    if array is None:
-        return None
+def _array(array: Array) -> dict[str, Any]:
     described: dict[str, Any] = {"dtype": str(array.dtype), "shape": list(array.shape)}
     if array.size <= SMALL:
         described["elements"] = [str(number) for number in np.ravel(array).tolist()]

@@ -7,7 +7,6 @@ child: every kernel must give the bits that it gave at first. This is a process 
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import os
 import sys
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.checks.check import NotMeasuredError, Target
+from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
+from tensorplug_conformance.checks.processes import tell, unpack
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -39,7 +39,6 @@ _DEEP: Final = 400  # calls of Python
 _ALIVE: Final = 6000  # buffers
 _ROUND: Final = 6.0  # seconds for all calls in one place
 _FAULTS: Final = 3  # that are told
-FOUND, NO_KERNEL = 4, 3  # exit statuses
 _Calls = dict[str, Call]
 
 
@@ -188,20 +187,17 @@ def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
     )
 
 
+def _check(level: int, target: Target) -> None:
+    for where, found in _faults(level, target):
+        if found:
+            more = f"; and {len(found) - _FAULTS} more" if len(found) > _FAULTS else ""
+            raise CheckFailedError(f"{where}: {'; '.join(found[:_FAULTS])}{more}")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Make the calls: for a level, a backend, and perhaps an engine factory."""
-    faulthandler.enable()
-    level, backend, *factory = arguments
-    try:
-        for where, found in _faults(int(level), Target(backend, factory[0] if factory else None)):
-            if found:
-                more = f"; and {len(found) - _FAULTS} more" if len(found) > _FAULTS else ""
-                sys.stderr.write(f"{where}: {'; '.join(found[:_FAULTS])}{more}\n")
-                return FOUND
-    except NotMeasuredError as reason:
-        sys.stderr.write(f"{reason}\n")
-        return NO_KERNEL
-    return 0
+    level, *rest = arguments
+    return tell(partial(_check, int(level), unpack(rest)))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
+from tensorplug_conformance.checks.check import Check, CheckFailedError
+from tensorplug_conformance.checks.processes import run_module
 from tensorplug_conformance.primitives import REQUIRED_DTYPES
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 PROBE_SECONDS: Final = 100.0
-_NOT_MEASURED: Final = 3
+_PROBES: Final = "tensorplug_conformance.checks.probes"
 
 
 def _probe(name: str) -> Callable[[Target, Callable[[], Session]], None]:
@@ -29,30 +28,8 @@ def _probe(name: str) -> Callable[[Target, Callable[[], Session]], None]:
 
 
 def _run_probe(name: str, target: Target) -> str:
-    """Run a probe and return what it printed.
-
-    Raises:
-        CheckFailedError: it failed, died or hung.
-        NotMeasuredError: it does not apply here.
-
-    """
-    module = "tensorplug_conformance.checks.probes"
-    command = [sys.executable, "-m", module, name, target.backend]
-    command += [target.factory] if target.factory else []
-    try:
-        done = subprocess.run(  # our own module and arguments
-            command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: it did not end within {PROBE_SECONDS:g} s") from None
-    last = "\n".join(done.stderr.strip().splitlines()[-12:])
-    if done.returncode == _NOT_MEASURED:
-        raise NotMeasuredError(last)
-    if done.returncode < 0:
-        raise CheckFailedError(f"the process died of signal {-done.returncode}:\n{last}")
-    if done.returncode:
-        raise CheckFailedError(last or f"exit status {done.returncode}")
-    return done.stdout
+    """Run a probe and return what it printed."""
+    return run_module(_PROBES, target, name, seconds=PROBE_SECONDS)
 
 
 def _quiet(target: Target, _opened: Callable[[], Session]) -> None:

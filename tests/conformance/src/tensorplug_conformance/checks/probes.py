@@ -1,17 +1,16 @@
 """Small programs that run in a process of their own: ``python -m ...probes NAME BACKEND``.
 
-They print nothing when they pass, so that everything on stdout comes from the backend. A fault
-goes to stderr with exit code 1, ``NotMeasuredError`` with exit code 3.
+They print nothing when they pass, so that everything on stdout comes from the backend.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import importlib.metadata
 import multiprocessing
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
+from tensorplug_conformance.checks.processes import tell, unpack
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.surroundings import Surroundings
 
@@ -29,7 +29,6 @@ __all__ = ["PROBES", "main"]
 
 CHILD_SECONDS: Final = 30.0
 OFTEN: Final = 300
-NOT_MEASURED: Final = 3
 _CLEAR_ERROR: Final = 4
 
 
@@ -216,17 +215,8 @@ PROBES: Final = {probe.__name__: probe for probe in _ALL}
 
 def main(arguments: list[str]) -> int:
     """Run one probe: its name, the backend, and perhaps an engine factory."""
-    faulthandler.enable()
-    name, backend, *factory = arguments
-    try:
-        PROBES[name](Target(backend, factory[0] if factory else None))
-    except NotMeasuredError as reason:
-        sys.stderr.write(f"{reason}\n")
-        return NOT_MEASURED
-    except CheckFailedError as fault:
-        sys.stderr.write(f"{fault}\n")
-        return 1
-    return 0
+    name, *rest = arguments
+    return tell(partial(PROBES[name], unpack(rest)))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.case import Case
+from tensorplug_conformance.case import Case, mapped
 from tensorplug_conformance.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -109,17 +109,9 @@ def answer(
     """Return the answer of the backend of a session; errors are one."""
     try:
         spec = session.engine.registry.state.specs[kernel]
-        tensors = [_uploaded(session, operand) for operand in operands]
+        tensors = mapped(session.upload, list(operands))
         how, _ = session.how(spec, Case("", tuple(operands), attributes))
         outputs = session.call(spec, tensors, attributes)
         return Answer([session.read(output) for output in outputs], how)
     except Exception as error:  # noqa: BLE001  # whatever a backend raises is an answer
         return Answer(None, error=f"{type(error).__name__}: {error}")
-
-
-def _uploaded(session: Session, operand: Any) -> Any:
-    if operand is None:
-        return None
-    if isinstance(operand, list):
-        return [session.upload(array) for array in operand]
-    return session.upload(operand)

@@ -21,6 +21,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.dispatch.context import set_default_engine
 from tensorplug.observers import callsite
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.differential.calls import Call, Outcome, Place, Writer
 from tensorplug_conformance.session import engine_factory
 
@@ -83,14 +84,7 @@ class Recorder:
         """Ignore uploads: they show as inputs."""
 
     def _begin(self, plan: Plan, inputs: Sequence[Any], within: _Depth) -> int:
-        digests = [
-            [self._put(one) for one in operand]
-            if isinstance(operand, list)
-            else None
-            if operand is None
-            else self._put(operand)
-            for operand in inputs
-        ]
+        digests = [mapped(self._put, operand) for operand in inputs]
         with self._lock:
             number, self._count = self._count, self._count + 1
         elsewhere = plan.device.backend_name != self._backend and plan.how != "fallback"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class _Search:
         for attributes in self._renumbered(old, new):
             for last in (False, True):
                 part = partial(_part, old=old, new=new, last=last)
-                cut = [_each(operand, part) for operand in self.operands]
+                cut = [mapped(part, operand) for operand in self.operands]
                 if self._take(cut, attributes):
                     return True
         return False
@@ -138,12 +138,6 @@ class _Search:
         else:
             operands[at] = [*operands[at][:index], array, *operands[at][index + 1 :]]
         return self._take(operands, self.attributes)
-
-
-def _each(operand: Any, change: Callable[[Array], Array]) -> Any:
-    if isinstance(operand, list):
-        return [change(array) for array in operand]
-    return None if operand is None else change(operand)
 
 
 def _part(array: Array, *, old: int, new: int, last: bool) -> Array:

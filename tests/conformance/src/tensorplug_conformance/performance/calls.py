@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Case, flat
+from tensorplug_conformance.case import Case, flat, mapped
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.performance.typical import typical_case
 from tensorplug_conformance.roofline import SIZES
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug.plugin import DType, KernelSpec, TensorType
+    from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
 
 __all__ = ["TimedCall", "dtypes_of", "timed_calls"]
@@ -101,10 +102,7 @@ def _is_plain(case: Case) -> bool:
 def dtypes_of(spec: KernelSpec, case: Case) -> set[DType]:
     """Return the dtypes of a call's inputs and outputs."""
     outputs = spec.resolve(case.types, case.attributes)[1]
-    types = [*outputs]
-    for one in case.types:
-        types += one if isinstance(one, list) else [] if one is None else [one]
-    return {dt.of(type_.dtype) for type_ in types}
+    return {dt.of(type_.dtype) for type_ in [*outputs, *flat(case.types)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,16 +188,14 @@ def _elements(sized: _Sized) -> int:
 
 
 def _drawn(corpus: Corpus, sized: _Sized) -> Case:
-    def again(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [again(array) for array in operand]
-        drawn = None if operand is None else corpus.redrawn(operand, indices=True)
+    def again(array: Array) -> Array:
+        drawn = corpus.redrawn(array, indices=True)
         if drawn is None:
-            return operand
-        shape = tuple(sized.new.get(n, n) for n in operand.shape)
+            return array
+        shape = tuple(sized.new.get(n, n) for n in array.shape)
         return drawn(corpus, shape, sized.new)
 
-    inputs = tuple(map(again, sized.case.inputs))
+    inputs = tuple(mapped(again, operand) for operand in sized.case.inputs)
     return Case(sized.case.id, inputs, sized.attributes)
 
 

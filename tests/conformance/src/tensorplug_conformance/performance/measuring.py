@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import specs
-from tensorplug_conformance.case import Case
+from tensorplug_conformance.case import Case, mapped
 from tensorplug_conformance.performance.calls import dtypes_of, timed_calls
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.roofline import ROUNDS, SIZES
@@ -164,7 +164,7 @@ class Stopwatch:
     ) -> Contender:
         session = self._sessions[name]
         with session.entered():
-            tensors = [_uploaded(session, operand) for operand in operands]
+            tensors = mapped(session.upload, list(operands))
         return session, spec, tensors, dict(attributes)
 
 
@@ -222,11 +222,3 @@ def _timed(contender: Contender, calls: int) -> float:
     finally:
         if collecting:
             gc.enable()
-
-
-def _uploaded(session: Session, operand: Any) -> Any:
-    if operand is None:
-        return None
-    if isinstance(operand, list):
-        return [session.upload(array) for array in operand]
-    return session.upload(operand)

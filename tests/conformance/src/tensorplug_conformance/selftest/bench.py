@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.case import Bounded, Relation, flat, mapped
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient
@@ -20,7 +20,7 @@ from tensorplug_conformance.tolerances import tolerances
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
@@ -164,21 +164,15 @@ def _worked_out(entry: CaseEntry, case: Case) -> Case:
 
 def _may_be_special(case: Case) -> bool:
     """Return whether the oracle answers, and the case is small enough for exact arithmetic."""
-    sizes = [
-        one.size
-        for operand in case.inputs
-        for one in (operand if isinstance(operand, list) else [] if operand is None else [operand])
-    ]
+    sizes = [array.size for array in flat(case.inputs)]
     return case.expected is None and max(sizes, default=0) < _LARGEST
 
 
 def _special(entry: CaseEntry, case: Case) -> Case:
     """Return a case with every special value of its dtypes in the place of ordinary ones."""
 
-    def filled(array: Any) -> Any:
-        if isinstance(array, list):
-            return [filled(member) for member in array]
-        if array is None or not array.size:
+    def filled(array: Array) -> Array:
+        if not array.size:
             return array
         edges = Corpus(dt.of(array.dtype)).edges()
         return np.resize(np.roll(edges, 3), array.shape)
@@ -186,7 +180,7 @@ def _special(entry: CaseEntry, case: Case) -> Case:
     inputs = tuple(
         operand
         if name in entry.ordinary or entry.spec.accepted(name) == dt.INTEGER
-        else filled(operand)
+        else mapped(filled, operand)
         for name, operand in zip(entry.spec.input_names, case.inputs, strict=True)
     )
     return replace(case, inputs=inputs, expected=None)

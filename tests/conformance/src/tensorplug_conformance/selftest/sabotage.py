@@ -14,6 +14,7 @@ import numpy as np
 from tensorplug.contract.owner import Owner
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.floats import kind_of
 
@@ -49,12 +50,10 @@ class Call:
 
     def inputs(self) -> list[Any]:
         """Return the inputs as host arrays; a variadic one as a list of them."""
-        return [self._host(buffer) for buffer in self.buffers]
+        return [mapped(self._host, buffer) for buffer in self.buffers]
 
-    def _host(self, operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [self._host(array) for array in operand]
-        return None if operand is None else np.array(self.backend.to_host(operand))
+    def _host(self, buffer: Any) -> Array:
+        return np.array(self.backend.to_host(buffer))
 
     def clean(self, inputs: Sequence[Any] | None = None, **changed: Any) -> list[Array]:
         """Return the clean kernel's results, perhaps for other inputs or attributes.
@@ -62,23 +61,21 @@ class Call:
         Unchanged inputs keep their memory: in other memory, sums may be rounded differently.
         """
         same = inputs is None or _unchanged(inputs, self.inputs())
-        buffers = self.buffers if same else [self._device(operand) for operand in inputs or ()]
+        buffers = self.buffers if same else self._uploaded(inputs or ())
         if not changed:
             return self._results(buffers, self.attributes)
         # A kernel trusts that the types of its results fit to its attributes: where they do not,
         # it would write past the end of its memory.
-        types = [self.type_of(buffer) for buffer in buffers]
+        types = self.types_of(buffers)
         attributes, outs = self.spec.resolve(types, {**self.attributes, **changed})
-        found = self.run(buffers, attributes, types, outs)
-        return [np.array(self.backend.to_host(array)) for array in found]
+        return [self._host(buffer) for buffer in self.run(buffers, attributes, types, outs)]
 
     def clean_in_fresh_memory(self) -> list[Array]:
         """Return the clean kernel's results for copies of the inputs."""
-        return self._results([self._device(operand) for operand in self.inputs()], self.attributes)
+        return self._results(self._uploaded(self.inputs()), self.attributes)
 
     def _results(self, buffers: Sequence[Any], attributes: Mapping[str, Any]) -> list[Array]:
-        found = self.run(buffers, attributes)
-        return [np.array(self.backend.to_host(array)) for array in found]
+        return [self._host(buffer) for buffer in self.run(buffers, attributes)]
 
     def as_of(self, inputs: Sequence[Any]) -> list[Array]:
         """Return the clean kernel's results for inputs that may have other types.
@@ -87,22 +84,17 @@ class Call:
             ArgumentError, DTypeError: when the spec does not allow them.
 
         """
-        buffers = [self._device(operand) for operand in inputs]
-        types = [self.type_of(buffer) for buffer in buffers]
+        buffers = self._uploaded(inputs)
+        types = self.types_of(buffers)
         attributes, outs = self.spec.resolve(types, self.attributes)
-        found = self.run(buffers, attributes, types, outs)
-        return [np.array(self.backend.to_host(array)) for array in found]
+        return [self._host(buffer) for buffer in self.run(buffers, attributes, types, outs)]
 
-    def type_of(self, operand: Any) -> Any:
-        """Return the type of a buffer, a list of types for a list, None for an absent one."""
-        if isinstance(operand, list):
-            return [self.type_of(array) for array in operand]
-        return None if operand is None else self.backend.describe(operand)
+    def types_of(self, buffers: Sequence[Any]) -> list[Any]:
+        """Return the types of buffers: a list of them for a list, None for an absent one."""
+        return [mapped(self.backend.describe, buffer) for buffer in buffers]
 
-    def _device(self, operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [self._device(array) for array in operand]
-        return None if operand is None else self.backend.from_host(operand)
+    def _uploaded(self, operands: Sequence[Any]) -> list[Any]:
+        return [mapped(self.backend.from_host, operand) for operand in operands]
 
 
 def _unchanged(inputs: Sequence[Any], operand: Sequence[Any]) -> bool:

@@ -16,6 +16,7 @@ import tensorplug as tp
 from tensorplug.errors import TensorplugError
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.floats import finfo, kind_of
@@ -74,7 +75,7 @@ class BatchedCall:
 
     def run(self, *tensors: Tensor) -> list[Tensor]:
         """Call the kernel with one example of the inputs at ``places``."""
-        inputs: list[Any] = [_operand(given) for given in self.case.inputs]
+        inputs: list[Any] = mapped(tp.asarray, [*self.case.inputs])
         for (number, at), tensor in zip(self.places, tensors, strict=True):
             if at is None:
                 inputs[number] = tensor
@@ -163,12 +164,6 @@ def _variants(given: Array) -> list[Array]:
 def _at(inputs: Sequence[Any], place: Place) -> Array:
     number, at = place
     return np.asarray(inputs[number] if at is None else inputs[number][at])
-
-
-def _operand(given: Any) -> Any:
-    if isinstance(given, list):
-        return [_operand(member) for member in given]
-    return None if given is None else tp.asarray(given)
 
 
 def _maps(axis: int, _target: Target, opened: Callable[[], Session]) -> None:

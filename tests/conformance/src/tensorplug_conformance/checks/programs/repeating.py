@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, Target
+from tensorplug_conformance.checks.processes import run_module, unpack
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -71,19 +71,8 @@ def _compare(first: list[str], second: list[str], when: str) -> None:
 
 
 def _in_a_process(target: Target) -> list[str]:
-    command = [sys.executable, "-m", __spec__.name, target.backend]
-    command += [target.factory] if target.factory else []
-    try:
-        done = subprocess.run(  # our own module and arguments
-            command, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: it did not end within {SECONDS:g} s") from None
-    if done.returncode:
-        last = "\n".join(done.stderr.strip().splitlines()[-12:])
-        raise CheckFailedError(f"a process ended with status {done.returncode}:\n{last}")
-    lines = done.stdout.splitlines()  # a backend may print, too
-    return [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]
+    lines = run_module(__spec__.name, target, seconds=SECONDS).splitlines()
+    return [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]  # it may print
 
 
 _MARK: Final = "result: "
@@ -91,8 +80,8 @@ _MARK: Final = "result: "
 
 def main(arguments: list[str]) -> int:
     """Print the hashes of all programs for a backend, perhaps with an engine factory."""
-    backend, *factory = arguments
-    session = Session(engine_factory(factory[0] if factory else None), backend)
+    target = unpack(arguments)
+    session = Session(engine_factory(target.factory), target.backend)
     sys.stdout.writelines(f"{_MARK}{digest}\n" for digest in digests(session))
     return 0
 

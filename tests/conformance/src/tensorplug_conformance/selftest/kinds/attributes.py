@@ -61,7 +61,7 @@ def _default(call: Call, name: str) -> Any:
     attribute = call.spec.attributes[name]
     if attribute.default is REQUIRED:
         return call.attributes[name]
-    types = [call.type_of(buffer) for buffer in call.buffers]
+    types = call.types_of(call.buffers)
     known = dict(zip(call.spec.input_names, types, strict=True))
     return attribute.canonical(attribute.default, {**known, **call.attributes})
 

@@ -33,7 +33,7 @@ def _cached(key: Callable[[Call], Hashable]) -> Callable[[Call], Any]:
 
     def wrong(call: Call) -> Any:
         known = call.lasting.setdefault("results", {})
-        types = tuple(map(str, map(call.type_of, flat(call.buffers))))
+        types = tuple(map(str, flat(call.types_of(call.buffers))))
         whole = types, repr(sorted(call.attributes.items())), key(call)
         if whole not in known:
             known[whole] = call.clean()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_conformance.case import flat
 from tensorplug_conformance.selftest.kinds.kind import Kind
 
 if TYPE_CHECKING:
@@ -15,18 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "takes_inputs"]
 
 
-def _input_arrays(call: Call) -> list[Any]:
-    found: list[Any] = []
-    for buffer in call.buffers:
-        found.extend(buffer if isinstance(buffer, list) else [] if buffer is None else [buffer])
-    return found
-
-
 def _writes_input(position: int) -> Any:
     def wrong(call: Call) -> Any:
         found = call.run(call.buffers, call.attributes)
         kept = [np.array(call.backend.to_host(array)) for array in found]
-        target = _input_arrays(call)[position]
+        target = flat(call.buffers)[position]
         if target.size:
             target.flags.writeable = True
             np.copyto(target, np.roll(target.copy().reshape(-1), 1).reshape(target.shape))

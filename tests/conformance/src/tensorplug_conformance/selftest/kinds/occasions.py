@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_conformance.case import flat
 from tensorplug_conformance.selftest.kinds.kind import EXACT, Kind
 from tensorplug_conformance.selftest.kinds.results import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
@@ -32,45 +32,34 @@ def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     return wrong
 
 
-def _input_arrays(call: Call) -> list[Array]:
-    found: list[Array] = []
-    for operand in call.inputs():
-        found.extend(
-            operand if isinstance(operand, list) else [] if operand is None else [operand]
-        )
-    return found
-
-
 def _wrong_where_large(call: Call) -> Any:
     """Change the last element of every result where inputs or results are large."""
     found = call.clean()
-    most = max(array.size for array in (*found, *_input_arrays(call)))
+    most = max(array.size for array in (*found, *flat(call.inputs())))
     return [changed(array, -1) for array in found] if most > _LARGE else found
 
 
 def _strided(call: Call) -> bool:
-    buffers: list[Any] = []
-    for buffer in call.buffers:
-        buffers.extend(buffer if isinstance(buffer, list) else [buffer])
     return any(
-        isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous for buffer in buffers
+        isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous
+        for buffer in flat(call.buffers)
     )
 
 
 def _scalar(call: Call) -> bool:
-    return any(array.ndim == 0 for array in _input_arrays(call))
+    return any(array.ndim == 0 for array in flat(call.inputs()))
 
 
 def _one_long(call: Call) -> bool:
-    return any(1 in array.shape for array in _input_arrays(call))
+    return any(1 in array.shape for array in flat(call.inputs()))
 
 
 def _high_rank(call: Call) -> bool:
-    return any(array.ndim > 4 for array in _input_arrays(call))
+    return any(array.ndim > 4 for array in flat(call.inputs()))
 
 
 def _any_shape(fits: Callable[[tuple[int, ...]], bool]) -> Callable[[Call], bool]:
-    return lambda call: any(fits(array.shape) for array in _input_arrays(call))
+    return lambda call: any(fits(array.shape) for array in flat(call.inputs()))
 
 
 def _has_tail(shape: tuple[int, ...]) -> bool:
@@ -80,7 +69,7 @@ def _has_tail(shape: tuple[int, ...]) -> bool:
 
 
 def _from_nothing(call: Call) -> bool:
-    return any(array.size == 0 for array in _input_arrays(call))
+    return any(array.size == 0 for array in flat(call.inputs()))
 
 
 def _nothing_is_flat(call: Call) -> Any:
@@ -93,7 +82,7 @@ def _nothing_is_flat(call: Call) -> Any:
 
 def _nothing_fails(call: Call) -> Any:
     made = any(type_.known and 0 in type_.shape for type_ in call.types)
-    if made or any(array.size == 0 for array in _input_arrays(call)):
+    if made or any(array.size == 0 for array in flat(call.inputs())):
         raise MemoryError("no grid of size 0")
     return call.clean()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import ORDINARY, Kind
 from tensorplug_conformance.tolerances import tolerances
@@ -38,10 +39,7 @@ def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
     found: list[Any] = []
     for name, operand in zip(call.spec.input_names, call.inputs(), strict=True):
         misread = _same if call.spec.accepted(name) == dt.INTEGER else change
-        if isinstance(operand, list):
-            found.append([misread(array) for array in operand])
-        else:
-            found.append(None if operand is None else misread(operand))
+        found.append(mapped(misread, operand))
     return found
 
 
@@ -145,12 +143,8 @@ def _indices(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 def _as_signed(call: Call) -> Any:
     """Read unsigned integers as signed ones of the same width."""
 
-    def seen(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [seen(array) for array in operand]
-        if operand is None or operand.dtype.kind != "u":
-            return operand
-        return operand.view(f"i{operand.dtype.itemsize}")
+    def seen(array: Array) -> Array:
+        return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array
 
     return _retyped(call, seen)
 
@@ -158,21 +152,15 @@ def _as_signed(call: Call) -> Any:
 def _saturated(call: Call) -> Any:
     """Compute in 64 bits and saturate at the end."""
 
-    def seen(operand: Any) -> Any:
-        if isinstance(operand, list):
-            return [seen(array) for array in operand]
-        return (
-            operand.astype(np.int64)
-            if operand is not None and operand.dtype.kind == "i"
-            else operand
-        )
+    def seen(array: Array) -> Array:
+        return array.astype(np.int64) if array.dtype.kind == "i" else array
 
     return _retyped(call, seen)
 
 
-def _retyped(call: Call, seen: Callable[[Any], Any]) -> Any:
+def _retyped(call: Call, seen: Callable[[Array], Array]) -> Any:
     try:
-        found = call.as_of([seen(operand) for operand in call.inputs()])
+        found = call.as_of(mapped(seen, call.inputs()))
     except (ValueError, TypeError, IndexError, ArithmeticError, TensorplugError):
         return call.clean()
     return [_returned(item, type_) for item, type_ in zip(found, call.types, strict=True)]
