@@ -133,8 +133,11 @@ def presented(
             prelude = "attributes"
         used[prelude] += 1
         several = whole and not few and _largest(case) <= _SMALL
-        rest = tuple(name for name in names[1:] if name != prelude) if several else ()
-        prepared = replace(prepared, prelude=prelude, preludes=rest)
+        # What is kept from the first one shows most if that call is the least like the case's.
+        rest = sorted(
+            (name for name in names[1:] if name != prelude), key=lambda name: name != "flipped"
+        )
+        prepared = replace(prepared, prelude=prelude, preludes=tuple(rest) if several else ())
         plain.append(prepared)
         if spec.input_names and _largest(case) <= (_SIZES[-1] if whole else _LARGE):
             choices += _choices(spec, prepared, names, levels, attributes, few=few)
