@@ -1,0 +1,216 @@
+"""Runs a graph: node by node, each value dropped after its last use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug.plugin import TensorplugError
+from tensorplug_onnx import operators as _operators  # noqa: F401  # registers the rules
+from tensorplug_onnx.errors import NodeError, OnnxError, UnsupportedError, ValueNeededError
+from tensorplug_onnx.functions import body_of, has_body
+from tensorplug_onnx.loading import graphs_in
+from tensorplug_onnx.rules import lookup
+from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug_onnx.graph import Graph, Node
+    from tensorplug_onnx.rules import Rule
+    from tensorplug_onnx.values import Value
+
+__all__ = ["Plans", "Scope", "check_supported", "run_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    node: Node
+    rule: Rule | None
+    dropped: tuple[str, ...]
+
+
+def _steps(graph: Graph) -> tuple[_Step, ...]:
+    """Return the steps of a graph, with the names that nothing needs after each."""
+    needed = {info.name for info in graph.outputs}
+    steps: list[_Step] = []
+    for node in reversed(graph.nodes):
+        used = {name for name in node.inputs if name}
+        for inner in graphs_in(node.attributes):
+            used |= inner.free
+        names = used | set(node.outputs)
+        dropped = tuple(sorted(name for name in names - needed if name))
+        needed |= used
+        steps.append(_Step(node, lookup(node.op_type, node.domain, node.version), dropped))
+    return tuple(reversed(steps))
+
+
+class Plans:
+    """The steps of graphs, worked out once for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Graph, tuple[_Step, ...]]] = {}
+        self._bodies: dict[Any, Graph | None] = {}
+
+    def of(self, graph: Graph) -> tuple[_Step, ...]:
+        """Return the steps of a graph."""
+        found = self._known.get(id(graph))
+        if found is None:
+            found = self._known[id(graph)] = graph, _steps(graph)  # kept, so that ids stay
+        return found[1]
+
+    def body(self, node: Node, values: Sequence[Value]) -> Graph | None:
+        """Return the graph that defines a node's operator for values of these types."""
+        key = id(node), tuple(map(_described, values))
+        if key not in self._bodies:
+            self._bodies[key] = body_of(node, values)
+        return self._bodies[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The values that a graph can use, and what runs the graphs inside of it."""
+
+    values: dict[str, Value]
+    plans: Plans
+    outer: Scope | None = None
+
+    def get(self, name: str) -> Value:
+        """Return a value of this graph or of one around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        raise KeyError(name)
+
+    def run(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """Run a graph inside of this one.
+
+        Args:
+            graph: an attribute of a node.
+            inputs: one for each of its inputs, in their order.
+
+        Returns:
+            Its outputs, in their order.
+
+        """
+        values = dict(zip((info.name for info in graph.inputs), inputs, strict=True))
+        return run_graph(graph, values, self.plans, self)
+
+
+def run_graph(
+    graph: Graph,
+    values: Mapping[str, Value],
+    plans: Plans,
+    outer: Scope | None = None,
+) -> list[Value]:
+    """Return the outputs of a graph.
+
+    Args:
+        graph: what to run.
+        values: the inputs by name, and values for some of the initializers.
+        plans: kept from call to call.
+        outer: the scope of the graph around this one.
+
+    Raises:
+        NodeError: a node failed.
+        UnsupportedError: there is no rule for one.
+        ValueNeededError: while it is compiled, a node needs the value of a tensor.
+
+    """
+    scope = Scope({**graph.initializers, **values}, plans, outer)
+    for step in plans.of(graph):
+        _run_step(step, scope)
+    return [scope.get(info.name) for info in graph.outputs]
+
+
+def _run_step(step: _Step, scope: Scope) -> None:
+    node = step.node
+    inputs = [scope.get(name) if name else None for name in node.inputs]
+    try:
+        if step.rule is None:
+            outputs = _by_body(node, inputs, scope)
+        else:
+            outputs = _by_rule(step.rule, node, inputs, scope)
+    except tp.errors.DataNeededError as error:
+        raise ValueNeededError(
+            f"{node}: a compiled model must not depend on the values of its inputs here: {error}"
+        ) from error
+    except (TensorplugError, ValueError, TypeError, IndexError, ArithmeticError) as error:
+        if isinstance(error, OnnxError):
+            raise
+        given = ", ".join(map(_described, inputs))
+        raise NodeError(f"{node} with {given}: {error}") from error
+    for name, value in zip(node.outputs, outputs, strict=False):
+        if name:
+            scope.values[name] = value
+    for name in step.dropped:
+        scope.values.pop(name, None)
+
+
+def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
+    unknown = node.attributes.keys() - rule.attributes
+    if unknown:
+        raise UnsupportedError(f"{node}: the rule takes no attribute {min(unknown)!r}")
+    count = len(inputs)
+    positions = range(count) if rule.host is None else rule.host
+    on_host = {at if at >= 0 else at + count for at in positions}.intersection(range(count))
+    others = [at for at in range(count) if at not in on_host]
+    given: list[Any] = list(inputs)
+    extras: dict[str, Any] = dict(node.attributes)
+    for at in on_host:
+        given[at] = as_host(given[at])
+    if "xp" in rule.asks:
+        extras["xp"] = namespace(*(given[at] for at in others))
+    if extras.get("xp") is not np:
+        for at in others:
+            given[at] = as_tensor(given[at])
+    if "node" in rule.asks:
+        extras["node"] = node
+    if "scope" in rule.asks:
+        extras["scope"] = scope
+    found = rule.function(*given, **extras)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _by_body(node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
+    graph = scope.plans.body(node, inputs)
+    if graph is None:
+        raise UnsupportedError(f"{node}: there is no rule for this operator")
+    given = [*inputs, *([None] * (len(graph.inputs) - len(inputs)))]
+    values = dict(zip((info.name for info in graph.inputs), given, strict=True))
+    return run_graph(graph, values, scope.plans)
+
+
+def check_supported(graph: Graph) -> None:
+    """Raise an error that names all operators of a graph without a rule or a body.
+
+    Raises:
+        UnsupportedError: there are some.
+
+    """
+    lacking = sorted(set(_lacking(graph)))
+    if lacking:
+        raise UnsupportedError("there is no rule for " + ", ".join(lacking))
+
+
+def _lacking(graph: Graph) -> list[str]:
+    found = []
+    for node in graph.nodes:
+        if lookup(node.op_type, node.domain, node.version) is None and not has_body(node):
+            found.append(f"{node.op_type} ({node.domain or 'ai.onnx'} {node.version})")
+        for inner in graphs_in(node.attributes):
+            found += _lacking(inner)
+    return found
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_described, value))}]"
+    if not isinstance(value, np.ndarray | tp.Tensor):
+        return "nothing" if value is None else type(value).__name__
+    return f"{dtype_of(value)}{list(value.shape)}".replace(" ", "")

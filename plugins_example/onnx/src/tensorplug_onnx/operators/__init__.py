@@ -1,0 +1,7 @@
+"""The rules, one module for each family of operators. To import this registers them."""
+
+from __future__ import annotations
+
+from tensorplug_onnx.operators import elementwise
+
+__all__ = ["elementwise"]
