@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from tensorplug_onnx.rules import lookup
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from tensorplug_onnx.graph import Graph, Node
     from tensorplug_onnx.rules import Rule
@@ -49,9 +51,13 @@ def _steps(graph: Graph) -> tuple[_Step, ...]:
 
 
 class Plans:
-    """The steps of graphs, worked out once for each."""
+    """The steps of graphs, worked out once for each.
 
-    def __init__(self) -> None:
+    ``watch``: where given, each node runs in the context that it returns for the node.
+    """
+
+    def __init__(self, watch: Callable[[Node], AbstractContextManager[Any]] | None = None) -> None:
+        self.watch = watch
         self._known: dict[int, tuple[Graph, tuple[_Step, ...]]] = {}
         self._bodies: dict[Any, Graph | None] = {}
 
@@ -124,7 +130,8 @@ def run_graph(
     """
     scope = Scope({**graph.initializers, **values}, plans, outer)
     for step in plans.of(graph):
-        _run_step(step, scope)
+        with nullcontext() if plans.watch is None else plans.watch(step.node):
+            _run_step(step, scope)
     return [scope.get(info.name) for info in graph.outputs]
 
 
