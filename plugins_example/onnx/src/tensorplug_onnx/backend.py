@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class PreparedModel(BackendRep):  # type: ignore[misc]  # untyped there
+class PreparedModel(BackendRep):
     """A model that takes and returns NumPy arrays."""
 
     def __init__(self, model: Model, device: str | None) -> None:
@@ -51,13 +51,15 @@ class PreparedModel(BackendRep):  # type: ignore[misc]  # untyped there
         return made
 
 
-class TensorplugBackend(Backend):  # type: ignore[misc]  # untyped there
+class TensorplugBackend(Backend):
     """Runs ONNX models; ``device``: the tensorplug device that CPU stands for."""
 
     device: str | None = None
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_options: Any) -> PreparedModel:
+    def prepare(
+        cls, model: onnx.ModelProto, device: str = "CPU", **_options: Any
+    ) -> PreparedModel:
         """Return a model that is ready to run.
 
         Args:

@@ -1,0 +1,177 @@
+"""What a model consists of, how its nodes run, and how long they take."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug_onnx.errors import InputError
+from tensorplug_onnx.executing import Plans
+from tensorplug_onnx.values import to_numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tensorplug_onnx.graph import Node, ValueInfo
+    from tensorplug_onnx.model import Model
+    from tensorplug_onnx.values import Host
+
+__all__ = ["NodeRun", "OperatorRow", "example_inputs", "operators_of", "profile", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """One run of one node: seconds, and how often each kernel was called, by how it ran."""
+
+    node: Node
+    seconds: float
+    kernels: Mapping[tuple[str, str], int]
+
+    @property
+    def how(self) -> str:
+        """Where it ran: ``native``, ``decomposed``, ``fallback``, or ``host`` without kernels."""
+        ways = {how for _, how in self.kernels}
+        return next((how for how in ("fallback", "decomposed", "widened") if how in ways), "") or (
+            "native" if ways else "host"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRow:
+    """All nodes of one op type: how many, how they ran, and their seconds together."""
+
+    op_type: str
+    nodes: int
+    how: tuple[str, ...]
+    seconds: float
+
+
+def summary(model: Model) -> str:
+    """Return a model in some lines: inputs, outputs, parameters, op types.
+
+    Example:
+        >>> print(summary(model))
+        inputs      x float32[N,3,224,224]
+        outputs     y float32[N,1000]
+        parameters  62, 25.6 million elements, 97.5 MiB
+        nodes       122: Conv 53, Relu 49, Add 16, ...
+
+    """
+    sizes = [math.prod(parameter.shape) for parameter in model.parameters.values()]
+    elements = sum(sizes)
+    held = sum(parameter.nbytes for parameter in model.parameters.values())
+    counts = Counter(node.op_type for node in model.graph.nodes)
+    named = ", ".join(f"{op_type} {count}" for op_type, count in counts.most_common())
+    opsets = ", ".join(f"{name or 'ai.onnx'} {n}" for name, n in model.loaded.opsets.items())
+    return "\n".join(
+        [
+            f"inputs      {_listed(model.inputs)}",
+            f"outputs     {_listed(model.outputs)}",
+            f"parameters  {len(sizes)}, {elements:,} elements, {held / 2**20:.1f} MiB",
+            f"nodes       {len(model.graph.nodes)}: {named}",
+            f"opsets      {opsets}",
+        ]
+    )
+
+
+def _listed(infos: tuple[ValueInfo, ...]) -> str:
+    return ", ".join(map(described, infos)) or "none"
+
+
+def described(info: ValueInfo) -> str:
+    """Return an input or output as text: ``x float32[N,3]``."""
+    if info.kind != "tensor":
+        return f"{info.name} {info.kind}"
+    sizes = "..." if info.shape is None else ",".join(str(size or "?") for size in info.shape)
+    return f"{info.name} {info.dtype or 'any'}[{sizes}]"
+
+
+def example_inputs(
+    model: Model, sizes: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Host]:
+    """Return inputs of the model's shapes, drawn at random.
+
+    Args:
+        model: its inputs are tensors of numbers.
+        sizes: of symbolic axes by their names; others are 1.
+        seed: of the draw.
+
+    Returns:
+        Host arrays by name: floats of a standard normal distribution, integers 0 or 1.
+
+    Raises:
+        InputError: an input is no tensor, is text, or has no known rank.
+
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[str, Host] = {}
+    for info in model.inputs:
+        if info.kind != "tensor" or info.shape is None or info.dtype in ("", "string"):
+            raise InputError(f"input {described(info)} cannot be drawn: give the inputs")
+        shape = tuple(
+            size if isinstance(size, int) else (sizes or {}).get(size or "", 1)
+            for size in info.shape
+        )
+        dtype = to_numpy_dtype(info.dtype)
+        drawn: Any = (
+            rng.standard_normal(shape) if dtype.kind not in "iub" else rng.integers(0, 2, shape)
+        )
+        found[info.name] = np.asarray(drawn).astype(dtype)
+    return found
+
+
+def profile(model: Model, inputs: Mapping[str, Any]) -> list[NodeRun]:
+    """Run a model once, node by node, and return the runs of its nodes in their order.
+
+    The device finishes each node before the next one begins, and kernels are traced, so that the
+    sum of the times is more than the model needs.
+    """
+    runs: list[NodeRun] = []
+    depth = 0
+
+    @contextmanager
+    def watch(node: Node) -> Iterator[None]:
+        nonlocal depth
+        depth += 1
+        try:
+            if depth > 1:  # of a body: what is told is the node of the model
+                yield
+                return
+            tp.synchronize()
+            with tp.trace_dispatch() as trace:
+                began = time.perf_counter()
+                yield
+                tp.synchronize()
+                seconds = time.perf_counter() - began
+        finally:
+            depth -= 1
+        kernels = Counter((call.name, call.how) for call in trace.calls if call.depth == 0)
+        runs.append(NodeRun(node, seconds, kernels))
+
+    observed = replace(model, _plans=Plans(watch), _compiled=None)
+    observed(inputs)
+    return runs
+
+
+def operators_of(runs: list[NodeRun]) -> list[OperatorRow]:
+    """Return one row for each op type, the one that took longest first."""
+    grouped: dict[str, list[NodeRun]] = {}
+    for run in runs:
+        grouped.setdefault(run.node.op_type, []).append(run)
+    rows = [
+        OperatorRow(
+            op_type,
+            len(several),
+            tuple(sorted({run.how for run in several})),
+            sum(run.seconds for run in several),
+        )
+        for op_type, several in grouped.items()
+    ]
+    return sorted(rows, key=lambda row: -row.seconds)
