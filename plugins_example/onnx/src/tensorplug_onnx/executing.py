@@ -181,7 +181,9 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
     if "scope" in rule.asks:
         extras["scope"] = scope
     found = rule.function(*given, **extras)
-    return found if isinstance(found, tuple) else (found,)
+    outputs = found if isinstance(found, tuple) else (found,)
+    # NumPy's functions return numbers where they could return arrays of rank 0.
+    return [np.asarray(one) if isinstance(one, np.generic) else one for one in outputs]
 
 
 def _by_body(node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
