@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug.plugin import dispatch, dispatch_multiple
+from tensorplug.plugin import TensorplugError, dispatch, dispatch_multiple
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.compare import same_bits
@@ -147,6 +148,27 @@ class Session:
             if spec.multiple_outputs:
                 return dispatch_multiple(spec, *operands, **attributes)
             return [dispatch(spec, *operands, **attributes)]
+
+    def attempt(
+        self, spec: KernelSpec, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> tuple[list[Tensor], list[Array]] | None:
+        """Return a call's outputs and what they hold; None if it raises an error of tensorplug.
+
+        A device that computes later raises when a result is read, or when it is synchronized.
+        """
+        try:
+            outputs = self.call(spec, operands, attributes)
+            return outputs, [self.read(tensor) for tensor in outputs]
+        except TensorplugError:
+            self.settle()
+            return None
+
+    def settle(self) -> None:
+        """Wait for the device after a call that may be wrong: its errors have been told, or count
+        for nothing.
+        """
+        with suppress(TensorplugError):
+            self.device.backend.synchronize()
 
     def how(self, spec: KernelSpec, case: Case) -> tuple[How, str]:
         """Return how the call of a case runs, and why it does not run natively."""
