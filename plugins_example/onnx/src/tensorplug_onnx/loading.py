@@ -94,17 +94,27 @@ def _checked(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError("the model has no graph, or imports no opset")
     inside = proto
-    if _has_external(proto.graph):
+    untyped = [info for info in proto.graph.output if not _has_shape(info)]
+    if untyped or _has_external(proto.graph):
         # The checker looks for the files from the current folder; they are checked when read.
+        # It asks for types of outputs, which many a program that writes models leaves out.
         inside = onnx.ModelProto()
         inside.CopyFrom(proto)
         _forget_external(inside.graph)
+        for info in inside.graph.output:
+            if not _has_shape(info):
+                info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
     del folder
     try:
         onnx.checker.check_model(inside)
     except onnx.checker.ValidationError as error:
         raise ModelError(f"the model is not valid: {str(error).strip()}") from None
     return proto
+
+
+def _has_shape(info: onnx.ValueInfoProto) -> bool:
+    kind = info.type.WhichOneof("value")
+    return kind is not None and (kind != "tensor_type" or info.type.tensor_type.HasField("shape"))
 
 
 def _tensors(graph: onnx.GraphProto) -> list[TensorProto]:
