@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from tensorplug_onnx.operators import elementwise
+from tensorplug_onnx.operators import (
+    casting,
+    control,
+    elementwise,
+    indexing,
+    movement,
+    reductions,
+    sequences,
+)
 
-__all__ = ["elementwise"]
+__all__ = ["casting", "control", "elementwise", "indexing", "movement", "reductions", "sequences"]
