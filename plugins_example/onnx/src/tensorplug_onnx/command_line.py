@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with nullcontext() if options.backend is None else tp.use_backend(options.backend):
             options.command(options, Console())
     except (OnnxError, TensorplugError, OSError) as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False)
+        Console(stderr=True).print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 1
     return 0
 
@@ -111,7 +111,7 @@ def _inputs(options: argparse.Namespace, model: Model) -> Mapping[str, Any]:
 
 def _info(options: argparse.Namespace, console: Console) -> None:
     model = load(options.model)
-    console.print(summary(model), markup=False, highlight=False)
+    console.print(summary(model), markup=False, highlight=False, soft_wrap=True)
     table = Table("op type", "nodes", "runs", title=f"on {tp.get_backend()}")
     for row in sorted(
         operators_of(profile(model, _inputs(options, model))), key=lambda row: -row.nodes
@@ -127,7 +127,7 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     outputs = model(_inputs(options, model))
     for info in model.outputs:
         value = outputs[info.name]
-        console.print(f"{_shown(info.name, value)}", markup=False, highlight=False)
+        console.print(f"{_shown(info.name, value)}", markup=False, highlight=False, soft_wrap=True)
     if options.output is not None:
         arrays: dict[str, Any] = {name: value.numpy() for name, value in outputs.items()}
         np.savez(options.output, **arrays)
@@ -162,7 +162,9 @@ def _bench(options: argparse.Namespace, console: Console) -> None:
     for name, seconds in taken.items():
         table.add_row(name, f"{1e3 * statistics.median(seconds):.3f}", f"{1e3 * min(seconds):.3f}")
     console.print(table)
-    console.print(", ".join(map(described, model.inputs)), markup=False, highlight=False)
+    console.print(
+        ", ".join(map(described, model.inputs)), markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def _profile(options: argparse.Namespace, console: Console) -> None:
