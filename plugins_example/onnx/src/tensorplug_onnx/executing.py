@@ -173,7 +173,7 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
         given[at] = as_host(given[at])
     if "xp" in rule.asks:
         extras["xp"] = namespace(*(given[at] for at in others))
-    if extras.get("xp") is not np:
+    if not rule.raw and extras.get("xp") is not np:
         for at in others:
             given[at] = as_tensor(given[at])
     if "node" in rule.asks:

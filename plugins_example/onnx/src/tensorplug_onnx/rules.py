@@ -8,6 +8,8 @@ It asks for more by the names of keyword-only parameters:
   inputs are on the host; else tensors, and ``tensorplug``. A rule without ``xp`` gets tensors.
 - ``node``: the node, for its number of outputs and its opset.
 - ``scope``: what runs the graphs among its attributes.
+
+A rule with ``raw=True`` gets tensors and host arrays as they are, mixed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Rule:
 
     ``host``: positions of the inputs that the rule reads on the host: shapes, axes, counts;
     negative ones count from the end, and None stands for all. ``asks``: which of ``xp``, ``node``,
-    ``scope`` it takes. ``attributes``: the names that it takes.
+    ``scope`` it takes. ``attributes``: the names that it takes. ``raw``: whether it takes tensors
+    and host arrays as they are.
     """
 
     op_type: str
@@ -40,6 +43,7 @@ class Rule:
     host: tuple[int, ...] | None
     asks: frozenset[str]
     attributes: frozenset[str]
+    raw: bool = False
 
 
 _RULES: Final[dict[tuple[str, str], list[Rule]]] = {}
@@ -50,6 +54,7 @@ def rule(
     since: int = 1,
     domain: str = "",
     host: Iterable[int] | None = (),
+    raw: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the function below for op types, from an opset version on.
 
@@ -60,6 +65,7 @@ def rule(
         since: the first version of the opset that it is right for.
         domain: ``""`` is ai.onnx.
         host: positions of the inputs that it reads on the host; None for all.
+        raw: whether it takes the other inputs as they are, tensors and host arrays mixed.
 
     Example:
         >>> @rule("Softsign")
@@ -81,6 +87,7 @@ def rule(
                 None if host is None else tuple(host),
                 asks,
                 frozenset(keywords - asks),
+                raw,
             )
             versions = _RULES.setdefault((domain, op_type), [])
             if any(other.since == since for other in versions):
