@@ -142,6 +142,40 @@ def test_a_call_before_differs_in_few_elements_of_one_input(before: str, count: 
         assert np.sum(call[0][0]) == np.sum(CASE.inputs[0])  # type: ignore[arg-type]
 
 
+NARROWER = {"float16": 5, "float32": 10, "float64": 23, "complex64": 10}  # digits that are kept
+
+
+@pytest.mark.parametrize("dtype", NARROWER)
+@pytest.mark.parametrize("name", "abcdef")  # which decides whether digits are rounded or cut off
+def test_a_call_before_has_all_numbers_in_fewer_digits(dtype: str, name: str) -> None:
+    x = np.array([1.0, 1.3, -2.7, 1e-3, 1 / 3, -1e4]).astype(dtype)
+    case = Case(name, (x, x))
+    assert "rounding of a" in befores(specs.ADD, case)
+    found: Any = previous(specs.ADD, case, "rounding of a")[0][0]  # type: ignore[index]
+    assert (found.dtype, found.shape) == (x.dtype, x.shape)
+    assert (found.real != x.real).all()
+
+    def cut(values: Any) -> Any:
+        fraction, exponent = np.frexp(np.real(values).astype("f8"))
+        return np.trunc(fraction * 2.0 ** (NARROWER[dtype] + 1)), exponent
+
+    def rounded(values: Any) -> Any:
+        fraction, exponent = np.frexp(np.real(values).astype("f8"))
+        return np.ldexp(np.rint(fraction * 2.0 ** (NARROWER[dtype] + 1)), exponent)
+
+    same = [np.array_equal(cut(found), cut(x)), np.array_equal(rounded(found), rounded(x))]
+    assert any(same)
+
+
+def test_a_call_before_has_all_signs_changed() -> None:
+    call = previous(specs.ADD, CASE, "sign of a")
+    assert call is not None
+    np.testing.assert_array_equal(call[0][0], -CASE.inputs[0])  # type: ignore[operator]
+    unsigned = Case("c", (np.arange(3, dtype="u1"), np.arange(3, dtype="u1")))
+    assert "sign of a" not in befores(specs.ADD, unsigned)
+    assert "rounding of a" in befores(specs.ADD, unsigned)
+
+
 def test_calls_before_are_only_those_that_the_spec_takes() -> None:
     index = Case("c", (np.zeros((3, 4), "f4"), np.array([1, 0, 2])), {"axis": 0})
     found = befores(specs.GATHER_V2, index)

@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, mapped, types_of
-from tensorplug_conformance.floats import kind_of
+from tensorplug_conformance.floats import finfo, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +27,7 @@ __all__ = ["NOTHING", "befores", "every_before", "flipped", "is_index", "previou
 
 NOTHING: Final = "nothing"
 _Call = tuple[tuple["Operand", ...], "Mapping[str, Any]"]
+_NARROWER: Final = {52: 23, 23: 10}  # digits behind the first one
 _TWINS: Final = {"float32": "int32", "int32": "float32"}  # which every backend has
 
 
@@ -39,7 +40,8 @@ def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
         if is_index(spec, name):  # the values of others are within bounds
             several = ("last", "order") if max(sizes, default=0) > 1 else ()
         else:
-            several = _ALWAYS if max(sizes, default=0) > 1 else ("digit", "bit") * any(sizes)
+            several = _ALWAYS if max(sizes, default=0) > 1 else ("digit",) * any(sizes)
+            several = (*several, *_of_numbers(flat([operand])))
         if any(map(_has_zero, flat([operand]))):
             several = (*several, "zero")
         found += [f"{change} of {name}" for change in several]
@@ -166,27 +168,39 @@ def _digit(x: Array, rng: np.random.Generator) -> Array:
     return out
 
 
-def _bit(x: Array, rng: np.random.Generator) -> Array:
-    """Return ``x`` with a sign or a bit between the first and the last one of a number changed.
+def _sign(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` with all signs changed: a key of magnitudes."""
+    del rng
+    with np.errstate(over="ignore"):
+        return np.asarray(-x)
 
-    Keys of magnitudes or of narrower numbers forget such bits.
+
+def _rounding(x: Array, rng: np.random.Generator) -> Array:
+    """Return ``x`` in fewer digits: a key of narrower numbers.
+
+    Floats keep the digits of the next narrower float, or half of their own: all are rounded, or
+    all are cut off. Those that have no more digits get one that rounding loses. One integer gets
+    another bit between its first and its last one.
     """
-    real: Any = x.real if x.dtype.kind == "c" else x
-    if kind_of(real.dtype) not in "fiu":
-        return _digit(x, rng)
     out = x.copy()
-    target: Any = out.real if x.dtype.kind == "c" else out
-    width = 8 * real.dtype.itemsize
-    sign = 1 << (width - 1)
-    place = int(rng.integers(x.size))
-    mask = sign if rng.integers(3) == 0 else 1 << (width * int(rng.integers(3, 6)) // 8)
-    if real.dtype.kind == "i" and mask == sign:  # another number of the same magnitude
-        with np.errstate(over="ignore"):
-            target.flat[place] = -target.flat[place]
-        return out
+    real: Any = out.real if x.dtype.kind == "c" else out
     number = np.dtype(f"u{real.dtype.itemsize}")
-    bits = np.array(target.flat[place]).view(number)
-    target.flat[place] = (bits ^ number.type(mask)).view(real.dtype)
+    if x.dtype.kind in "iu":
+        width = 8 * real.dtype.itemsize
+        mask = number.type(1 << (width * int(rng.integers(3, 6)) // 8))
+        place = int(rng.integers(x.size))
+        out.flat[place] = (out.flat[place].view(number) ^ mask).view(x.dtype)
+        return out
+    digits = int(finfo(real.dtype).nmant)
+    lost = digits - _NARROWER.get(digits, digits // 2)
+    bits = np.ascontiguousarray(real).view(number)
+    ends = number.type((1 << lost) - 1)
+    half = number.type((1 << (lost - 1)) - 1) if rng.integers(2) else number.type(0)
+    narrow = (bits + half + (bits >> number.type(lost) & bool(half))) & ~ends
+    narrow = np.where(narrow == bits, bits | number.type(1 << (lost - 2)), narrow)
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        special = ~np.isfinite(real) | (real == 0)
+    real[...] = np.where(special, bits, narrow).astype(number).view(real.dtype)
     return out
 
 
@@ -194,6 +208,13 @@ def _zero(x: Array, rng: np.random.Generator) -> Array:
     """Return ``x`` with zeros of the other sign."""
     del rng
     return np.where(x == 0, -x, x)
+
+
+def _of_numbers(arrays: list[Array]) -> tuple[str, ...]:
+    """Return the changes of what numbers are that arrays can have."""
+    kinds = {kind_of(array.dtype) for array in arrays if array.size}
+    signed, numbers = bool(kinds & set("fci")), bool(kinds & set("fciu"))
+    return ("sign",) * signed + ("rounding",) * numbers
 
 
 def _has_zero(x: Array) -> bool:
@@ -218,11 +239,12 @@ _CHANGES: Final[dict[str, Callable[..., Array]]] = {
     "last": _last,
     "one": _one,
     "digit": _digit,
-    "bit": _bit,
-    "zero": _zero,
     "order": _order,
+    "sign": _sign,
+    "rounding": _rounding,
+    "zero": _zero,
 }
-_ALWAYS: Final = tuple(name for name in _CHANGES if name != "zero")  # of any two elements
+_ALWAYS: Final = ("last", "one", "digit", "order")  # of any two elements
 
 
 # Other calls of the same kernel.

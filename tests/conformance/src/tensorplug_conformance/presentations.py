@@ -44,6 +44,7 @@ _FOR_DECOMPOSED: Final = frozenset({
     "dense", "transposed", "sliced", "stepped", "row", "rows broadcast",
 })  # fmt: skip
 _SOME_ATTRIBUTES: Final = 16  # of other cases, tried as those of a call before
+_UNLIKE: Final = ("flipped", "sign", "rounding")  # the least like a case's call first
 _ALIKE: Final = 3  # cases that come after a call that gives a result of the same type
 
 _Joined = tuple[tuple[int, ...], tuple[int, ...]]
@@ -134,9 +135,7 @@ def presented(
         used[prelude] += 1
         several = whole and not few and _largest(case) <= _SMALL
         # What is kept from the first one shows most if that call is the least like the case's.
-        rest = sorted(
-            (name for name in names[1:] if name != prelude), key=lambda name: name != "flipped"
-        )
+        rest = sorted((name for name in names[1:] if name != prelude), key=_likeness)
         prepared = replace(prepared, prelude=prelude, preludes=tuple(rest) if several else ())
         plain.append(prepared)
         if spec.input_names and _largest(case) <= (_SIZES[-1] if whole else _LARGE):
@@ -160,6 +159,12 @@ def presented(
     if not whole:
         return Presented(cases)
     return Presented(cases, joined, offers, [name for (name, _), _ in levels.known])
+
+
+def _likeness(before: str) -> int:
+    """Return how much a call before is like the case's, of those that share a weak key with it."""
+    change = before.partition(" of ")[0]
+    return _UNLIKE.index(change) if change in _UNLIKE else len(_UNLIKE)
 
 
 def _presentation(one: _Choices, chosen: Sequence[str]) -> Presentation:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelNotFoundError, TensorplugError, TensorType
+from tensorplug.plugin import KernelNotFoundError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Presentation, Relation, flat, mapped, refilled
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
@@ -129,8 +129,10 @@ class Trial:
 
     def _refused(self, operands: Sequence[Any], expected: type[Exception]) -> float:
         try:
-            self.session.call(self.spec, operands, self.case.attributes)
+            for output in self.session.call(self.spec, operands, self.case.attributes):
+                self.session.read(output)  # a device that computes later raises here
         except expected:
+            self.session.settle()
             return 0.0
         raise WrongResultError(f"no {expected.__name__} was raised")
 
@@ -174,11 +176,7 @@ class Trial:
             else mapped(self.session.upload, new)
             for at, new in enumerate(inputs)
         ]
-        try:
-            outputs = self.session.call(self.spec, operands, attributes)
-        except TensorplugError:
-            return None
-        return outputs, [self.session.read(tensor) for tensor in outputs]
+        return self.session.attempt(self.spec, operands, attributes)
 
     def _prelude(self, operands: Sequence[Any]) -> tuple[list[Any], list[Array]] | None:
         """Make the call that comes before the first; return its inputs and what it returned."""
@@ -207,32 +205,40 @@ class Trial:
         self._judge([self.session.upload(array) for array in results], results)
 
     def _chained(self, operands: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Use the result as the first input: it must be as good as new memory with its values.
+        """Use the result as an input: it must be as good as new memory with its values.
 
-        Where sums are rounded may depend on the memory, so bits do not count.
+        It takes the place of the first input of its type. Where sums are rounded may depend on
+        the memory, so bits do not count.
         """
-        first = self.case.inputs[0] if self.case.inputs else None
-        if not outputs or not isinstance(first, np.ndarray) or first.size > _CHAINED:
+        if not outputs:
             return
         result = self._right[-1][0]
-        like = (first.dtype, first.shape) == (result.dtype, result.shape)
-        if (
-            not like
-            or result.dtype.kind not in "biuf"
-            or is_index(self.spec, self.spec.input_names[0])
-        ):
+        place = self._place_like(result)
+        if place is None:
             return
         found = []
         for tensor in (outputs[0], self.session.upload(result)):
-            try:
-                called = self.session.call(
-                    self.spec, [tensor, *operands[1:]], self.case.attributes
-                )
-            except TensorplugError:
+            inputs = [*operands[:place], tensor, *operands[place + 1 :]]
+            called = self.session.attempt(self.spec, inputs, self.case.attributes)
+            if called is None:
                 return  # the values are outside of the kernel's domain
-            found.append([self.session.read(output) for output in called])
+            found.append(called[1])
         if not all(map(_nearly, *found)):
             raise WrongResultError("it is wrong for its own result as input")
+
+    def _place_like(self, result: Array) -> int | None:
+        """Return the place of the first input that a result can take; None if there is none."""
+        if result.size > _CHAINED or result.dtype.kind not in "biufc":
+            return None
+        names = self.spec.input_names
+        for place, (name, operand) in enumerate(zip(names, self.case.inputs, strict=True)):
+            if (
+                isinstance(operand, np.ndarray)
+                and (operand.dtype, operand.shape) == (result.dtype, result.shape)
+                and not is_index(self.spec, name)
+            ):
+                return place
+        return None
 
     # Presentations.
 
@@ -374,7 +380,7 @@ def _nearly(x: Array, other: Array) -> bool:
     """Return whether two results agree but for rounding."""
     if same_bits(x, other):
         return True
-    if x.shape != other.shape or x.dtype.kind != "f":
+    if x.shape != other.shape or x.dtype.kind not in "fc":
         return False
     finite = np.isfinite(x) & np.isfinite(other)
     with np.errstate(all="ignore"):

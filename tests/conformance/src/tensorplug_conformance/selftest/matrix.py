@@ -44,7 +44,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "attribute": ("attribute *", "* ignored"),
     "operands": ("operands swapped", "* not stretched", "*index*", "condition inverted"),
     "input changed": ("*input changed",),
-    "output aliased": ("output aliased",),
+    "output aliased": ("output aliased", "writes past the end"),
     "large": (
         "wrong above 2*",
         "wrong only above *",
@@ -60,7 +60,12 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "wrong where backwards",
         "wrong where turned",
     ),
-    "one buffer": ("wrong where one buffer", "wrong where overlapping"),
+    "one buffer": (
+        "wrong where one buffer",
+        "wrong where overlapping",
+        "wrong where one is a transpose",
+        "wrong for its own result",
+    ),
     "empty": ("wrong from nothing", "empty *", "fails for nothing", "wrong where empty"),
     "rank, shape": ("wrong for *", "wrong above rank *", "scalar *", "wrong shape"),
     "stale": ("stale *", "cached *", "wrong when repeated"),

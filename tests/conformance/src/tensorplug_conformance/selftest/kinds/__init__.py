@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from tensorplug_conformance.selftest.kinds import (
     attributes,
     circumstances,
+    keys,
     memory,
     occasions,
     operands,
     results,
+    reuse,
     rules,
 )
 
@@ -25,7 +27,7 @@ __all__ = ["generated"]
 
 def generated(entry: CaseEntry) -> Iterator[Saboteur]:
     """Yield the saboteurs of one kernel, made from its spec and from how its cases judge it."""
-    for kinds in (results, occasions, circumstances, operands, memory):
+    for kinds in (results, occasions, circumstances, keys, operands, memory, reuse):
         for kind in kinds.KINDS:
             yield from kind.saboteurs(entry)
     yield from attributes.saboteurs(entry)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "cached", "of_each"]
 
 _FIRST: Final = 4
 _STEP: Final = 7
@@ -28,7 +28,7 @@ _MANY: Final = 4096
 # Caches whose keys forget something.
 
 
-def _cached(key: Callable[[Call], Hashable]) -> Callable[[Call], Any]:
+def cached(key: Callable[[Call], Hashable]) -> Callable[[Call], Any]:
     """Return a saboteur that keeps all results, under a key that several calls share."""
 
     def wrong(call: Call) -> Any:
@@ -42,7 +42,7 @@ def _cached(key: Callable[[Call], Hashable]) -> Callable[[Call], Any]:
     return wrong
 
 
-def _of_each(part: Callable[[Array], Hashable]) -> Callable[[Call], Hashable]:
+def of_each(part: Callable[[Array], Hashable]) -> Callable[[Call], Hashable]:
     return lambda call: tuple(part(array) for array in flat(call.inputs()))
 
 
@@ -145,11 +145,11 @@ _KEYS: Final[dict[str, Callable[[Array], Hashable]]] = {
 }
 KINDS: Final = (
     *(
-        Kind(f"cached by {part}", _cached(_of_each(key)), fits=_takes_inputs)
+        Kind(f"cached by {part}", cached(of_each(key)), fits=_takes_inputs)
         for part, key in _KEYS.items()
     ),
-    Kind("cached by identity", _cached(_identities), fits=_takes_inputs),
-    Kind("cached by first input", _cached(_first_input), fits=_takes_two),
+    Kind("cached by identity", cached(_identities), fits=_takes_inputs),
+    Kind("cached by first input", cached(_first_input), fits=_takes_two),
     Kind("wrong where offset", _only(_offset), fits=_takes_inputs),
     Kind("wrong where stretched", _only(_stretched), fits=_takes_inputs),
     Kind("wrong where backwards", _only(_backwards), fits=_takes_inputs),
