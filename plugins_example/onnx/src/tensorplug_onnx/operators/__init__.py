@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorplug_onnx.operators import (
     casting,
     control,
+    convolution,
     elementwise,
     indexing,
     movement,
@@ -12,4 +13,13 @@ from tensorplug_onnx.operators import (
     sequences,
 )
 
-__all__ = ["casting", "control", "elementwise", "indexing", "movement", "reductions", "sequences"]
+__all__ = [
+    "casting",
+    "control",
+    "convolution",
+    "elementwise",
+    "indexing",
+    "movement",
+    "reductions",
+    "sequences",
+]
