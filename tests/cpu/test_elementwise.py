@@ -53,6 +53,23 @@ UNARY = [  # spec, definition, ulp
 ]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("spec", "a", "b", "expected"),
+    [
+        (ops.FLOOR_DIV, 1.5, -INF, -1.0),  # the floor of the exact quotient
+        (ops.FLOOR_DIV, -1.5, INF, -1.0),
+        (ops.FLOOR_DIV, 0.0, -INF, -0.0),
+        (ops.MOD, 1.5, -INF, -INF),
+        (ops.MOD, -1.5, INF, INF),
+        (ops.MOD, -1.5, -INF, -1.5),
+    ],
+)
+def test_numbers_divided_by_infinities_of_the_other_sign(call, near, spec, a, b, expected, dtype):
+    """The array API standard has these; the suite leaves them to the backend."""
+    near(call(spec, np.array(a, dtype), np.array(b, dtype)), expected, dtype)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("spec", "function", "ulp"), UNARY, ids=named)
 def test_unary_on_edges(call, near, spec, function, ulp, dtype):

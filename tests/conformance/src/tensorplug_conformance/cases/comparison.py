@@ -43,6 +43,9 @@ for spec, reference in (
     def compared(corpus: Corpus, reference: Reference = reference) -> Iterator[Case]:
         """Small whole numbers, so that equal ones meet often."""
         yield from _ending(patterns.binary(corpus, corpus.small), reference)
+        if corpus.dtype in dt.COMPLEX:
+            special = corpus.special_parts().reshape(-1)
+            yield Case("special parts", (special[:, None], special))
 
 
 for spec, reference in (

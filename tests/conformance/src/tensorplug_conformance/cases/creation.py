@@ -56,6 +56,11 @@ def range_(corpus: Corpus) -> Iterator[Case]:
         ("nothing", {"start": 5, "stop": 2, "step": 2}),
         ("one", {"start": 2, "stop": 3}),
     ]
+    if corpus.dtype in dt.INTEGER:
+        rows.append(("from a fraction", {"start": 0.5, "stop": 3.6}))
+        rows.append(("by fractions", {"start": 1, "stop": 4, "step": 0.75}))
+    if corpus.dtype in dt.SIGNED:
+        rows.append(("below 0 by fractions", {"start": -2.5, "stop": 2, "step": 0.75}))
     if corpus.dtype not in dt.UNSIGNED:
         rows.append(("down", {"start": 5, "stop": -4, "step": -2}))
         rows.append(("down by itself", {"start": 5, "stop": -2}))

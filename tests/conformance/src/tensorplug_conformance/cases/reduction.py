@@ -187,6 +187,8 @@ def _first(corpus: Corpus) -> Iterator[Case]:
         inf, nan = np.inf, np.nan
         rows = [[1, nan, 3], [nan, nan, 1], [-inf, -inf, -inf], [inf, 1, inf], [0.0, -0.0, -1]]
         yield Case("specials", (corpus.of(rows),), {"axis": 1})
+        zeros = [[-0.0, 0.0], [0.0, -0.0]]
+        yield Case("zeros of both signs", (corpus.of(zeros),), {"axis": 1})
 
 
 @cases.of(specs.ARG_MAX, oracle=oracle.arg_max)

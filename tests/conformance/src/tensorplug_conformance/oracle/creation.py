@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil, prod, trunc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,10 @@ def fill(*, shape: Sequence[int], value: Any, dtype: str) -> Array:
 
 
 def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32") -> Reference:
-    """``start + i * step`` below ``stop``, in exact fractions; one rounding per operation."""
+    """``start + i * step`` below ``stop``, in exact fractions; one rounding per operation.
+
+    Integers lose what is behind the point.
+    """
     if step == 1 and stop < start:
         step = -1
     count = max(0, ceil((Fraction(stop) - Fraction(start)) / Fraction(step)))
@@ -39,7 +42,10 @@ def range_(*, start: float, stop: float, step: float = 1, dtype: str = "float32"
         if target.kind in "iu":
             return np.array(exact, dtype=target)
         return np.array(exact, dtype=np.longdouble)  # small enough to be exact
-    value = [float(Fraction(start) + i * Fraction(step)) for i in range(count)]
+    fractions = [Fraction(start) + i * Fraction(step) for i in range(count)]
+    if target.kind in "iu":
+        return np.array(list(map(trunc, fractions)), dtype=target)
+    value = list(map(float, fractions))
     sizes = np.array([abs(start) + abs(i * step) for i in range(count)], dtype=np.longdouble)
     bound = sizes * np.longdouble(finfo(computing(target)).eps)
     return Bounded(np.array(value, dtype=np.longdouble), bound)
