@@ -72,10 +72,15 @@ class Near:
             return self.within.made(self.value * other.value, cross)
 
     def __truediv__(self, other: Near) -> Near:
+        return self.over(other, np.zeros(()))
+
+    def over(self, other: Near, least: Array) -> Near:
+        """Return the quotient by what is positive, and is not rounded to less than ``least``."""
         with np.errstate(all="ignore"):
             a, b = np.abs(self.value), np.abs(other.value)
-            least = b - other.error  # may be 0 or less: then nothing is known
-            error = (self.error + a * (other.error / b)) / np.where(least > 0, least, np.nan)
+            smallest = np.maximum(b - other.error, least)  # if it is 0, nothing is known
+            rest = self.error + a * (other.error / b)
+            error = rest / np.where(smallest > 0, smallest, np.nan)
             infinite = np.isinf(b)
             return self.within.made(self.value / other.value, np.where(infinite, 0, error))
 

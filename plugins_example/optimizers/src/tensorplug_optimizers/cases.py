@@ -130,7 +130,9 @@ def _rmsprop(step: _Step) -> tuple[Near, ...]:
         m = step.mean("mean", step.g, "decay")
         under = (s - m * m).at_least(step.zero())
         kept.append(m)
-    move = step.g / (under.sqrt() + step.number("epsilon"))
+    # A mean near the root of the mean square leaves a variance that is all rounding.
+    epsilon = step.number("epsilon")
+    move = step.g.over(under.sqrt() + epsilon, epsilon.value - epsilon.error)
     if step.has("velocity"):
         move = step.number("momentum") * step["velocity"] + move
         kept.append(move)
