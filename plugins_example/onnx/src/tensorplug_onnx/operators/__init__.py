@@ -8,7 +8,10 @@ from tensorplug_onnx.operators import (
     convolution,
     elementwise,
     indexing,
+    linear_algebra,
     movement,
+    pooling,
+    quantization,
     reductions,
     sequences,
 )
@@ -19,7 +22,10 @@ __all__ = [
     "convolution",
     "elementwise",
     "indexing",
+    "linear_algebra",
     "movement",
+    "pooling",
+    "quantization",
     "reductions",
     "sequences",
 ]

@@ -1,0 +1,130 @@
+"""Operators that compute with quantized numbers, and those that lead to them and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorplug as tp
+from tensorplug_onnx.operators.casting import dtype_name
+from tensorplug_onnx.rules import rule
+
+
+def _spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:
+    """Return scales or zero points in a shape whose sizes divide those of x.
+
+    ONNX has one number, one for each place on the axis, or one for each block of the axis, whose
+    last block may be shorter than the others.
+    """
+    if scale is None or scale.ndim == 0:
+        return scale
+    if scale.ndim == 1 and not block_size:
+        if scale.shape[0] == 1:
+            return tp.reshape(scale, ())
+        _check(scale.shape[0], x.shape[axis], axis)
+        return tp.reshape(scale, (-1, *[1] * (x.ndim - 1 - axis % x.ndim)))
+    if not block_size:
+        raise ValueError(f"the scale is of rank {scale.ndim}, and there is no 'block_size'")
+    if scale.ndim != x.ndim:
+        raise ValueError(f"the scale of blocks is of rank {scale.ndim}, x of {x.ndim}")
+    size = x.shape[axis]
+    _check(scale.shape[axis], -(-size // block_size), axis)
+    if size % block_size == 0:
+        return scale
+    places = tp.arange(size) // block_size
+    return tp.take(scale, places, axis=axis)
+
+
+def _check(found: int, wanted: int, axis: int) -> None:
+    if found != wanted:
+        raise ValueError(f"{found} scales along axis {axis}, where {wanted} are needed")
+
+
+@rule("QuantizeLinear")
+def quantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Any:
+    dtype = dtype_name(output_dtype) if output_dtype else "uint8"
+    if zero_point is not None:
+        dtype = str(zero_point.dtype)
+    divided_in = dtype_name(precision) if precision else _computed_in(x, scale)
+    scale = tp.astype(_spread(scale, x, axis, block_size), divided_in)
+    zero_point = _spread(zero_point, x, axis, block_size)
+    x = tp.astype(x, divided_in)
+    if not saturate and dtype.startswith("float8"):
+        return tp.astype(x / scale, dtype)
+    return tp.quantize(x, scale, zero_point, dtype=dtype)
+
+
+def _computed_in(x: Any, scale: Any) -> Any:
+    """Return the dtype of the quotient: that of x, unless only the scale's has fractions."""
+    if tp.isdtype(x.dtype, "real floating"):
+        return x.dtype
+    return scale.dtype
+
+
+@rule("DequantizeLinear")
+def dequantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Any:
+    if str(x.dtype) == "int32":
+        zero_point = None  # must be 0, says ONNX
+    scale = _spread(scale, x, axis, block_size)
+    zero_point = _spread(zero_point, x, axis, block_size)
+    dtype = dtype_name(output_dtype) if output_dtype else str(scale.dtype)
+    return tp.dequantize(x, scale, zero_point, dtype=dtype)
+
+
+@rule("MatMulInteger")
+def matmul_integer(a: Any, b: Any, a_zero_point: Any = None, b_zero_point: Any = None) -> Any:
+    return _product(a, b, a_zero_point=_of_rows(a_zero_point), b_zero_point=b_zero_point)
+
+
+@rule("QLinearMatMul")
+def quantized_matmul(
+    a: Any,
+    a_scale: Any,
+    a_zero_point: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero_point: Any,
+    scale: Any,
+    zero_point: Any,
+) -> Any:
+    product = _product(
+        a,
+        b,
+        a_scale=tp.astype(_of_rows(a_scale), tp.float32),
+        b_scale=tp.astype(b_scale, tp.float32),
+        a_zero_point=_of_rows(a_zero_point),
+        b_zero_point=b_zero_point,
+    )
+    return tp.quantize(product, tp.astype(_of_rows(scale), tp.float32), _of_rows(zero_point))
+
+
+def _of_rows(numbers: Any) -> Any:
+    """Return numbers for the rows of a matrix as a column; one number as it is."""
+    if numbers is None or numbers.ndim != 1:
+        return numbers
+    return tp.reshape(numbers, () if numbers.shape[0] == 1 else (-1, 1))
+
+
+def _product(a: Any, b: Any, **quantization: Any) -> Any:
+    """Return the product of matrices or vectors."""
+    matrices = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
+    product = tp.quantized_matmul(*matrices, **quantization)
+    dropped = (a.ndim == 1) * (-2,) + (b.ndim == 1) * (-1,)
+    return tp.squeeze(product, axis=dropped) if dropped else product
