@@ -273,7 +273,8 @@ _POINTS: tuple[Window, ...] = (
     ),
     ("odd channels", (3, 5, 4, 7), {"filter_size": (2, 3), "strides": 2, "pad": "same"}),
     ("many channels", (1, 3, 3, 31), {"filter_size": 2, "strides": 1, "pad": "valid"}),
-    ("many images", (67, 3, 4, 2), {"filter_size": 2, "strides": 1, "pad": "valid"}),
+    # bfloat16 has no more numbers that are 0.5 apart.
+    ("many images", (67, 2, 2, 1), {"filter_size": 2, "strides": 1, "pad": "valid"}),
     ("beyond the input", (2, 3, 2, 3), {"filter_size": (5, 7), "strides": 1, "pad": "same"}),
     ("images, far strides", (3, 9, 7, 3), {"filter_size": 2, "strides": 4, "pad": "valid"}),
     ("no batch", (0, 4, 4, 1), {"filter_size": 2, "strides": 2, "pad": "valid"}),
