@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tensorplug_onnx.operators import (
+    boxes,
     casting,
+    constants,
     control,
     convolution,
     elementwise,
@@ -12,12 +14,15 @@ from tensorplug_onnx.operators import (
     movement,
     pooling,
     quantization,
+    rearranging,
     reductions,
     sequences,
 )
 
 __all__ = [
+    "boxes",
     "casting",
+    "constants",
     "control",
     "convolution",
     "elementwise",
@@ -26,6 +31,7 @@ __all__ = [
     "movement",
     "pooling",
     "quantization",
+    "rearranging",
     "reductions",
     "sequences",
 ]

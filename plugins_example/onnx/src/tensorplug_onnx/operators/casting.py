@@ -12,8 +12,6 @@ from tensorplug_onnx.rules import rule
 from tensorplug_onnx.values import as_host, dtype_of, to_numpy_dtype
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from tensorplug_onnx.values import Host
 
 _SATURATING: Final = {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
@@ -126,17 +124,13 @@ def _powers(x: tp.Tensor, *, saturate: bool, round_mode: str) -> tp.Tensor:
     return tp.bitcast(tp.astype(chosen, "uint8"), "float8_e8m0fnu")
 
 
-@rule("Cast")
-def cast_to(x: Any, *, xp: ModuleType, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
-    del xp
+@rule("Cast", raw=True)
+def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     return cast(x, dtype_name(to), saturate=saturate, round_mode=round_mode)
 
 
-@rule("CastLike")
-def cast_like(
-    x: Any, like: Any, *, xp: ModuleType, saturate: int = 1, round_mode: str = "up"
-) -> Any:
-    del xp
+@rule("CastLike", raw=True)
+def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
     return cast(x, dtype_of(like), saturate=saturate, round_mode=round_mode)
 
 

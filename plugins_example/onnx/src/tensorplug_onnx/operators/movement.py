@@ -43,54 +43,9 @@ def normal_axes(axes: Sequence[int], rank: int) -> list[int]:
     return found
 
 
-@rule("Identity")
-def identity(x: Any, *, xp: ModuleType) -> Any:
-    del xp  # asked for, so that constants stay on the host
+@rule("Identity", raw=True)
+def identity(x: Any) -> Any:
     return x
-
-
-@rule("Constant")
-def constant(
-    *,
-    value: Host | None = None,
-    sparse_value: Host | None = None,
-    value_int: int | None = None,
-    value_ints: Sequence[int] | None = None,
-    value_float: float | None = None,
-    value_floats: Sequence[float] | None = None,
-    value_string: str | None = None,
-    value_strings: Sequence[str] | None = None,
-) -> Host:
-    given: tuple[tuple[Any, Any], ...] = (
-        (value, None),
-        (sparse_value, None),
-        (value_int, np.int64),
-        (value_ints, np.int64),
-        (value_float, np.float32),
-        (value_floats, np.float32),
-        (value_string, np.dtypes.StringDType()),
-        (value_strings, np.dtypes.StringDType()),
-    )
-    (found,) = [np.asarray(one, dtype) for one, dtype in given if one is not None]
-    return found
-
-
-@rule("ConstantOfShape", host=[0])
-def constant_of_shape(shape: Host, *, value: Host | None = None) -> Host:
-    filling = np.zeros(1, np.float32) if value is None else value
-    return np.full(_sizes(shape), filling.reshape(()), filling.dtype)
-
-
-@rule("Shape")
-def shape_of(x: Any, *, xp: ModuleType, start: int = 0, end: int | None = None) -> Host:
-    del xp
-    return np.array(x.shape[start:end], np.int64)
-
-
-@rule("Size")
-def size_of(x: Any, *, xp: ModuleType) -> Host:
-    del xp
-    return np.array(math.prod(x.shape), np.int64)
 
 
 @rule("Reshape", host=[1])
