@@ -17,6 +17,7 @@ from tensorplug_onnx.operators import (
     rearranging,
     reductions,
     sequences,
+    text,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "rearranging",
     "reductions",
     "sequences",
+    "text",
 ]

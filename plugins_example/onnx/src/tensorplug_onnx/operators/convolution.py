@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -169,7 +170,7 @@ def transposed_convolution(
 
 
 def _sums_of_products(
-    columns: Any, w: Any, group: int, counts: Sequence[int], product: Any = tp.matmul
+    columns: Any, w: Any, group: int, counts: Sequence[int], multiply: Any = tp.matmul
 ) -> Any:
     """Return a convolution.
 
@@ -178,7 +179,7 @@ def _sums_of_products(
         w: the filters.
         group: of channels.
         counts: the number of windows by axis.
-        product: of matrices.
+        multiply: the product of matrices.
 
     """
     batch, channels, taps, count = columns.shape
@@ -187,7 +188,7 @@ def _sums_of_products(
         raise ValueError(f"{group} groups of {channels} channels do not fit to W {list(w.shape)}")
     rows = tp.reshape(w, (group, filters // group, -1))
     matrices = tp.reshape(columns, (batch, group, channels // group * taps, count))
-    return tp.reshape(product(rows, matrices), (batch, filters, *counts))
+    return tp.reshape(multiply(rows, matrices), (batch, filters, *counts))
 
 
 @rule("ConvInteger")
@@ -215,13 +216,13 @@ def convolution_of_integers(
         if of_filters.shape[0] > 1:
             of_filters = tp.reshape(of_filters, (group, -1, 1))
 
-    def product(rows: Any, matrices: Any) -> Any:
+    def multiply(rows: Any, matrices: Any) -> Any:
         return tp.quantized_matmul(rows, matrices, a_zero_point=of_filters, b_zero_point=zero)
 
     at, inside = placed.places()
     read = tp.take(tp.reshape(x, (*x.shape[:2], -1)), at.T, axis=2)
     columns = tp.where(inside.T, read, zero)
-    return _sums_of_products(columns, w, group, placed.counts, product)
+    return _sums_of_products(columns, w, group, placed.counts, multiply)
 
 
 @rule("QLinearConv")
@@ -260,6 +261,27 @@ def quantized_convolution(
     return tp.quantize(sums * scale, tp.reshape(y_scale, ()), tp.reshape(y_zero_point, ()))
 
 
+def _read_between(images: Any, places: Any, sizes: Sequence[int]) -> Any:
+    """Return images [batch, channels, elements] read at places [axes, batch, n], linearly.
+
+    What lies outside of the axes is 0. The result is [batch, channels, n].
+    """
+    low = tp.floor(places)
+    above = places - low
+    read = 0
+    for corner in product((0, 1), repeat=len(sizes)):
+        flat, weight, inside = 0, 1, True
+        for axis, (upper, size) in enumerate(zip(corner, sizes, strict=True)):
+            at = low[axis] + upper
+            inside = tp.logical_and(inside, tp.logical_and(at >= 0, at < size))
+            flat = flat * size + tp.astype(tp.clip(at, 0, size - 1), tp.int32)
+            weight = weight * (above[axis] if upper else 1 - above[axis])
+        values = tp.take_along_axis(images, tp.expand_dims(flat, axis=1), axis=2)
+        weights = tp.astype(tp.expand_dims(weight, axis=1), images.dtype)
+        read = read + tp.where(tp.expand_dims(inside, axis=1), values * weights, 0)
+    return read
+
+
 @rule("DeformConv")
 def deformable_convolution(
     x: Any,
@@ -277,7 +299,7 @@ def deformable_convolution(
 ) -> Any:
     """Each tap reads between elements; offsets hold one number by axis for each tap."""
     placed = _placed(x, w, kernel_shape, dilations=dilations, pads=pads, strides=strides)
-    rank, sizes = len(placed.sizes), np.array(placed.sizes)
+    rank = len(placed.sizes)
     batch, channels = x.shape[:2]
     taps, count = prod(placed.taps), prod(placed.counts)
     if channels % offset_group:
@@ -287,22 +309,16 @@ def deformable_convolution(
     of_taps = np.indices(placed.taps).reshape(rank, -1, 1)
     steps, gaps = np.array(placed.strides), np.array(placed.dilations)
     scaled = of_windows * steps[:, None, None] + of_taps * gaps[:, None, None]
-    base = scaled - first[:, None, None]  # [axes, taps, windows]
     precise = tp.float64 if str(offset.dtype) == "float64" else tp.float32  # at least
     moved = tp.reshape(tp.astype(offset, precise), (batch * offset_group, taps, rank, count))
-    places = tp.permute_dims(moved, (0, 1, 3, 2)) + tp.asarray(
-        np.moveaxis(base, 0, 2), dtype=precise
-    )
-    # -1 and 1 are the edges of the image, and x comes before y.
-    grid = tp.flip((places * 2 + 1) / tp.asarray(sizes, dtype=precise) - 1, axis=-1)
-    images = tp.reshape(x, (batch * offset_group, channels // offset_group, *placed.sizes))
-    read = tp.image.grid_sample(
-        tp.moveaxis(images, 1, -1), tp.reshape(grid, (-1, taps * count, *(1,) * (rank - 1), rank))
-    )
-    read = tp.reshape(read, (batch, offset_group, taps, count, -1))
+    base = tp.asarray(scaled - first[:, None, None], dtype=precise)
+    places = tp.permute_dims(moved, (2, 0, 1, 3)) + tp.expand_dims(base, axis=1)
+    images = tp.reshape(x, (batch * offset_group, channels // offset_group, -1))
+    read = _read_between(images, tp.reshape(places, (rank, -1, taps * count)), placed.sizes)
+    columns = tp.reshape(read, (batch, offset_group, -1, taps, count))
     if mask is not None:
-        read = read * tp.reshape(mask, (batch, offset_group, taps, count, 1))
-    columns = tp.reshape(tp.permute_dims(read, (0, 1, 4, 2, 3)), (batch, channels, taps, count))
+        columns = columns * tp.reshape(mask, (batch, offset_group, 1, taps, count))
+    columns = tp.reshape(columns, (batch, channels, taps, count))
     return _with_bias(_sums_of_products(columns, w, group, placed.counts), b)
 
 
