@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tensorplug.plugin import specs
 from tensorplug_conformance.selftest.programs.engines import compiling, with_results
 from tensorplug_conformance.selftest.programs.groups import interpreter
+from tensorplug_conformance.selftest.racing import SharedScratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -181,12 +181,5 @@ def keeps_what_it_made() -> Engine:
 
 def shares_scratch() -> Engine:
     """Return an engine with one scratch block for all threads that run a program."""
-    scratch: dict[Any, Array] = {}
-
-    def through(found: Array, _inputs: Any) -> Array:
-        place = scratch.setdefault((found.shape, found.dtype), np.empty_like(found))
-        np.copyto(place, found)
-        time.sleep(0.001)  # another thread may come in between, as it may on real hardware
-        return np.array(place)
-
-    return _changing(through)
+    scratch = SharedScratch()
+    return _changing(lambda found, _inputs: scratch.passed(found))
