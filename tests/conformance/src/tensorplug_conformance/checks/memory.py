@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
+from tensorplug_conformance.leftovers import process_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +28,7 @@ __all__ = ["CHECKS"]
 
 _SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))
 _ROUNDS, _BYTES = 64, 1 << 20
+_PATIENT: Final = 4  # times that so many bytes pass before what has grown is a leak
 _THREADS, _CALLS = 8, 40
 _ALIVE = 32
 
@@ -162,18 +163,22 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
         session.device.backend.synchronize()
         gc.collect()
 
-    round_()  # pools and caches fill
-    before = _figures(session)
-    round_()
-    after = _figures(session)
     allowed = _ROUNDS * _BYTES // 4  # of the data that passed through, in each of three buffers
-    for name, value in after.items():
-        grown = value - before.get(name, 0)
-        if grown > allowed:
+    round_()
+    grown: dict[str, int] = {}
+    for _ in range(_PATIENT):  # pools and caches fill, some of them twice
+        before = _figures(session)
+        round_()
+        after = _figures(session)
+        grown = {name: value - before.get(name, 0) for name, value in after.items()}
+        if max(grown.values(), default=0) <= allowed:
+            break
+    for name, by in grown.items():
+        if by > allowed:
             raise CheckFailedError(
-                f"{name} grew by {grown} bytes while {3 * _ROUNDS * _BYTES} passed"
+                f"{name} grew by {by} bytes while {3 * _ROUNDS * _BYTES} passed"
             )
-    if not after:
+    if not grown:
         raise NotMeasuredError(
             "neither the backend nor this platform reports how much memory is used"
         )
@@ -181,11 +186,7 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
 
 def _figures(session: Session) -> dict[str, int]:
     figures = {f"memory()[{name!r}]": n for name, n in session.device.backend.memory().items()}
-    status = Path("/proc/self/status")
-    if status.exists():
-        resident = next(line for line in status.read_text().splitlines() if "VmRSS" in line)
-        figures["the process"] = int(resident.split()[1]) * 1024
-    return figures
+    return figures | {name: figure() for name, figure in process_figures().items()}
 
 
 def _counted(_target: Target, opened: Callable[[], Session]) -> None:

@@ -199,12 +199,13 @@ def _shares_by_malloc(
     def grown(called: KernelSpec, inputs: list[Tensor], asked: dict[str, Any]) -> float:
         before = allocated()
         (result,) = session.call(called, inputs, asked)
+        session.device.backend.synchronize()  # a device that computes later takes it later
         return (allocated() - before) / (4 * result.size)
 
     grown(spec, [base], attributes)  # plans are made
     grown(specs.ADD, [base, base], {})
     if grown(specs.ADD, [base, base], {}) < _MOST_OF:
-        return None  # it computes elsewhere, or later
+        return None  # it computes elsewhere, or when it is read
     return grown(spec, [base], attributes) < _MOST_OF
 
 

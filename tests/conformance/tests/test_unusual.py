@@ -1,0 +1,60 @@
+"""Honest backends of unusual kinds pass: what a backend may do is no fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tensorplug.plugin import TensorplugError, specs
+from tensorplug_conformance.checks import Target, checks
+from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.session import Session
+
+from . import unusual
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+KNOWN = entries()
+
+
+@pytest.fixture
+def later() -> Iterator[Session]:
+    session = Session(unusual.asynchronous, unusual.NAME)
+    yield session
+    session.close()
+
+
+def test_the_asynchronous_backend_raises_late(later: Session) -> None:
+    inputs = [later.upload(np.zeros(2, np.float32)), later.upload(np.array([7], np.int32))]
+    (result,) = later.call(specs.GATHER_V2, inputs, {"axis": 0, "batch_dims": 0})
+    with pytest.raises(TensorplugError):
+        later.read(result)
+    with pytest.raises(TensorplugError):
+        later.device.backend.synchronize()
+    later.device.backend.synchronize()
+
+
+@pytest.mark.parametrize("kernel", ["GatherV2", "Add", "TopK"])
+def test_a_device_that_computes_later_passes_rows(later: Session, kernel: str) -> None:
+    verdict = run_row(later, KNOWN[kernel], Row(kernel, "float32", "native"), 0)
+    assert verdict.status == "pass native", verdict.failures
+
+
+@pytest.mark.parametrize(
+    "name", ["no rare leaks: calls that are refused", "views named as their base", "no leaks"]
+)
+def test_a_device_that_computes_later_passes_checks(later: Session, name: str) -> None:
+    (check,) = (check for check in checks(1) if check.id == name)
+    check.run(Target(unusual.NAME), lambda: later)
+
+
+def test_memory_that_is_freed_later_is_no_leak() -> None:
+    session = Session(unusual.frees_later, unusual.NAME)
+    (check,) = (check for check in checks(1) if check.id == "no leaks")
+    check.run(Target(unusual.NAME), lambda: session)
+    session.close()

@@ -1,0 +1,190 @@
+"""Honest backends of unusual kinds, which the suite must let pass."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorplug.contract.owner import Owner
+from tensorplug.engine.engine import Engine, Opened
+from tensorplug.plugin import TensorplugError, TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugins.assembly import core_registry
+from tensorplug_conformance.case import flat, mapped
+from tensorplug_example_minimal.backend import Box, MinimalBackend
+from tensorplug_example_minimal.kernels import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from tensorplug.plugin import KernelEntry
+    from tensorplug_conformance.case import Array
+
+NAME = "unusual"
+OPENING = 0.3  # seconds
+_RELEASED = 300  # buffers: more than are released at first, fewer than afterwards
+
+
+class _Source:
+    """A backend that is opened without a plugin."""
+
+    def __init__(self, make: Callable[[], Any], table: Iterable[KernelEntry]) -> None:
+        self._make = make
+        self._table = table
+
+    def names(self) -> list[str]:
+        return [NAME]
+
+    def devices(self, name: str) -> None:
+        """Return None: ``open`` decides."""
+
+    def open(self, name: str, device: str | None) -> Opened:
+        del name, device
+        owner = Owner(NAME, "0")
+        table: Any = self._table
+        return Opened(self._make(), owner, ((owner, table),))
+
+
+def _engine(make: Callable[[], Any], table: Iterable[KernelEntry]) -> Engine:
+    return Engine(_Source(make, table), core_registry(), fallback="error")
+
+
+class _Pending:
+    """A buffer whose array comes later."""
+
+    def __init__(self, type_: TensorType, array: Future[Any]) -> None:
+        self.type = type_
+        self.array = array
+
+
+class _Asynchronous(MinimalBackend):
+    """A thread computes. Errors come when a result is read, and when the device waits."""
+
+    name, device = NAME, "a thread that computes"
+    survives_fork = False
+
+    def __init__(self) -> None:
+        self.thread = ThreadPoolExecutor(1)
+        self.errors: list[BaseException] = []
+
+    def from_host(self, array: Array) -> Any:
+        ready: Future[Any] = Future()
+        ready.set_result(array.copy())
+        return _Pending(TensorType(dt.of(array.dtype), array.shape), ready)
+
+    def to_host(self, buffer: Any) -> Array:
+        array: Array = buffer.array.result()
+        return array
+
+    def describe(self, buffer: object) -> TensorType:
+        if not isinstance(buffer, _Pending):
+            raise TypeError(f"{type(buffer).__name__} is not a buffer")
+        return buffer.type
+
+    def allocation(self, buffer: Any) -> tuple[Hashable, int]:
+        return id(buffer), buffer.type.nbytes
+
+    def compute(self, work: Callable[[], Any]) -> Any:
+        """Do something that may fail."""
+        try:
+            return work()
+        except TensorplugError as error:
+            self.errors.append(error)
+            raise
+
+    def synchronize(self) -> None:
+        self.thread.submit(lambda: None).result()
+        if self.errors:
+            error = self.errors[0]
+            self.errors.clear()
+            raise error
+
+    def close(self) -> None:
+        self.thread.shutdown()
+
+
+def _later(entry: KernelEntry) -> KernelEntry:
+    """Return a kernel that is computed by the backend's thread, in memory of its own."""
+
+    def kernel(*buffers: Any, backend: _Asynchronous, out: Any, **asked: Any) -> Any:
+        if "out" in entry.asks:
+            asked["out"] = out
+
+        def work() -> list[Array]:
+            boxes = [mapped(lambda one: Box(one.array.result()), x) for x in buffers]
+            return [np.array(box.array) for box in flat([entry.function(*boxes, **asked)])]
+
+        several = isinstance(out, tuple | list)
+        whole = backend.thread.submit(backend.compute, work)
+        types = out if several else [out]
+        parts = [
+            _Pending(type_, backend.thread.submit(lambda at=at: whole.result()[at]))
+            for at, type_ in enumerate(types)
+        ]
+        return parts if several else parts[0]
+
+    asks = tuple({*entry.asks, "backend", "out"})
+    return replace(entry, function=kernel, asks=asks)
+
+
+def asynchronous() -> Engine:
+    """Return an engine on a device that computes later."""
+    return _engine(_Asynchronous, [_later(entry) for entry in kernels])
+
+
+class _Kept(Box):
+    """A buffer whose memory waits for others when it is released."""
+
+    __slots__ = ("released",)
+
+    def __init__(self, array: Array, released: deque[Array]) -> None:
+        super().__init__(array)
+        self.released = released
+
+    def __del__(self) -> None:
+        self.released.append(self.array)
+
+
+class _FreesLater(MinimalBackend):
+    """Keeps the memory of the last buffers that were released, and says so."""
+
+    name, device = NAME, "a device that frees memory later"
+
+    def __init__(self) -> None:
+        self.released: deque[Array] = deque(maxlen=_RELEASED)
+
+    def from_host(self, array: Array) -> Box:
+        return _Kept(array.copy(), self.released)
+
+    def memory(self) -> dict[str, int]:
+        return {"released": sum(array.nbytes for array in list(self.released))}
+
+
+def _kept(entry: KernelEntry) -> KernelEntry:
+    def kernel(*buffers: Any, backend: _FreesLater, **asked: Any) -> Any:
+        found = entry.function(*buffers, **asked)
+        return mapped(lambda box: _Kept(box.array, backend.released), found)
+
+    return replace(entry, function=kernel, asks=(*entry.asks, "backend"))
+
+
+def frees_later() -> Engine:
+    """Return an engine on a device that frees memory later."""
+    return _engine(_FreesLater, [_kept(entry) for entry in kernels])
+
+
+class _OpensSlowly(MinimalBackend):
+    name, device = NAME, "a device that takes a while to open"
+
+    def __init__(self) -> None:
+        time.sleep(OPENING)
+
+
+def opens_slowly() -> Engine:
+    """Return an engine on a device that takes a while to open."""
+    return _engine(_OpensSlowly, kernels)
