@@ -64,4 +64,4 @@ def _overlaps(box: Host, others: Host) -> Host:
     common = np.prod(np.maximum(shared, 0), axis=-1)
     areas = np.prod(others[:, 1] - others[:, 0], axis=-1), np.prod(box[1] - box[0])
     union = areas[0] + areas[1] - common
-    return np.divide(common, union, out=np.zeros_like(common), where=common > 0)
+    return np.where(common > 0, common / np.where(union > 0, union, 1), 0)

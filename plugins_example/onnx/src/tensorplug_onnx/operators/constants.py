@@ -78,8 +78,8 @@ def range_of(start: Host, limit: Host, delta: Host, *, stash_type: int = 1) -> H
     if not step:
         raise ValueError("delta is 0")
     if isinstance(step, int):
-        return np.arange(first, last, step, dtype)
+        return np.arange(first, last, step).astype(dtype)
     count = max(math.ceil((last - first) / step), 0)
     computed = dtype if dtype.itemsize > 2 else np.dtype(np.float32)  # bytes
-    places = np.arange(count).astype(computed)
-    return (computed.type(first) + places * computed.type(step)).astype(dtype)
+    found: Host = computed.type(first) + np.arange(count).astype(computed) * computed.type(step)
+    return found.astype(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug_onnx.operators.movement import normal_axes, normal_axis
 from tensorplug_onnx.rules import rule
+from tensorplug_onnx.values import dtype_of, namespace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -56,10 +57,17 @@ def pad_2(
     return pad(x, np.asarray(pads, np.int64), np.asarray(value), xp=xp, mode=mode)
 
 
-@rule("Trilu", host=[1])
-def triangle(x: Any, k: Host | None = None, *, xp: ModuleType, upper: int = 1) -> Any:
-    kept = xp.triu if upper else xp.tril
-    return kept(x, k=0 if k is None else int(k.reshape(())))
+@rule("Trilu", raw=True)
+def triangle(x: Any, k: Any | None = None, *, upper: int = 1) -> Any:
+    xp = namespace(x)
+    if k is None or isinstance(k, np.ndarray):
+        kept = xp.triu if upper else xp.tril
+        return kept(x, k=0 if k is None else int(k.reshape(())))
+    rows, columns = np.ogrid[tuple(map(slice, x.shape[-2:]))]
+    offset, diagonal = tp.asarray(columns - rows), tp.reshape(k, ())
+    return tp.where(
+        offset >= diagonal if upper else offset <= diagonal, x, tp.zeros((), dtype=dtype_of(x))
+    )
 
 
 # Where the parts of a block are among the channels: before what is left of them, or after.
