@@ -71,8 +71,12 @@ def binary(
     draw: Callable[[tuple[int, ...]], Array] | None = None,
     *,
     edges: Array | None = None,
+    slow: bool = False,
 ) -> Iterator[Case]:
-    """Yield cases for an elementwise kernel of two inputs; every pair of ``edges`` among them."""
+    """Yield cases for an elementwise kernel of two inputs; every pair of ``edges`` among them.
+
+    ``slow``: it takes microseconds for an element, and so gets no case of millions of them.
+    """
     make = draw or corpus.ordinary
     special = corpus.edges() if edges is None else edges
     yield Case("edges", (special[:, None], special[None, :]))
@@ -101,7 +105,8 @@ def binary(
     yield Case("large rows", (make((257, 259)), make((259,))))
     yield Case("transposed", (make((3, 4)), make((3, 4))), layout="transposed")
     yield Case("sliced", (make((3, 5)), make((3, 1))), layout="sliced")
-    yield from _huge(corpus, make((PERIOD,)), make((PERIOD,)))
+    if not slow:
+        yield from _huge(corpus, make((PERIOD,)), make((PERIOD,)))
 
 
 def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:

@@ -112,7 +112,10 @@ for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.iga
     def incomplete(corpus: Corpus) -> Iterator[Case]:
         """All pairs of special values; both tails of small and large concentrations."""
         yield from patterns.binary(
-            corpus, lambda shape: corpus.ordinary(shape, 0.05, 30.0), edges=corpus.of(_EDGES)
+            corpus,
+            lambda shape: corpus.ordinary(shape, 0.05, 30.0),
+            edges=corpus.of(_EDGES),
+            slow=True,
         )
         a = np.array(_CONCENTRATIONS)[:, None]
         x = a + np.sqrt(a) * np.array(_DEVIATIONS)
