@@ -13,7 +13,6 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
-from tensorplug.engine.operands import flatten
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import creation
 
@@ -68,7 +67,7 @@ class ForwardMode(Interpreter):
             else:
                 primals.append(self._primal(operand))
                 tangents.append(self._tangent(operand))
-        call = next(each._buffer.call for each in flatten(inputs) if self.holds(each))
+        call = self.call_of(inputs)
         wanted = tuple([has_tangent(tangent) for tangent in tangents])
         push = None
         if True in wanted:
@@ -120,16 +119,11 @@ class ForwardMode(Interpreter):
             wanted = tuple([tangent is not None for tangent in tangents])
             push = known.get(wanted)
             if push is None:
-                inputs = [
-                    self.logical(buffer, type_) if constant is None else x
-                    for buffer, type_, constant, x in zip(
-                        buffers, flatten(plan.inputs), constants, primals, strict=True
-                    )
-                ]
+                inputs = self.operands(plan, buffers, constants)
                 dual: Dual = self.interpret(plan, inputs)[0]._buffer
-                found = self._known.get((plan, wanted))
-                if found is not None:
-                    known[wanted] = found
+                push = self._known.get((plan, wanted))
+                if push is not None:
+                    known[wanted] = push
                 return dual
             primal = run(*primals)
             return Dual(primal, push.of_one(primals, primal, tangents), call)

@@ -143,6 +143,24 @@ class Interpreter(ABC):
         """Return the logical tensor of ``type_`` that ``buffer`` carries."""
         return Tensor._of(buffer, self.device.placement(type_))
 
+    def call_of(self, inputs: Sequence[Any]) -> object:
+        """Return the call to which the logical tensors among ``inputs`` belong."""
+        return next(tensor._buffer.call for tensor in flatten(inputs) if self.holds(tensor))
+
+    def operands(
+        self, plan: Plan, buffers: Sequence[Any], constants: Sequence[Placement | None]
+    ) -> list[Tensor]:
+        """Return the inputs of ``interpret`` that have ``buffers``.
+
+        ``constants``: as ``on_buffers`` takes them.
+        """
+        return [
+            self.logical(buffer, type_) if placement is None else Tensor._of(buffer, placement)
+            for buffer, type_, placement in zip(
+                buffers, flatten(plan.inputs), constants, strict=True
+            )
+        ]
+
     # For each kind ------------------------------------------------------------------------
 
     @abstractmethod
@@ -291,7 +309,7 @@ class Interpreter(ABC):
         entry = _decomposition(plan)
         if entry is None:
             return None
-        call = next(each._buffer.call for each in flatten(inputs) if self.holds(each))
+        call = self.call_of(inputs)
         with use_context(self.context(current_context(), call)):
             found = entry.function(*inputs, **extra_arguments(plan, entry.asks))
         outputs = list(found) if plan.spec.multiple_outputs else [found]

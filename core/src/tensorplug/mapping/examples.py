@@ -9,7 +9,6 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
-from tensorplug.engine.operands import flatten
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
 from tensorplug.mapping.derived import (
     as_it_is,
@@ -130,7 +129,7 @@ class Examples(Interpreter):
             outputs = self._one_by_one(plan, physical, batched)
         if not plan.published:
             self._check(plan, outputs)
-        call = next(each._buffer.call for each in flatten(inputs) if self._is_batched(each))
+        call = self.call_of(inputs)
         return [
             Tensor._of(Batched(output, call), placement)
             for output, placement in zip(outputs, plan.outputs, strict=True)
@@ -160,13 +159,8 @@ class Examples(Interpreter):
                 return Batched(run(*physical), call)
             outputs = None if rule is None else rule(physical)
             if outputs is None:
-                inputs = [
-                    self.logical(buffer, type_) if constant is None else x
-                    for buffer, type_, constant, x in zip(
-                        buffers, flatten(plan.inputs), constants, physical, strict=True
-                    )
-                ]
-                found = [output._buffer for output in self.interpret(plan, inputs)]
+                logical = self.interpret(plan, self.operands(plan, buffers, constants))
+                found = [output._buffer for output in logical]
             else:
                 found = [Batched(output, call) for output in outputs]
             return found if plan.spec.multiple_outputs else found[0]
@@ -186,22 +180,28 @@ class Examples(Interpreter):
         return operand._buffer.tensor
 
     def _find_runner(self, plan: Plan, batched: Sequence[bool]) -> Callable[..., Any] | None:
-        """Return the kernel itself if its inputs need no change; None if they do."""
+        """Return a function that runs the kernel on the physical inputs as they are.
+
+        None: the inputs must be changed first, or the kernel has multiple outputs.
+        """
         entry = _entry(plan)
         if plan.spec.multiple_outputs:
             return None
         if entry is not None and entry.kind == "leading" and all(batched):
             return kernel_runner(plan, **shifted_axes(plan, entry.names))
-        direct = _is_elementwise(plan.spec, plan.state) if entry is None else False
-        direct = direct or (entry is not None and entry.kind == "elementwise")
+        if entry is None:
+            direct = _is_elementwise(plan.spec, plan.state)
+        else:
+            direct = entry.kind == "elementwise"
         return kernel_runner(plan) if direct and as_it_is(plan, batched) else None
 
     def _find_rule(
         self, plan: Plan, batched: Sequence[Any]
     ) -> Callable[[list[Any]], list[Tensor] | None] | None:
-        """Return a function from physical inputs to outputs; None if there is no rule.
+        """Return the batching rule of a call as a function of its physical inputs.
 
-        It returns None for calls that the rule does not serve.
+        The function returns the physical outputs, or None if the rule declines the call. None
+        instead of a function: the kernel has no rule.
         """
         entry, size = _entry(plan), self.size
         kind = "elementwise" if entry is None else entry.kind
@@ -220,7 +220,7 @@ class Examples(Interpreter):
     def _prepare_rule(
         self, entry: BatchingEntry, plan: Plan, batched: Sequence[Any]
     ) -> Callable[[list[Any]], list[Tensor] | None]:
-        """Return a rule with all that it asks for besides the inputs."""
+        """Return a rule that already has every argument except the inputs."""
         lists = [at for at, flags in enumerate(batched) if isinstance(flags, list) and any(flags)]
         names = plan.spec.input_names
         types = tuple(placement.type for placement in plan.outputs)
