@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorplug_onnx.operators import (
+    attention,
     boxes,
     casting,
     constants,
@@ -16,14 +17,17 @@ from tensorplug_onnx.operators import (
     normalization,
     pooling,
     quantization,
+    random,
     rearranging,
     recurrent,
     reductions,
     sequences,
+    signal,
     text,
 )
 
 __all__ = [
+    "attention",
     "boxes",
     "casting",
     "constants",
@@ -37,9 +41,11 @@ __all__ = [
     "normalization",
     "pooling",
     "quantization",
+    "random",
     "rearranging",
     "recurrent",
     "reductions",
     "sequences",
+    "signal",
     "text",
 ]
