@@ -24,6 +24,7 @@ from tensorplug_onnx.operators import (
     sequences,
     signal,
     text,
+    training,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "sequences",
     "signal",
     "text",
+    "training",
 ]
