@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A compiled loop of a known number of steps is written out up to here, and a call of scan beyond.
 _WRITTEN_OUT: Final = 16
+_TRUE: Final = np.ones((), np.bool)
 
 
 @rule("If", raw=True)
@@ -49,7 +50,7 @@ def loop(
 ) -> Any:
     """Without a condition among the inputs, what the body says of it is ignored."""
     run = _Loop(body, scope, ignores_condition=condition is None)
-    going, values, done = np.array(True) if condition is None else condition, list(carried), 0
+    going, values, done = _TRUE if condition is None else condition, list(carried), 0
     most = None if trip_count is None else _known(trip_count)
     if trip_count is not None and most is None:
         return tuple(run.as_while(trip_count, done, going, values))
@@ -126,7 +127,7 @@ class _Loop:
         """Return the last values and the results of the other steps; None if steps differ."""
 
         def one(now: Any, number: Any) -> Any:
-            after, new, results = self.step(number, np.array(True), now)
+            after, new, results = self.step(number, _TRUE, now)
             if not _known_flag(after):
                 raise ValueNeededError("Loop: its condition depends on the step")
             return as_tensor(new), as_tensor(results)
@@ -198,17 +199,19 @@ def _scanned(
     if namespace(*states, *xs) is np:  # text, and what becomes shapes
         rows: list[list[Any]] = [[] for _ in infos]
         for at in range(*lengths):
-            found = scope.run(body, [*states, *(np.asarray(x[at]) for x in xs)])
-            states = found[:count]
-            for row, one in zip(rows, found[count:], strict=True):
-                row.append(one)
+            outputs: list[Any] = scope.run(body, [*states, *(np.asarray(x[at]) for x in xs)])
+            states = outputs[:count]
+            for row, result in zip(rows, outputs[count:], strict=True):
+                row.append(result)
         return states, list(map(_stacked, rows, infos))
 
     def one(now: Any, slices: Any) -> Any:
-        found = as_tensor(scope.run(body, [*now, *slices]))
-        return found[:count], found[count:]
+        results: Any = as_tensor(scope.run(body, [*now, *slices]))
+        return results[:count], results[count:]
 
-    return _uniform(lambda: tp.scan(one, as_tensor(states), as_tensor(xs)))  # type: ignore[no-any-return]
+    first: Any = as_tensor(states)
+    found: tuple[list[Any], list[Any]] = _uniform(lambda: tp.scan(one, first, as_tensor(xs)))
+    return found
 
 
 def _steps_first(x: Any, axis: int, backward: int) -> Any:

@@ -89,7 +89,7 @@ def concatenate(sequence: list[Any], *, axis: int, new_axis: int = 0) -> Any:
 
 
 @rule("Optional", raw=True)
-def optional(value: Any = None, *, type: TypeProto | None = None) -> Any:  # noqa: A002  # ONNX's
+def optional(value: Any = None, *, type: TypeProto | None = None) -> Any:
     del type  # nothing asks an empty optional for it
     return value
 
