@@ -13,6 +13,7 @@ from tensorplug_onnx.operators import (
     images,
     indexing,
     linear_algebra,
+    ml,
     movement,
     normalization,
     pooling,
@@ -25,6 +26,7 @@ from tensorplug_onnx.operators import (
     signal,
     text,
     training,
+    trees,
 )
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "images",
     "indexing",
     "linear_algebra",
+    "ml",
     "movement",
     "normalization",
     "pooling",
@@ -50,4 +53,5 @@ __all__ = [
     "signal",
     "text",
     "training",
+    "trees",
 ]

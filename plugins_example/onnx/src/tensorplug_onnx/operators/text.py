@@ -64,9 +64,9 @@ def normalize(
 ) -> Any:
     if x.ndim not in (1, 2) or (x.ndim == 2 and len(x) != 1):
         raise ValueError(f"the shape must be [C] or [1, C], got {list(x.shape)}")
-    change: Callable[[str], str] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}[
-        case_change_action
-    ]
+    changes: dict[str, Callable[[str], str]]
+    changes = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
+    change = changes[case_change_action]
     if locale[:2] in ("az", "lt", "tr") and change is not str:
         raise UnsupportedError(f"StringNormalizer: upper and lower case of locale {locale!r}")
     compared: Callable[[str], str] = str if is_case_sensitive else str.lower

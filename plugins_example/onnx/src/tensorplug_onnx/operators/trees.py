@@ -1,0 +1,277 @@
+"""Ensembles of decision trees (domain ai.onnx.ml).
+
+All examples walk down all trees at once: each step takes, for every example and tree, the node's
+feature and threshold, and goes on to one of its two children. Leaves are their own children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import tensorplug as tp
+from tensorplug_onnx.operators.ml import DOMAIN, post_transformed
+from tensorplug_onnx.rules import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_onnx.values import Host
+
+_COMPARISONS: Final = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+_MEMBER: Final = _COMPARISONS.index("MEMBER")
+_LEAF: Final = -1
+_AGGREGATES: Final = ("AVERAGE", "SUM", "MIN", "MAX")
+_TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees whose nodes are numbered through.
+
+    ``modes``: which comparison leads to ``when_true``; -1 for leaves. ``members``: for each node
+    the values that it tests for, NaN where there are no more. ``weights``: what a leaf adds to
+    each target; ``votes``: whether it adds to it.
+    """
+
+    features: Host
+    thresholds: Host
+    modes: Host
+    when_true: Host
+    when_false: Host
+    missing_is_true: Host
+    members: Host | None
+    roots: Host
+    weights: Host
+    votes: Host
+
+    def depth(self) -> int:
+        """Return the number of steps from the roots to the deepest leaf.
+
+        Raises:
+            ValueError: a child does not exist, or a node is its own descendant.
+
+        """
+        inner = self.modes != _LEAF
+        for children in (self.when_true, self.when_false, self.roots):
+            if children.size and not 0 <= children.min() <= children.max() < len(self.modes):
+                raise ValueError(f"a tree refers to a node that is not one of {len(self.modes)}")
+        now, steps = np.unique(self.roots), 0
+        while inner[now].any():
+            if steps == len(self.modes):
+                raise ValueError("a node of a tree is its own descendant")
+            now = np.unique(np.concatenate([self.when_true[now], self.when_false[now]]))
+            steps += 1
+        return steps
+
+    def leaves(self, x: Any) -> Any:
+        """Return which leaf of each tree each example reaches: int64[N,T]."""
+        rows = int(x.shape[0])
+        at = tp.asarray(np.broadcast_to(self.roots, (rows, len(self.roots))).copy())
+        taken = {name: tp.asarray(getattr(self, name)) for name in (
+            "features", "thresholds", "modes", "when_true", "when_false", "missing_is_true",
+        )}  # fmt: skip
+        members = None if self.members is None else tp.asarray(self.members)
+        present = sorted(set(self.modes.tolist()) - {_LEAF})
+        for _ in range(self.depth()):
+            found = tp.take_along_axis(x, _taken(taken["features"], at), axis=1)
+            threshold, mode = _taken(taken["thresholds"], at), _taken(taken["modes"], at)
+            holds = tp.logical_and(tp.isnan(found), _taken(taken["missing_is_true"], at))
+            for code in present:
+                if code == _MEMBER:
+                    assert members is not None  # checked where they are read
+                    own = tp.reshape(tp.take(members, tp.reshape(at, (-1,)), axis=0),
+                                     (*at.shape, -1))  # fmt: skip
+                    here = tp.any(own == found[..., None], axis=-1)
+                else:
+                    here = _compared(code, found, threshold)
+                holds = tp.logical_or(holds, tp.logical_and(mode == code, here))
+            at = tp.where(holds, _taken(taken["when_true"], at), _taken(taken["when_false"], at))
+        return at
+
+    def scores(self, x: Any, aggregate: str, base: Host) -> Any:
+        """Return the sum, mean, minimum or maximum of the votes for each target: [N,targets]."""
+        at = self.leaves(x)
+        shape = (*at.shape, self.weights.shape[1])
+        flat = tp.reshape(at, (-1,))
+        weights = tp.reshape(tp.take(tp.asarray(self.weights), flat, axis=0), shape)
+        if aggregate in ("SUM", "AVERAGE"):
+            total = tp.sum(weights, axis=1)
+            found = total / len(self.roots) if aggregate == "AVERAGE" else total
+        else:
+            votes = tp.reshape(tp.take(tp.asarray(self.votes), flat, axis=0), shape)
+            sign = 1 if aggregate == "MAX" else -1
+            lowest = tp.full_like(weights, -np.inf)
+            most = sign * tp.max(tp.where(votes, sign * weights, lowest), axis=1)
+            found = tp.where(tp.any(votes, axis=1), most, tp.zeros_like(most))
+        return found + tp.asarray(base) if base.size else found
+
+
+def _taken(values: Any, at: Any) -> Any:
+    return tp.reshape(tp.take(values, tp.reshape(at, (-1,)), axis=0), at.shape)
+
+
+def _compared(code: int, x: Any, threshold: Any) -> Any:
+    names = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
+    return getattr(tp, names[code])(x, threshold)
+
+
+def _old_forest(nodes: dict[str, Any], votes: dict[str, Any], targets: int, dtype: Any) -> Forest:
+    """Return the trees of TreeEnsembleClassifier and TreeEnsembleRegressor."""
+    trees, ids = nodes["treeids"], nodes["nodeids"]
+    count = len(ids)
+    places = {key: at for at, key in enumerate(zip(trees, ids, strict=True))}
+    if len(places) != count:
+        raise ValueError("two nodes of a tree have the same number")
+    modes = [
+        _LEAF if mode == "LEAF" else _COMPARISONS.index(mode.removeprefix("BRANCH_"))
+        for mode in nodes["modes"]
+    ]
+    children = [
+        [
+            at if mode == _LEAF else places.get((tree, child), -1)
+            for at, (mode, tree, child) in enumerate(zip(modes, trees, nodes[name], strict=True))
+        ]
+        for name in ("truenodeids", "falsenodeids")
+    ]
+    weights = np.zeros((count, targets), dtype)
+    voted = np.zeros((count, targets), np.bool)
+    for tree, node, target, weight in zip(
+        votes["treeids"], votes["nodeids"], votes["ids"], votes["weights"], strict=True
+    ):
+        at = places[tree, node]
+        weights[at, target] += weight
+        voted[at, target] = True
+    named = {child for side in children for at, child in enumerate(side) if child != at}
+    first = {tree: at for (tree, _), at in reversed(places.items()) if at not in named}
+    missing = nodes["missing"] or (0,) * count
+    return Forest(
+        np.array(nodes["featureids"], np.int64),
+        np.array(nodes["values"], dtype),
+        np.array(modes, np.int64),
+        np.array(children[0], np.int64),
+        np.array(children[1], np.int64),
+        np.array(missing, np.bool),
+        None,
+        np.array([first[tree] for tree in dict.fromkeys(trees)], np.int64),
+        weights,
+        voted,
+    )
+
+
+@rule("TreeEnsembleRegressor", domain=DOMAIN)
+def regress(
+    x: Any,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: Sequence[float] = (),
+    base_values_as_tensor: Any = None,
+    n_targets: int = 1,
+    nodes_falsenodeids: Sequence[int] = (),
+    nodes_featureids: Sequence[int] = (),
+    nodes_hitrates: Sequence[float] = (),
+    nodes_hitrates_as_tensor: Any = None,
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Sequence[str] = (),
+    nodes_nodeids: Sequence[int] = (),
+    nodes_treeids: Sequence[int] = (),
+    nodes_truenodeids: Sequence[int] = (),
+    nodes_values: Sequence[float] = (),
+    nodes_values_as_tensor: Any = None,
+    post_transform: str = "NONE",
+    target_ids: Sequence[int] = (),
+    target_nodeids: Sequence[int] = (),
+    target_treeids: Sequence[int] = (),
+    target_weights: Sequence[float] = (),
+    target_weights_as_tensor: Any = None,
+) -> Any:
+    del nodes_hitrates, nodes_hitrates_as_tensor  # how often nodes are visited
+    weights = target_weights if target_weights_as_tensor is None else target_weights_as_tensor
+    values = nodes_values if nodes_values_as_tensor is None else nodes_values_as_tensor
+    base = base_values if base_values_as_tensor is None else base_values_as_tensor
+    x = x if "float" in str(x.dtype) else tp.astype(x, tp.float32)
+    nodes = {
+        "treeids": nodes_treeids, "nodeids": nodes_nodeids, "modes": nodes_modes,
+        "truenodeids": nodes_truenodeids, "falsenodeids": nodes_falsenodeids,
+        "featureids": nodes_featureids, "values": values,
+        "missing": nodes_missing_value_tracks_true,
+    }  # fmt: skip
+    votes = {
+        "treeids": target_treeids, "nodeids": target_nodeids, "ids": target_ids,
+        "weights": weights,
+    }  # fmt: skip
+    dtype = np.float64 if "64" in str(x.dtype) else np.float32
+    forest = _old_forest(nodes, votes, n_targets, dtype)
+    scores = forest.scores(x, aggregate_function, np.array(base, dtype))
+    return post_transformed(tp.astype(scores, tp.float32), post_transform)
+
+
+@rule("TreeEnsemble", domain=DOMAIN, since=5)
+def ensemble(
+    x: Any,
+    *,
+    aggregate_function: int = 1,
+    leaf_targetids: Sequence[int],
+    leaf_weights: Any,
+    membership_values: Any = None,
+    n_targets: int = 1,
+    nodes_falseleafs: Sequence[int],
+    nodes_falsenodeids: Sequence[int],
+    nodes_featureids: Sequence[int],
+    nodes_hitrates: Any = None,
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Any,
+    nodes_splits: Any,
+    nodes_trueleafs: Sequence[int],
+    nodes_truenodeids: Sequence[int],
+    post_transform: int = 0,
+    tree_roots: Sequence[int],
+) -> Any:
+    """The leaves are numbered behind the nodes."""
+    del nodes_hitrates  # how often nodes are visited
+    inner, leaves = len(nodes_modes), len(leaf_targetids)
+    own = inner + np.arange(leaves)
+    sides = [
+        np.concatenate([np.array(ids, np.int64) + inner * np.array(leafs, np.int64), own])
+        for ids, leafs in (
+            (nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs),
+        )
+    ]  # fmt: skip
+    weights = np.zeros((inner + leaves, n_targets), leaf_weights.dtype)
+    voted = np.zeros(weights.shape, np.bool)
+    weights[own, np.array(leaf_targetids, np.int64)] = leaf_weights
+    voted[own, np.array(leaf_targetids, np.int64)] = True
+    missing = nodes_missing_value_tracks_true or (0,) * inner
+    padding = (0, leaves)
+    # A tree may be a leaf alone: then both sides of its root are that leaf.
+    forest = Forest(
+        np.pad(np.array(nodes_featureids, np.int64), padding),
+        np.pad(nodes_splits, padding),
+        np.pad(nodes_modes.astype(np.int64), padding, constant_values=_LEAF),
+        *sides,
+        np.pad(np.array(missing, np.bool), padding),
+        _members(nodes_modes, membership_values, inner + leaves),
+        np.array(tree_roots, np.int64),
+        weights,
+        voted,
+    )
+    scores = forest.scores(x, _AGGREGATES[aggregate_function], np.zeros(0, weights.dtype))
+    return post_transformed(scores, _TRANSFORMS[post_transform])
+
+
+def _members(modes: Host, values: Host | None, rows: int) -> Host | None:
+    """Return a row of values for each node that tests for members; NaN ends its list."""
+    testing = np.flatnonzero(modes == _MEMBER)
+    if not len(testing):
+        return None
+    given = np.zeros(0, np.float32) if values is None else values
+    ends = np.flatnonzero(np.isnan(given))
+    if len(ends) != len(testing):
+        raise ValueError(f"{len(testing)} nodes test for members, {len(ends)} lists are given")
+    begins = [0, *(ends[:-1] + 1)]
+    found = np.full((rows, int(max(ends - begins, default=0)) or 1), np.nan, given.dtype)
+    for node, begin, end in zip(testing, begins, ends, strict=True):
+        found[node, : end - begin] = given[begin:end]
+    return found
