@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,16 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Host", "Value", "as_host", "as_tensor", "dtype_of", "namespace", "to_numpy_dtype"]
+__all__ = [
+    "Host",
+    "Value",
+    "as_host",
+    "as_tensor",
+    "dtype_of",
+    "has_dtype",
+    "namespace",
+    "to_numpy_dtype",
+]
 
 Host = np.ndarray[Any, Any]
 Value = tp.Tensor | Host | list[Any] | dict[Any, Any] | None
@@ -31,10 +41,28 @@ def namespace(*values: Value) -> ModuleType:
 
 
 def as_tensor(value: Any) -> Any:
-    """Return a host array as a tensor on the active device; other values as they are."""
+    """Return a host array as a tensor on the active device; other values as they are.
+
+    An array of a dtype that the device lacks stays on the host.
+    """
     if isinstance(value, list):
         return [as_tensor(one) for one in value]
-    return tp.asarray(value) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray) and has_dtype(dtype_of(value)):
+        return tp.asarray(value)
+    return value
+
+
+def has_dtype(name: str) -> bool:
+    """Return whether the active device holds elements of a dtype; True if it does not say."""
+    dtypes = _dtypes_of(tp.get_backend())
+    return dtypes is None or name in dtypes
+
+
+@cache
+def _dtypes_of(device: str) -> frozenset[str] | None:
+    backend, _, _ = device.partition(":")
+    dtypes = tp.devices(backend)[device].dtypes
+    return None if dtypes is None else frozenset(dtype.name for dtype in dtypes)
 
 
 def as_host(value: Any) -> Any:

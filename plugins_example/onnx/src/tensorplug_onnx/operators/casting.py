@@ -8,8 +8,9 @@ import numpy as np
 from onnx import helper
 
 import tensorplug as tp
+from tensorplug.plugin import narrowing
 from tensorplug_onnx.rules import rule
-from tensorplug_onnx.values import as_host, dtype_of, to_numpy_dtype
+from tensorplug_onnx.values import as_host, dtype_of, has_dtype, namespace, to_numpy_dtype
 
 if TYPE_CHECKING:
     from tensorplug_onnx.values import Host
@@ -33,8 +34,7 @@ def cast(x: Any, dtype: str, *, saturate: int = 1, round_mode: str = "up") -> An
         round_mode: for ``float8_e8m0fnu``.
 
     Returns:
-        A host array for a host array, except where ``dtype`` has less than 16 bits and is no
-        dtype of NumPy's.
+        A host array for a host array, for text, and if the device lacks the dtype.
 
     """
     given = dtype_of(x)
@@ -44,18 +44,21 @@ def cast(x: Any, dtype: str, *, saturate: int = 1, round_mode: str = "up") -> An
         return _parsed(as_host(x), dtype)
     if dtype == "string":
         return _printed(as_host(x))
+    if not has_dtype(dtype):
+        x = as_host(x)
     if dtype == "float8_e8m0fnu":
-        return _powers(tp.astype(x, "float32"), saturate=bool(saturate), round_mode=round_mode)
-    if isinstance(x, np.ndarray) and {given, dtype} <= _ON_HOST:
-        with np.errstate(invalid="ignore", over="ignore"):
-            return x.astype(to_numpy_dtype(dtype))
-    return tp.astype(x, dtype, saturate=bool(saturate) and dtype in _SATURATING)
+        return _powers(cast(x, "float32"), saturate=bool(saturate), round_mode=round_mode)
+    clipped = bool(saturate) and dtype in _SATURATING
+    if isinstance(x, np.ndarray):
+        return _converted(x, getattr(tp, dtype), clipped=clipped)
+    return tp.astype(x, dtype, saturate=clipped)
 
 
-_ON_HOST: Final = {
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-}  # fmt: skip
+def _converted(x: Host, dtype: tp.DType, *, clipped: bool) -> Host:
+    if clipped:
+        x = np.clip(x if x.dtype.kind in "fiu" else x.astype(np.float32), dtype.min, dtype.max)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return narrowing.convert(x, dtype)
 
 
 def _parsed(x: Host, dtype: str) -> Any:
@@ -101,27 +104,30 @@ def _decimal(number: np.floating[Any]) -> str:
     return np.format_float_positional(number, trim="0")
 
 
-def _powers(x: tp.Tensor, *, saturate: bool, round_mode: str) -> tp.Tensor:
+def _powers(x: Any, *, saturate: bool, round_mode: str) -> Any:
     """Return float32 numbers as powers of two.
 
     The code of a power is its exponent plus 127, as in float32 itself, of whose subnormal numbers
     the larger half lies between codes 0 and 1.
     """
-    bits = tp.bitwise_and(tp.bitcast(x, "int32"), 0x7FFFFFFF)
+    xp = namespace(x)
     half = 0x400000
-    code = tp.bitwise_right_shift(bits, 23)
-    normal = tp.bitwise_and(bits, 0x7FFFFF)
-    fraction = tp.where(code == 0, 2 * tp.maximum(bits - half, 0), normal)
     least = {"up": 1, "nearest": half, "down": 2 * half}
     if round_mode not in least:
         raise ValueError(f"round_mode is {round_mode!r}, must be 'up', 'nearest' or 'down'")
-    rounded = tp.where(fraction >= least[round_mode], code + 1, code)
-    top = 254
+    bits = xp.bitwise_and(x.view(np.int32) if xp is np else tp.bitcast(x, "int32"), 0x7FFFFFFF)
+    code = xp.bitwise_right_shift(bits, 23)
+    normal = xp.bitwise_and(bits, 2 * half - 1)
+    fraction = xp.where(code == 0, 2 * xp.maximum(bits - half, 0), normal)
+    rounded = xp.where(fraction >= least[round_mode], code + 1, code)
     if saturate:
-        chosen = tp.where(tp.isnan(x), top + 1, tp.minimum(rounded, top))
+        chosen = xp.where(xp.isnan(x), 255, xp.minimum(rounded, 254))
     else:
-        chosen = tp.where(bits < half, top + 1, tp.minimum(rounded, top + 1))
-    return tp.bitcast(tp.astype(chosen, "uint8"), "float8_e8m0fnu")
+        chosen = xp.where(bits < half, 255, xp.minimum(rounded, 255))
+    codes = xp.astype(chosen, xp.uint8)
+    if xp is np:
+        return codes.view(to_numpy_dtype("float8_e8m0fnu"))
+    return tp.bitcast(codes, "float8_e8m0fnu")
 
 
 @rule("Cast", raw=True)
