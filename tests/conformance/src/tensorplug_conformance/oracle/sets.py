@@ -17,7 +17,8 @@ def unique(x: Array, *, axis: int | None = 0) -> tuple[Array, Array]:
     seen: dict[tuple[Any, ...], int] = {}
     first, numbers = [], []
     for place in range(len(slices)):
-        key = tuple(_key(number) for number in np.ravel(slices[place]).tolist())
+        # A slice, since NumPy's scalars of text lose a NUL at their end.
+        key = tuple(_key(number) for number in np.ravel(slices[place : place + 1]).tolist())
         if key not in seen:
             seen[key] = len(seen)
             first.append(place)
