@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from tensorplug.plugin import TensorplugError, specs
+from tensorplug_conformance import supervisor
 from tensorplug_conformance.checks import Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.session import Session
+from tensorplug_conformance.worker import Worker
 
 from . import unusual
 
@@ -58,3 +61,28 @@ def test_memory_that_is_freed_later_is_no_leak() -> None:
     (check,) = (check for check in checks(1) if check.id == "no leaks")
     check.run(Target(unusual.NAME), lambda: session)
     session.close()
+
+
+@pytest.mark.parametrize(("limit", "status"), [(1.0, "fail"), (120.0, "pass")])
+def test_the_limit_of_an_item_is_that_of_the_processes_that_it_starts(
+    monkeypatch: pytest.MonkeyPatch, limit: float, status: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(unusual.__file__).parent))
+    target = Target(unusual.NAME, "unusual:opens_slowly", limit=limit)
+    (check,) = (check for check in checks(0) if check.id == "opens again")
+    verdict = Worker(target, 0).check(0, check.id)
+    assert verdict.status == status, verdict.message
+    assert verdict.message == ("it hung: it did not end within 0.9 s" if limit == 1 else "")
+
+
+def test_a_worker_is_told_the_limit_of_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Target] = []
+
+    class Process:
+        def __init__(self, target: Target, _seed: int, *, introduce: bool) -> None:
+            assert not introduce
+            told.append(target)
+
+    monkeypatch.setattr(supervisor, "WorkerProcess", Process)
+    supervisor.Attendant(Target("cpu"), 0, supervisor.Limits(7.0))
+    assert told == [Target("cpu", limit=7.0)]

@@ -44,7 +44,6 @@ __all__ = ["PlainProcessError", "ask", "drawn", "misjudged"]
 
 Asked = tuple["CaseEntry", Row, "Case"]
 
-SECONDS: Final = 240.0
 _SMALL: Final = 4096  # elements of all inputs
 _DTYPES: Final = {2: 26, 3: 3}  # at most, for each kernel, by level
 _CASES: Final = 4  # for each of them
@@ -127,7 +126,7 @@ def _runs(session: Session, entry: CaseEntry, case: Case) -> bool:
     return how in ("native", "decomposed", "widened", "host")
 
 
-def ask(backend: str, asked: Sequence[Asked], seconds: float = SECONDS) -> list[Any]:
+def ask(backend: str, asked: Sequence[Asked], seconds: float) -> list[Any]:
     """Return what a plain process computes: for each case a list of arrays, or an error's text.
 
     Raises:

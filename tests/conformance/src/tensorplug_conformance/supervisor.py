@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +65,8 @@ class Attendant:
         limits: Limits,
         introduced: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        self._process = WorkerProcess(target, seed, introduce=introduced is not None)
+        limited = replace(target, limit=limits.item)
+        self._process = WorkerProcess(limited, seed, introduce=introduced is not None)
         self._introduced = introduced
         self._limits = limits
         self._busy = False

@@ -31,7 +31,7 @@ def _again(
     known = sorted(entries(extension_tables()).items())[part::parts]
     asked = drawn(session, dict(known), level, target.draw)
     try:
-        answers = ask(target.backend, asked)
+        answers = ask(target.backend, asked, target.patience)
     except PlainProcessError as error:
         raise CheckFailedError(f"a plain process: {error}") from None
     faults = list(misjudged(session, asked, answers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
 
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target"]
+
+
+_PART: Final = 0.9  # of a check's time
 
 
 class CheckFailedError(Exception):
@@ -25,13 +28,20 @@ class NotMeasuredError(Exception):
 class Target:
     """The backend under test: its name, and what builds engines (None: the plugins).
 
-    ``seed``: of the ordinary inputs; ``draw``: of the cases that a plain process asks again.
+    ``seed``: of the ordinary inputs; ``draw``: of the cases that a plain process asks again;
+    ``limit``: seconds for a row or check.
     """
 
     backend: str
     factory: str | None = None
     seed: int = 0
     draw: int = 0
+    limit: float = 300.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds for a process that a check starts: it ends before the check itself has to."""
+        return _PART * self.limit
 
 
 @dataclass(frozen=True, slots=True)

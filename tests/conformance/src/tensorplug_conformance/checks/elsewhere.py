@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS"]
 
-SECONDS: Final = 280.0
 _PROGRAM: Final = "tensorplug_conformance.checks.circumstances"
 
 
 def _run(level: int, target: Target, _opened: Callable[[], Session]) -> None:
-    run_module(_PROGRAM, target, str(level), seconds=SECONDS)
+    run_module(_PROGRAM, target, str(level))
 
 
 CHECKS: Final = tuple(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS"]
 
-PROBE_SECONDS: Final = 100.0
 _PROBES: Final = "tensorplug_conformance.checks.probes"
 
 
@@ -29,7 +28,7 @@ def _probe(name: str) -> Callable[[Target, Callable[[], Session]], None]:
 
 def _run_probe(name: str, target: Target) -> str:
     """Run a probe and return what it printed."""
-    return run_module(_PROBES, target, name, seconds=PROBE_SECONDS)
+    return run_module(_PROBES, target, name)
 
 
 def _quiet(target: Target, _opened: Callable[[], Session]) -> None:

@@ -18,7 +18,7 @@ _NOT_MEASURED, _FAILED = 3, 4  # exit statuses; the last line of stderr says why
 _LINES: Final = 12  # of a traceback that are shown
 
 
-def run_module(module: str, target: Target, *before: str, seconds: float) -> str:
+def run_module(module: str, target: Target, *before: str) -> str:
     """Run a module of this package in a new process; return what it printed.
 
     Its arguments are those of ``before``, the name of the backend, and perhaps an engine factory.
@@ -32,10 +32,10 @@ def run_module(module: str, target: Target, *before: str, seconds: float) -> str
     command += [target.factory] if target.factory else []
     try:
         done = subprocess.run(  # our own module and arguments
-            command, capture_output=True, text=True, timeout=seconds, check=False
+            command, capture_output=True, text=True, timeout=target.patience, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: it did not end within {seconds:g} s") from None
+        raise CheckFailedError(f"it hung: it did not end within {target.patience:g} s") from None
     lines = done.stderr.strip().splitlines()
     last = "\n".join(lines[-_LINES:])
     if done.returncode == _NOT_MEASURED:

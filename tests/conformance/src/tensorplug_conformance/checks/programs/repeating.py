@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS", "digests", "main"]
 
-SECONDS: Final = 120.0
 _STEPS: Final = 5
 
 
@@ -71,7 +70,7 @@ def _compare(first: list[str], second: list[str], when: str) -> None:
 
 
 def _in_a_process(target: Target) -> list[str]:
-    lines = run_module(__spec__.name, target, seconds=SECONDS).splitlines()
+    lines = run_module(__spec__.name, target).splitlines()
     return [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]  # it may print
 
 
