@@ -37,7 +37,7 @@ class _Step:
 
 def _steps(graph: Graph) -> tuple[_Step, ...]:
     """Return the steps of a graph, with the names that nothing needs after each."""
-    needed = {info.name for info in graph.outputs}
+    needed = {info.name for info in graph.outputs} | graph.initializers.keys()
     steps: list[_Step] = []
     for node in reversed(graph.nodes):
         used = {name for name in node.inputs if name}
@@ -83,6 +83,7 @@ class Scope:
     values: dict[str, Value]
     plans: Plans
     outer: Scope | None = None
+    graph: Graph | None = None
 
     def get(self, name: str) -> Value:
         """Return a value of this graph or of one around it."""
@@ -128,7 +129,7 @@ def run_graph(
         ValueNeededError: while it is compiled, a node needs the value of a tensor.
 
     """
-    scope = Scope({**graph.initializers, **values}, plans, outer)
+    scope = Scope({**graph.initializers, **values}, plans, outer, graph)
     for step in plans.of(graph):
         with nullcontext() if plans.watch is None else plans.watch(step.node):
             _run_step(step, scope)
