@@ -325,17 +325,6 @@ def test_the_loss_scale_of_a_program_is_fixed() -> None:
         step(tp.asarray([1.0]))
 
 
-def test_memory_stays_flat() -> None:
-    w = tp.Variable(np.ones(3, np.float32), name="w")
-    optimizer = tp.train.Adam(0.01, loss_scale=tp.train.LossScale())
-    optimizer.minimize(lambda: tp.sum(w * w))
-    before = tp.memory()
-    for _ in range(5):
-        optimizer.minimize(lambda: tp.sum(w * w))
-    after = tp.memory()
-    assert (after.tensors, after.buffers) == (before.tensors, before.buffers)
-
-
 def test_it_is_no_listed_variable() -> None:
     w = tp.Variable([1.0], name="w")
     optimizer = tp.train.Adam(0.5, loss_scale=tp.train.LossScale())

@@ -218,9 +218,10 @@ def test_steps_in_scopes_are_steps(formula):
     assert paths[0] == paths[1] != [1, 1, 1]
 
 
-def test_memory_stays_flat():
+@pytest.mark.parametrize("loss_scale", [None, tp.train.LossScale()], ids=["plain", "scaled"])
+def test_memory_stays_flat(loss_scale):
     w = tp.Variable(np.ones(3, np.float32), name="w")
-    optimizer = tp.train.Adam(0.01)
+    optimizer = tp.train.Adam(0.01, loss_scale=loss_scale)
     optimizer.minimize(lambda: tp.sum(w * w))
     before = tp.memory()
     for _ in range(5):
