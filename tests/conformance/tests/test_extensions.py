@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +9,11 @@ import pytest
 from tensorplug.plugin import RegistrationError
 from tensorplug_conformance.extensions import extension_tables
 
+from .installing import install
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-METADATA = "Metadata-Version: 2.1\nName: acme-cases\nVersion: 1.0\nRequires-Dist: tensorplug\n"
 PLUGIN = """
     import numpy as np
     from tensorplug.plugin import dtypes as dt
@@ -31,15 +31,12 @@ PLUGIN = """
 
 
 def _install(folder: Path, name: str, returned: str) -> None:
-    (folder / f"{name}.py").write_text(textwrap.dedent(PLUGIN).replace("{returned}", returned))
-    info = folder / "acme_cases-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(METADATA)
-    (info / "entry_points.txt").write_text(f"[tensorplug.extensions]\nacme = {name}\n")
+    source = PLUGIN.replace("{returned}", returned)
+    install(folder, source, group="extensions", name=name, requires="tensorplug")
 
 
 def test_an_extension_brings_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(tmp_path, "acme_good_cases", "(cases,)")
+    _install(tmp_path, "good_cases", "(cases,)")
     before = len(extension_tables())
     monkeypatch.syspath_prepend(str(tmp_path))
     tables = extension_tables()
@@ -49,7 +46,7 @@ def test_an_extension_brings_its_cases(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(tmp_path, "acme_bad_cases", "['cases']")
+    _install(tmp_path, "bad_cases", "['cases']")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(RegistrationError, match="which is not a CaseTable"):
         extension_tables()

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.plain import PlainProcessError, ask, drawn
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.session import Session, engine_factory
+
+from .installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,11 +104,7 @@ def test_a_backend_that_knows_the_examiner_is_caught(tell: str) -> None:
 def _ran(tmp_path: Path, tell: str) -> tuple[str, str, str]:
     """Return the status of the check, its message, and the status of a row."""
     folder = tmp_path / "site"
-    info = folder / "tensorplug_acme-1.0.dist-info"
-    info.mkdir(parents=True)
-    (folder / "acme_backend.py").write_text(textwrap.dedent(ACME).replace("TELL", TELLS[tell]))
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorplug-acme\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tensorplug.backends]\nacme = acme_backend\n")
+    install(folder, ACME.replace("TELL", TELLS[tell]))
     here = tmp_path / "conformance"  # the examiner's folder
     here.mkdir()
     done = subprocess.run(

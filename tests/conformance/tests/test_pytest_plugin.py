@@ -18,6 +18,8 @@ import tensorplug_conformance
 from tensorplug_conformance.denominator import LEVELS
 from tensorplug_conformance.pytest_run import ConformanceRun
 
+from .installing import install
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,7 +74,6 @@ ACME = """
     def tensorplug_kernels():
         return (Clean(), wrong)
 """
-METADATA = "Metadata-Version: 2.1\nName: tensorplug-acme\nVersion: 1.0\n"
 OUTCOMES = {
     "Abs[float32-native]": "passed",
     "Abs[int32-native]": "failed",
@@ -91,11 +92,7 @@ OUTCOMES = {
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with an installed backend that fails in several ways."""
     folder = tmp_path_factory.mktemp("acme")
-    (folder / "acme_backend.py").write_text(textwrap.dedent(ACME))
-    info = folder / "tensorplug_acme-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(METADATA)
-    (info / "entry_points.txt").write_text("[tensorplug.backends]\nacme = acme_backend\n")
+    install(folder, ACME)
     return folder
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -20,6 +19,8 @@ from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection, entries, rows
 from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.supervisor import Limits, supervise
+
+from .installing import install
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,14 +211,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with installed backends, none of which opens."""
     folder = tmp_path_factory.mktemp("broken")
     for name, source in BROKEN.items():
-        (folder / f"acme_{name}.py").write_text(textwrap.dedent(source))
-        info = folder / f"tensorplug_{name}-1.0.dist-info"
-        info.mkdir()
         core = "tensorplug<0.0.1" if name == "old" else "tensorplug"
-        named = f"Metadata-Version: 2.1\nName: tensorplug-{name}\nVersion: 1.0\n"
-        (info / "METADATA").write_text(f"{named}Requires-Dist: {core}\n")
-        entry = f"[tensorplug.backends]\n{name} = acme_{name}\n"
-        (info / "entry_points.txt").write_text(entry)
+        install(folder, source, name=name, requires=core)
     return folder
 
 
