@@ -132,7 +132,7 @@ def lift_scan(
     xs: Sequence[Tensor],
     scan: Callable[[Steps, Sequence[Tensor], Sequence[Tensor]], list[Tensor]],
 ) -> Found:
-    """Call ``scan`` outside; return what ``control_calls.trace_scan`` does."""
+    """Call ``scan`` outside; return what ``calls.trace_scan`` does."""
     context, count = current_context(), len(init)
     interpreter = context.trace
     columns = _enter(xs)
@@ -177,7 +177,7 @@ def lift_switch(
     who: str,
     switch: Callable[..., list[Tensor]],
 ) -> Found:
-    """Call ``switch`` outside; return what ``control_calls.trace_switch`` does."""
+    """Call ``switch`` outside; return what ``calls.trace_switch`` does."""
     context = current_context()
     interpreter: Interpreter = context.trace
     interpreter.check_call([index], context.call)
@@ -200,7 +200,7 @@ def lift_while(
     who: str,
     while_loop: Callable[..., list[Tensor]],
 ) -> Found:
-    """Call ``while_loop`` outside; return what ``control_calls.trace_while`` does."""
+    """Call ``while_loop`` outside; return what ``calls.trace_while`` does."""
     context = current_context()
     interpreter: Interpreter = context.trace
 
