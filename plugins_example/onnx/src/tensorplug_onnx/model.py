@@ -13,6 +13,7 @@ import tensorplug as tp
 from tensorplug_onnx.errors import InputError
 from tensorplug_onnx.executing import Plans, check_supported, run_graph
 from tensorplug_onnx.loading import graphs_in, load_graph
+from tensorplug_onnx.optimizing import optimized
 from tensorplug_onnx.rules import lookup
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of
 
@@ -111,7 +112,7 @@ class Model:
         with self._active():
             values = {name: _received(value) for name, value in given.items()}
             if self._compiled is not None:
-                return self._compiled(self.parameters, values)
+                return self._compiled(values)
             return self.apply(self.parameters, values)
 
     def apply(self, parameters: Parameters, inputs: Mapping[str, Value]) -> dict[str, Any]:
@@ -132,8 +133,30 @@ class Model:
         return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
 
     def compile(self) -> Model:
-        """Return the model as one compiled program for each set of input shapes."""
-        return replace(self, _compiled=tp.compile(self.apply))
+        """Return the model as one compiled program for each set of input shapes.
+
+        Its parameters are constants of the program, which has less to do: see ``optimizing``. To
+        train a model, compile the function that takes its gradients, with ``apply`` in it.
+
+        Raises, when called:
+            ValueNeededError: shapes depend on the values of inputs.
+
+        """
+        parameters = {name: as_host(value) for name, value in self.parameters.items()}
+        graph = optimized(self.graph, parameters)
+        constants = {
+            name: as_tensor(array)
+            for name, array in graph.initializers.items()
+            if _is_floating(array) and name not in _read_on_host(graph)
+        }
+        plans = Plans()
+
+        def program(inputs: Mapping[str, Value]) -> dict[str, Any]:
+            found = run_graph(graph, {**constants, **inputs}, plans)
+            names = (info.name for info in graph.outputs)
+            return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
+
+        return replace(self, _compiled=tp.compile(program))
 
     def to(self, device: str) -> Model:
         """Return the model on a device, its parameters too.
