@@ -235,8 +235,8 @@ _FURTHER: Final[tuple[tuple[KernelSpec, float, float, dict[str, tuple[float, ...
 )
 for spec, low, high, places in _FURTHER:
     points_of = _points(low, high, _plain_points(places))
-    # that of a scaled function is the difference of two which are nearly equal
-    cancelled = float(spec in (specs.BESSEL_I0E, specs.BESSEL_I1E))
+    # That of a scaled function is the difference of two which are nearly equal: 0.19 from 4.5 on.
+    cancelled = 0.25 if spec in (specs.BESSEL_I0E, specs.BESSEL_I1E) else 0.0
     cases.gradients(spec, "x", cancelled=cancelled)(points_of)
 
 
