@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
     "ROUNDS",
@@ -116,12 +116,8 @@ def gains(performance: Mapping[str, Any]) -> list[Gain]:
     Each kernel comes once, with the call that would gain most. A kernel that runs natively is not
     in it, nor a call that is as fast as it could be, nor one without an estimate.
     """
-    found = sorted(_decomposed(performance), key=lambda gain: -gain.saved)
-    best: dict[str, Gain] = {}
-    for gain in found:
-        if gain.saved > 0:
-            best.setdefault(gain.kernel, gain)
-    return list(best.values())
+    saving = (gain for gain in _decomposed(performance) if gain.saved > 0)
+    return _first_of_each(sorted(saving, key=lambda gain: -gain.saved))
 
 
 def without_estimate(performance: Mapping[str, Any]) -> list[Gain]:
@@ -129,13 +125,17 @@ def without_estimate(performance: Mapping[str, Any]) -> list[Gain]:
 
     The slowest first; each kernel comes once, with its longest call.
     """
-    found = sorted(_decomposed(performance), key=lambda gain: -gain.seconds)
-    known = {gain.kernel for gain in found if gain.estimate is not None}
-    longest: dict[str, Gain] = {}
-    for gain in found:
-        if gain.kernel not in known:
-            longest.setdefault(gain.kernel, gain)
-    return list(longest.values())
+    slowest = sorted(_decomposed(performance), key=lambda gain: -gain.seconds)
+    estimated = {gain.kernel for gain in slowest if gain.estimate is not None}
+    return _first_of_each(gain for gain in slowest if gain.kernel not in estimated)
+
+
+def _first_of_each(ordered: Iterable[Gain]) -> list[Gain]:
+    """Return the first gain of each kernel, in the same order."""
+    first: dict[str, Gain] = {}
+    for gain in ordered:
+        first.setdefault(gain.kernel, gain)
+    return list(first.values())
 
 
 def _decomposed(performance: Mapping[str, Any]) -> Iterator[Gain]:
