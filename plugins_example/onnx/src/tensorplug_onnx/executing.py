@@ -16,6 +16,7 @@ from tensorplug_onnx.functions import body_of, has_body
 from tensorplug_onnx.loading import graphs_in
 from tensorplug_onnx.rules import lookup
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
+from tensorplug_onnx.widening import narrowed, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -170,10 +171,13 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
     others = [at for at in range(count) if at not in on_host]
     given: list[Any] = list(inputs)
     extras: dict[str, Any] = dict(node.attributes)
+    narrow: dict[int, str] = {}
     for at in on_host:
         given[at] = as_host(given[at])
     if "xp" in rule.asks:
         extras["xp"] = namespace(*(given[at] for at in others))
+    if not rule.raw:
+        narrow = widened(given, others, node, host=extras.get("xp") is np)
     if not rule.raw and extras.get("xp") is not np:
         for at in others:
             given[at] = as_tensor(given[at])
@@ -182,7 +186,9 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
     if "scope" in rule.asks:
         extras["scope"] = scope
     found = rule.function(*given, **extras)
-    outputs = found if isinstance(found, tuple) else (found,)
+    outputs: Sequence[Any] = found if isinstance(found, tuple) else (found,)
+    if narrow:
+        outputs = narrowed(outputs, node, narrow)
     # NumPy's functions return numbers where they could return arrays of rank 0.
     return [np.asarray(one) if isinstance(one, np.generic) else one for one in outputs]
 
