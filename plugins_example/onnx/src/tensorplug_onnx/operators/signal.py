@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tensorplug as tp
 from tensorplug_onnx.operators.casting import dtype_name
 from tensorplug_onnx.rules import rule
-from tensorplug_onnx.values import to_numpy_dtype
+from tensorplug_onnx.values import has_dtype, to_numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @rule("DFT", host=(1,))
@@ -35,21 +38,68 @@ def _dft(x: Any, length: int | None, axis: int, *, inverse: bool, onesided: bool
     if not -x.ndim <= axis < x.ndim or axis % x.ndim == x.ndim - 1:
         raise ValueError(f"axis {axis} is no axis of a signal of rank {x.ndim - 1}")
     axis %= x.ndim
-    real = x.shape[-1] == 1
-    if inverse and onesided and length is None:
-        length = 2 * (x.shape[axis] - 1)
+    if length is None:
+        length = 2 * (x.shape[axis] - 1) if inverse and onesided else x.shape[axis]
     wide = x if str(x.dtype) in ("float32", "float64") else tp.astype(x, tp.float32)
-    signal = wide[..., 0] if real else tp.complex(wide[..., 0], wide[..., 1])
-    if inverse and onesided:
-        return tp.astype(tp.fft.irfft(signal, n=length, axis=axis)[..., None], x.dtype)
-    if real and onesided:
-        found = tp.fft.rfft(signal, n=length, axis=axis)
-    else:
-        transform = tp.fft.ifft if inverse else tp.fft.fft
-        found = transform(signal, n=length, axis=axis)
+    complex_dtype = "complex64" if str(wide.dtype) == "float32" else "complex128"
+    transform = _by_complex_numbers if has_dtype(complex_dtype) else _by_matrices
+    parts = tuple(tp.take(wide, at, axis=-1) for at in range(x.shape[-1]))
+    found = transform(parts, length, axis, inverse=inverse, onesided=onesided)
+    return tp.astype(tp.stack(found, axis=-1), x.dtype)
+
+
+# These take and return a real part and, unless it is 0, an imaginary one.
+
+
+def _by_complex_numbers(
+    parts: Sequence[Any], length: int, axis: int, *, inverse: bool, onesided: bool
+) -> tuple[Any, ...]:
+    signal = tp.complex(*parts) if len(parts) > 1 else parts[0]
+    if inverse:
         if onesided:
-            found = tp.take(found, tp.arange(found.shape[axis] // 2 + 1), axis=axis)
-    return tp.astype(tp.stack([tp.real(found), tp.imag(found)], axis=-1), x.dtype)
+            return (tp.fft.irfft(signal, n=length, axis=axis),)
+        found = tp.fft.ifft(signal, n=length, axis=axis)
+    elif len(parts) > 1:
+        found = tp.fft.fft(signal, n=length, axis=axis)
+        if onesided:
+            found = tp.take(found, tp.arange(length // 2 + 1), axis=axis)
+    else:
+        found = tp.fft.rfft(signal, n=length, axis=axis)
+        if not onesided:
+            others = tp.arange(length - length // 2 - 1, 0, -1)
+            mirrored = tp.conj(tp.take(found, others, axis=axis))
+            found = tp.concat([found, mirrored], axis=axis)
+    return tp.real(found), tp.imag(found)
+
+
+def _by_matrices(
+    parts: Sequence[Any], length: int, axis: int, *, inverse: bool, onesided: bool
+) -> tuple[Any, ...]:
+    """Return the transform by products with the cosines and sines, for devices without complex."""
+    half = length // 2 + 1
+    count = half if inverse and onesided else length
+    given = [_of_length(tp.moveaxis(part, axis, -1), count) for part in parts]
+    kept = half if onesided and not inverse else length
+    turns = np.outer(np.arange(count), np.arange(kept)) % length / length
+    waves = np.exp((2j if inverse else -2j) * np.pi * turns)
+    if inverse:
+        waves /= length
+    if inverse and onesided:  # the frequencies that are not there are conjugates of these
+        waves[1 : (length + 1) // 2] *= 2
+    cosines, sines = (tp.asarray(one, dtype=parts[0].dtype) for one in (waves.real, waves.imag))
+    real, imaginary = given[0] @ cosines, given[0] @ sines
+    if len(given) > 1:
+        real, imaginary = real - given[1] @ sines, imaginary + given[1] @ cosines
+    found = (real,) if inverse and onesided else (real, imaginary)
+    return tuple(tp.moveaxis(part, -1, axis) for part in found)
+
+
+def _of_length(x: Any, length: int) -> Any:
+    """Return x cut to a length on the last axis, or continued with zeros."""
+    lacking = length - x.shape[-1]
+    if lacking <= 0:
+        return x[..., :length]
+    return tp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, lacking)])
 
 
 @rule("STFT", host=(1, 3))
