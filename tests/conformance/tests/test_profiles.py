@@ -237,3 +237,26 @@ def test_a_gradient_is_tolerated_where_its_kernel_is() -> None:
     excess = np.array([1e-6, 3e-6])
     found = vendor.excess_allowed(KNOWN["BesselJ0"], beyond, gradient, excess, frozenset())
     assert found.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("strict", "lenient", "said"),
+    [
+        ([], [], "a partial run certifies nothing: nothing failed"),
+        (["2 rows: fail"], ["2 rows: fail"], "certifies nothing: 2 rows: fail"),
+        (
+            ["2 rows: fail"],
+            ["1 rows: fail"],
+            "2 rows: fail (within a vendor's bounds: 1 rows: fail)",
+        ),
+        (["2 rows: fail"], [], "2 rows: fail (within a vendor's bounds: nothing failed)"),
+    ],
+)
+def test_a_partial_run_says_what_failed_in_both_profiles(
+    strict: list[str], lenient: list[str], said: str
+) -> None:
+    judged = {"conformant": None, "blocked_by": lenient}
+    found = {**sample(), "partial": True, "conformant": None, "vendor": judged}
+    file = io.StringIO()
+    show({**found, "blocked_by": strict}, Console(file=file, width=40))  # of a log: not cut
+    assert file.getvalue().splitlines()[-1].endswith(said)

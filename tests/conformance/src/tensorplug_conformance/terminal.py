@@ -36,7 +36,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         f"suite {suite['version']}, tolerances {suite['tolerances']}, level {report['level']}, "
         f"seed {suite['seed']}, {suite['examples']} examples per row: {counted['rows']} rows, "
         f"{counted['cases']} cases, "
-        f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s"
+        f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s",
+        soft_wrap=True,
     )
     if report["checks"]:
         _show_checks(report, console)
@@ -46,7 +47,7 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     if report["partial"] and not report["checks"]:
         note = "the checks of levels 0, 1 and 4 were left out; --checks 'GLOBS' runs them"
         console.print(note, highlight=False, soft_wrap=True)
-    console.print(_verdict(report))
+    console.print(_verdict(report), soft_wrap=True)
 
 
 def _show_checks(report: Mapping[str, Any], console: Console) -> None:
@@ -55,7 +56,8 @@ def _show_checks(report: Mapping[str, Any], console: Console) -> None:
     for check in report["checks"]:
         if check["status"] == "fail":
             console.print(
-                f"  [red]fail[/] {for_terminal(check['check'])}: {for_terminal(check['message'])}"
+                f"  [red]fail[/] {for_terminal(check['check'])}: {for_terminal(check['message'])}",
+                soft_wrap=True,
             )
 
 
@@ -79,7 +81,8 @@ def _show_failures(report: Mapping[str, Any], console: Console) -> None:
         where = f"{row['kernel']} {row['dtype']} {row['mode']}"
         first = row["failures"][0] if row["failures"] else None
         text = f"{first['case']}: {first['message']}" if first else row["reason"]
-        console.print(f"[red]{row['status']}[/] {where}, {for_terminal(text)}", highlight=False)
+        line = f"[red]{row['status']}[/] {where}, {for_terminal(text)}"
+        console.print(line, highlight=False, soft_wrap=True)
     if len(failed) > _SHOWN:
         console.print(f"... and {len(failed) - _SHOWN} more rows, in the report")
 
@@ -91,7 +94,9 @@ def _verdict(report: Mapping[str, Any]) -> str:
     if report["interrupted"]:
         return f"[bold yellow]interrupted, certifies nothing[/]: {reasons}"
     if report["conformant"] is None:
-        return f"[yellow]a partial run certifies nothing[/]: {reasons or 'nothing failed'}"
+        more = for_terminal("; ".join(vendor["blocked_by"])) or "nothing failed"
+        also = f" (within a vendor's bounds: {more})" if reasons and more != reasons else ""
+        return f"[yellow]a partial run certifies nothing[/]: {reasons or 'nothing failed'}{also}"
     if report["conformant"]:
         return f"[bold green]conformant at level {level}[/], strictly"
     if vendor["conformant"]:
