@@ -202,12 +202,16 @@ def dropout(
     return tp.where(mask, data / (1 - rate), 0), mask
 
 
-@rule("Dropout", since=7)
-def dropout_7(data: Any, *, node: Node, ratio: float = 0.5) -> Any:  # noqa: ARG001  # in training
+@rule("Dropout", since=10)
+def dropout_10(data: Any, *, node: Node, ratio: float = 0.5) -> Any:  # noqa: ARG001  # in training
     return _kept(data, node)
 
 
-def _kept(data: Any, node: Node) -> Any:
-    if len(node.outputs) == 1:
-        return data
-    return data, tp.ones(data.shape, dtype=tp.bool)
+@rule("Dropout", since=7)
+def dropout_7(data: Any, *, node: Node, ratio: float = 0.5) -> Any:  # noqa: ARG001  # in training
+    """The mask has the dtype of the data."""
+    return _kept(data, node, data.dtype)
+
+
+def _kept(data: Any, node: Node, dtype: Any = tp.bool) -> Any:
+    return data if len(node.outputs) == 1 else (data, tp.ones(data.shape, dtype=dtype))
