@@ -296,3 +296,14 @@ def test_times_join_the_report_of_the_same_backend(
     (tmp_path / "report.json").write_text(json.dumps(changed))
     assert cli.main(timing) == 2
     assert "its version is '9'" in capsys.readouterr().out
+
+
+def test_times_are_added_only_to_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        timing = ["measure", "--backend", "minimal", "--kernels", "Neg", "--report", str(folder)]
+        assert cli.main(timing) == 2
+        said = capsys.readouterr().out
+        assert f"{folder} has no report" in said
+        assert "`run --report " in said

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Measure, show what would gain most, and add it to the report; return 0."""
     target = Target(options.backend)
-    before = None if options.report is None else report.read(options.report)
+    before = None if options.report is None else _read(options.report)
     check_opens(target, Limits())
     columns = (
         TextColumn("{task.description}"),
@@ -71,6 +71,21 @@ def run(options: argparse.Namespace, console: Console) -> int:
         render(after, options.report)
         console.print(f"report: {path}", soft_wrap=True, markup=False)
     return 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the report that the times are added to.
+
+    Raises:
+        ReportError: there is none, or it is no report.
+
+    """
+    if not (path / report.NAME if path.is_dir() else path).exists():
+        raise ReportError(
+            f"{path} has no report: times are added to that of `run --report {path}`; without "
+            "--report they are shown"
+        )
+    return report.read(path)
 
 
 def _check_same(before: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
