@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["is_external", "read_external"]
 
+_MOST_DIGITS = 20  # of a number of bytes
+
 
 def is_external(tensor: TensorProto) -> bool:
     """Return whether the elements of a tensor lie in another file."""
@@ -38,7 +40,12 @@ def read_external(tensor: TensorProto, folder: Path | None) -> Host:
         raise ExternalDataError(f"{what} lies in another file, and the model has no folder")
     path = _path_within(folder, entries.get("location", ""), what)
     offset, length = (_count(entries, key, what) for key in ("offset", "length"))
-    dtype = tensor_dtype_to_np_dtype(tensor.data_type)
+    try:
+        dtype = tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError:
+        raise ExternalDataError(f"{what}: there is no element type {tensor.data_type}") from None
+    if dtype.hasobject:
+        raise ExternalDataError(f"{what} is text, which must lie in the file of the model")
     shape = tuple(tensor.dims)
     needed = math.ceil(math.prod(shape) * _bits(tensor.data_type, dtype) / 8)
     size = path.stat().st_size
@@ -84,7 +91,7 @@ def _count(entries: dict[str, str], key: str, what: str) -> int | None:
     text = entries.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS):
         raise ExternalDataError(f"{what}: {key} is {text!r}, must be a number of bytes")
     return int(text)
 

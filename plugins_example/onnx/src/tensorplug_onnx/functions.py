@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, helper
+from onnx import helper
 
+from tensorplug_onnx.inlining import resolve_attributes
 from tensorplug_onnx.loading import graph_of
 from tensorplug_onnx.values import Value, dtype_of, to_numpy_dtype
 
@@ -53,33 +54,13 @@ def body_of(node: Node, values: Sequence[Value]) -> Graph | None:
         if name not in given and attribute.default_value.type:
             given[name] = attribute.default_value
     for inner in function.node:
-        _resolve(inner, given)
+        resolve_attributes(inner, given)
     opsets = {entry.domain: entry.version for entry in function.opset_import}
     return graph_of(function, {**opsets, node.domain: opsets.get(node.domain, node.version)})
 
 
 def _newest(versions: Sequence[int], node: Node) -> int | None:
     return max((version for version in versions if version <= node.version), default=None)
-
-
-def _resolve(node: onnx.NodeProto, given: dict[str, AttributeProto]) -> None:
-    """Put the attributes of the call in the place of references to them."""
-    kept = []
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            if attribute.ref_attr_name in given:
-                found = AttributeProto()
-                found.CopyFrom(given[attribute.ref_attr_name])
-                found.name = attribute.name
-                kept.append(found)
-            continue
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                _resolve(inner, given)
-        kept.append(attribute)
-    kept = [AttributeProto.FromString(one.SerializeToString()) for one in kept]
-    del node.attribute[:]
-    node.attribute.extend(kept)
 
 
 def _schema(node: Node) -> Any:

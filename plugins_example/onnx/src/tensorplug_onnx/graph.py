@@ -60,7 +60,8 @@ class Graph:
     """Nodes in an order in which they can run.
 
     ``initializers``: constants by name. ``free``: names that nodes of the graph, or of graphs in
-    it, take from the graphs around it.
+    it, take from the graphs around it. ``defaults``: inputs that need not be given, as there is
+    an initializer of the same name.
     """
 
     name: str
@@ -69,3 +70,4 @@ class Graph:
     initializers: Mapping[str, Host]
     nodes: tuple[Node, ...]
     free: frozenset[str] = field(default_factory=frozenset)
+    defaults: tuple[ValueInfo, ...] = ()

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, TensorProto, helper, inliner, numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from tensorplug_onnx.errors import ModelError
+from tensorplug_onnx.errors import ModelError, OnnxError
 from tensorplug_onnx.external import is_external, read_external
 from tensorplug_onnx.graph import Graph, Node, ValueInfo
+from tensorplug_onnx.inlining import Functions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug_onnx.values import Host
 
 __all__ = ["Loaded", "graph_of", "graphs_in", "host_array", "load_graph"]
 
 _DOMAINS: Final = {"ai.onnx": ""}
+_MOST_NESTED: Final = 100  # graphs within graphs; a file cannot have as many
+_MOST_ZEROS: Final = 1 << 28  # elements of a sparse constant that its file does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Loaded:
 class _Context:
     opsets: Mapping[str, int]
     folder: Path | None
+    functions: Functions
 
 
 def load_graph(source: Any) -> Loaded:
@@ -55,11 +60,14 @@ def load_graph(source: Any) -> Loaded:
 
     """
     proto, folder = _read(source)
-    if proto.functions:
-        proto = inliner.inline_local_functions(proto)
-    opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
-    context = _Context(opsets, folder)
-    graph = graph_of(proto.graph, context.opsets, context.folder)
+    try:
+        _check(proto)
+        opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
+        graph = _graph(proto.graph, _Context(opsets, folder, Functions(proto.functions)))
+    except (OnnxError, MemoryError):
+        raise
+    except Exception as error:  # protobuf and onnx document none of what they raise
+        raise ModelError(f"the model is not valid: {type(error).__name__}: {error}") from error
     if graph.free:
         names = ", ".join(sorted(map(repr, graph.free)))
         raise ModelError(f"graph {graph.name!r} uses {names}, which nothing before computes")
@@ -73,12 +81,12 @@ def load_graph(source: Any) -> Loaded:
 
 def _read(source: Any) -> tuple[onnx.ModelProto, Path | None]:
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, None), None
+        return source, None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        return _checked(_parsed(path.read_bytes(), str(path)), path.parent), path.parent
+        return _parsed(path.read_bytes(), str(path)), path.parent
     data = source if isinstance(source, bytes | bytearray | memoryview) else source.read()
-    return _checked(_parsed(bytes(data), "the bytes given"), None), None
+    return _parsed(bytes(data), "the bytes given"), None
 
 
 def _parsed(data: bytes, what: str) -> onnx.ModelProto:
@@ -90,26 +98,32 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
     return proto
 
 
-def _checked(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+def _check(proto: onnx.ModelProto) -> None:
+    """Compare a model with ONNX's rules.
+
+    Raises:
+        ModelError: it breaks one.
+
+    """
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError("the model has no graph, or imports no opset")
-    inside = proto
     untyped = [info for info in proto.graph.output if not _has_shape(info)]
-    if untyped or _has_external(proto.graph):
+    if any(map(is_external, _tensors(proto))) or untyped:
         # The checker looks for the files from the current folder; they are checked when read.
         # It asks for types of outputs, which many a program that writes models leaves out.
         inside = onnx.ModelProto()
         inside.CopyFrom(proto)
-        _forget_external(inside.graph)
         for info in inside.graph.output:
             if not _has_shape(info):
                 info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
-    del folder
+        for tensor in filter(is_external, _tensors(inside)):
+            name, data_type = tensor.name, tensor.data_type
+            tensor.CopyFrom(TensorProto(name=name, data_type=data_type, dims=[0], raw_data=b""))
+        proto = inside
     try:
-        onnx.checker.check_model(inside)
+        onnx.checker.check_model(proto)
     except onnx.checker.ValidationError as error:
         raise ModelError(f"the model is not valid: {str(error).strip()}") from None
-    return proto
 
 
 def _has_shape(info: onnx.ValueInfoProto) -> bool:
@@ -117,25 +131,42 @@ def _has_shape(info: onnx.ValueInfoProto) -> bool:
     return kind is not None and (kind != "tensor_type" or info.type.tensor_type.HasField("shape"))
 
 
-def _tensors(graph: onnx.GraphProto) -> list[TensorProto]:
-    found = list(graph.initializer)
-    for node in graph.node:
-        for attribute in node.attribute:
+def _tensors(proto: onnx.ModelProto) -> list[TensorProto]:
+    """Return all tensors of a model.
+
+    Raises:
+        ModelError: its graphs are nested too deep for recursion.
+
+    """
+    found: list[TensorProto] = []
+    graphs = [proto.graph]
+    for training in proto.training_info:
+        graphs += [training.initialization, training.algorithm]
+    holders: list[tuple[Any, int]] = [*((graph, 1) for graph in graphs)]
+    holders += [(function, 1) for function in proto.functions]
+    while holders:
+        holder, depth = holders.pop()
+        if depth > _MOST_NESTED:
+            raise ModelError(f"more than {_MOST_NESTED} graphs are nested in one another")
+        sparse = []
+        if isinstance(holder, onnx.GraphProto):
+            found += holder.initializer
+            sparse += holder.sparse_initializer
+        for attribute in _attributes(holder):
             found += [attribute.t, *attribute.tensors]
-            for inner in (attribute.g, *attribute.graphs):
-                found += _tensors(inner)
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
+            inner = [attribute.g] if attribute.HasField("g") else []
+            holders += [(graph, depth + 1) for graph in (*inner, *attribute.graphs)]
+        for one in sparse:
+            found += [one.values, one.indices]
     return found
 
 
-def _has_external(graph: onnx.GraphProto) -> bool:
-    return any(map(is_external, _tensors(graph)))
-
-
-def _forget_external(graph: onnx.GraphProto) -> None:
-    for tensor in _tensors(graph):
-        if is_external(tensor):
-            name, data_type = tensor.name, tensor.data_type
-            tensor.CopyFrom(TensorProto(name=name, data_type=data_type, dims=[0], raw_data=b""))
+def _attributes(holder: onnx.GraphProto | onnx.FunctionProto) -> Iterator[AttributeProto]:
+    for node in holder.node:
+        yield from node.attribute
+    if isinstance(holder, onnx.FunctionProto):
+        yield from holder.attribute_proto
 
 
 def graph_of(
@@ -144,19 +175,29 @@ def graph_of(
     folder: Path | None = None,
 ) -> Graph:
     """Return a graph, or the body of a function."""
-    context = _Context(opsets, folder)
+    return _graph(proto, _Context(opsets, folder, Functions(())))
+
+
+def _graph(proto: onnx.GraphProto | onnx.FunctionProto, context: _Context) -> Graph:
+    initializers: dict[str, Host] = {}
+    defaults: tuple[ValueInfo, ...] = ()
     if isinstance(proto, onnx.FunctionProto):
         inputs = tuple(ValueInfo(name) for name in proto.input)
         outputs = tuple(ValueInfo(name) for name in proto.output)
-        initializers: dict[str, Host] = {}
     else:
-        initializers = {one.name: host_array(one, folder) for one in proto.initializer}
-        initializers |= {one.values.name: _dense(one) for one in proto.sparse_initializer}
-        inputs = tuple(_info(one) for one in proto.input if one.name not in initializers)
+        folder = context.folder
+        initializers |= {one.name: host_array(one, folder) for one in proto.initializer}
+        initializers |= {one.values.name: _dense(one, folder) for one in proto.sparse_initializer}
+        infos = tuple(map(_info, proto.input))
+        inputs = tuple(info for info in infos if info.name not in initializers)
+        defaults = tuple(info for info in infos if info.name in initializers)
         outputs = tuple(map(_info, proto.output))
-    nodes = tuple(_node(node, context) for node in proto.node)
+    nodes = tuple(
+        _node(node, replace(context, opsets=opsets))
+        for node, opsets in context.functions.expanded(proto.node, context.opsets)
+    )
     free = _free({info.name for info in inputs} | set(initializers), nodes, outputs)
-    return Graph(proto.name, inputs, outputs, initializers, nodes, free)
+    return Graph(proto.name, inputs, outputs, initializers, nodes, free, defaults)
 
 
 def _free(bound: set[str], nodes: Sequence[Node], outputs: Sequence[ValueInfo]) -> frozenset[str]:
@@ -207,13 +248,15 @@ def _attribute(proto: AttributeProto, context: _Context) -> Any:
     if kind == AttributeProto.TENSOR:
         return host_array(proto.t, context.folder)
     if kind == AttributeProto.GRAPH:
-        return graph_of(proto.g, context.opsets, context.folder)
+        return _graph(proto.g, context)
     if kind == AttributeProto.SPARSE_TENSOR:
-        return _dense(proto.sparse_tensor)
+        return _dense(proto.sparse_tensor, context.folder)
+    if kind == AttributeProto.SPARSE_TENSORS:
+        return tuple(_dense(one, context.folder) for one in proto.sparse_tensors)
     if kind == AttributeProto.TENSORS:
         return tuple(host_array(one, context.folder) for one in proto.tensors)
     if kind == AttributeProto.GRAPHS:
-        return tuple(graph_of(one, context.opsets, context.folder) for one in proto.graphs)
+        return tuple(_graph(one, context) for one in proto.graphs)
     return _plain(helper.get_attribute_value(proto))
 
 
@@ -236,19 +279,27 @@ def host_array(tensor: TensorProto, folder: Path | None = None) -> Host:
         return read_external(tensor, folder)
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
+        if array.dtype.kind in "OSU":
+            texts = [
+                text.decode() if isinstance(text, bytes) else str(text) for text in array.flat
+            ]
+            return np.array(texts, np.dtypes.StringDType()).reshape(array.shape)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"tensor {tensor.name!r}: {error}") from None
-    if array.dtype.kind in "OSU":
-        texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.flat]
-        return np.array(texts, np.dtypes.StringDType()).reshape(array.shape)
     return array
 
 
-def _dense(sparse: onnx.SparseTensorProto) -> Host:
+def _dense(sparse: onnx.SparseTensorProto, folder: Path | None) -> Host:
     """Return a sparse constant with its zeros."""
-    values, at = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
-    dense = np.zeros(tuple(sparse.dims), values.dtype)
+    values, at = host_array(sparse.values, folder), host_array(sparse.indices, folder)
+    name, shape = sparse.values.name, tuple(sparse.dims)
+    size = math.prod(shape)
+    if min(shape, default=0) < 0 or size > _MOST_ZEROS:
+        raise ModelError(f"sparse tensor {name!r}: shape {list(shape)} is negative or too large")
+    dense = np.zeros(shape, values.dtype)
     places = at if at.ndim == 1 else np.ravel_multi_index(tuple(at.T), dense.shape)
+    if places.size and not 0 <= places.min() <= places.max() < size:
+        raise ModelError(f"sparse tensor {name!r}: an index is not in shape {list(shape)}")
     dense.reshape(-1)[places] = values
     return dense
 
@@ -272,4 +323,7 @@ def _dtype_name(elem_type: int) -> str:
         return ""
     if elem_type == TensorProto.STRING:
         return "string"
-    return str(helper.tensor_dtype_to_np_dtype(elem_type))
+    try:
+        return str(helper.tensor_dtype_to_np_dtype(elem_type))
+    except KeyError:
+        raise ModelError(f"there is no element type {elem_type}") from None

@@ -1,0 +1,137 @@
+"""Calls of a model's own functions, replaced by the nodes of these functions."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import onnx
+from onnx import AttributeProto, NodeProto, helper
+
+from tensorplug_onnx.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["Functions", "resolve_attributes"]
+
+_MOST_NODES: Final = 1_000_000  # functions that call others twice each grow without end
+
+Key = tuple[str, str, str]
+
+
+class Functions:
+    """The functions of a model, by domain, name and overload."""
+
+    def __init__(self, protos: Iterable[onnx.FunctionProto]) -> None:
+        self._known = {(one.domain, one.name, one.overload): one for one in protos}
+        self._fresh = count()
+        self._made = 0
+
+    def expanded(
+        self,
+        nodes: Iterable[NodeProto],
+        opsets: Mapping[str, int],
+        callers: tuple[Key, ...] = (),
+    ) -> Iterator[tuple[NodeProto, Mapping[str, int]]]:
+        """Return nodes without calls of functions, each with the opsets that it is of.
+
+        Raises:
+            ModelError: a function calls itself, or all calls together have too many nodes.
+
+        """
+        for node in nodes:
+            key = (node.domain, node.op_type, node.overload)
+            function = self._known.get(key)
+            if function is None:
+                yield node, opsets
+                continue
+            if key in callers:
+                raise ModelError(f"function {node.op_type!r} calls itself")
+            own = {"": 1, **{entry.domain: entry.version for entry in function.opset_import}}
+            yield from self.expanded(self._body(function, node), own, (*callers, key))
+
+    def _body(self, function: onnx.FunctionProto, call: NodeProto) -> list[NodeProto]:
+        """Return the nodes of a call, with the caller's names for inputs and outputs."""
+        if len(call.input) > len(function.input) or len(call.output) > len(function.output):
+            raise ModelError(
+                f"node {call.name!r}: function {function.name!r} has {len(function.input)} inputs "
+                f"and {len(function.output)} outputs, the call {len(call.input)} and "
+                f"{len(call.output)}"
+            )
+        self._made += 1 + len(function.node)
+        if self._made > _MOST_NODES:
+            raise ModelError(f"the calls of functions have more than {_MOST_NODES} nodes")
+        given = {one.name: one for one in call.attribute}
+        given |= {one.name: one for one in function.attribute_proto if one.name not in given}
+        prefix = f"{call.name or function.name}/{next(self._fresh)}/"
+        names = dict.fromkeys(function.input, "")
+        names |= dict(zip(function.input, call.input, strict=False))
+        direct = [name for name in function.output if name in names]
+        for name, actual in zip(function.output, call.output, strict=False):
+            if name not in direct and actual:
+                names.setdefault(name, actual)
+        body = []
+        for inner in function.node:
+            node = NodeProto()
+            node.CopyFrom(inner)
+            resolve_attributes(node, given)
+            node.name = prefix + inner.name
+            _rename(node, names, prefix)
+            body.append(node)
+        taken: set[str] = set()
+        for name, actual in zip(function.output, call.output, strict=False):
+            if actual and (name in direct or name in taken or names.get(name) != actual):
+                body.append(helper.make_node("Identity", [names[name]], [actual]))
+            taken.add(name)
+        return body
+
+
+def resolve_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
+    """Put the attributes of a call in the place of references to them."""
+    kept = []
+    for attribute in node.attribute:
+        found = AttributeProto()
+        if attribute.ref_attr_name:
+            if attribute.ref_attr_name not in given:
+                continue  # left out by the call: the operator's default holds
+            found.CopyFrom(given[attribute.ref_attr_name])
+            found.name = attribute.name
+        else:
+            found.CopyFrom(attribute)
+            for graph in (found.g, *found.graphs):
+                for inner in graph.node:
+                    resolve_attributes(inner, given)
+        kept.append(found)
+    del node.attribute[:]
+    node.attribute.extend(kept)
+
+
+def _rename(node: NodeProto, names: dict[str, str], prefix: str, *, shadows: bool = False) -> None:
+    """Give a node other names; what it defines gets the prefix, unless it has a name already."""
+    node.input[:] = [names.get(name, prefix + name) if name else "" for name in node.input]
+    for attribute in node.attribute:
+        for graph in _graphs(attribute):
+            _rename_graph(graph, dict(names), prefix)
+    for name in node.output:
+        if name and (shadows or name not in names):
+            names[name] = prefix + name
+    node.output[:] = [names[name] if name else "" for name in node.output]
+
+
+def _graphs(attribute: AttributeProto) -> list[onnx.GraphProto]:
+    if attribute.type == AttributeProto.GRAPH:
+        return [attribute.g]
+    return list(attribute.graphs)
+
+
+def _rename_graph(graph: onnx.GraphProto, names: dict[str, str], prefix: str) -> None:
+    inner = f"{prefix}{graph.name}/"
+    for one in (*graph.input, *graph.initializer):
+        names[one.name] = one.name = inner + one.name
+    for sparse in graph.sparse_initializer:
+        names[sparse.values.name] = sparse.values.name = inner + sparse.values.name
+    for node in graph.node:
+        _rename(node, names, inner, shadows=True)
+    for info in graph.output:
+        info.name = names.get(info.name, info.name)
