@@ -17,14 +17,11 @@ from tensorplug_opencl.kernels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
-
-    Call = Callable[..., DeviceBuffer]
 
 complex_kernels = KernelTable()
 

@@ -17,10 +17,8 @@ from tensorplug_opencl.kernels.pointwise import Input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()  # only for complex numbers, and to make or split them
 complex_kernels = KernelTable()  # families have these kernels for other dtypes

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

@@ -33,11 +33,9 @@ from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

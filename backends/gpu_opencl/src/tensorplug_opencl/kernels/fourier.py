@@ -20,13 +20,10 @@ from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, 
 from tensorplug_opencl.kernels.butterflies import factorize, write_butterfly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
-
-    Call = Callable[..., DeviceBuffer]
 
 __all__ = ["compute_circle", "element_type", "launch_rows", "transform", "upload_table"]
 

@@ -12,12 +12,10 @@ from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import calls, ctypes, philox, templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

@@ -19,11 +19,9 @@ from tensorplug_opencl.kernels.folds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.opened import OpenedDevice
-
-    Call = Callable[..., DeviceBuffer]
 
 __all__ = ["kernels", "lowest", "sum_fold"]
 

@@ -11,13 +11,10 @@ from tensorplug_opencl.kernels import calls, ctypes, folds, templates
 from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 

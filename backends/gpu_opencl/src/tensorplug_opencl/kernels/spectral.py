@@ -12,12 +12,9 @@ from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_opencl.kernels import bitcasting, calls, complex_functions, ctypes, fourier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.kernels.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
-
-    Call = Callable[..., DeviceBuffer]
 
 kernels = KernelTable()
 
