@@ -83,7 +83,7 @@ def attention(
         )
     if joined:
         y = tp.reshape(tp.permute_dims(y, (0, 2, 1, 3)), (y.shape[0], y.shape[2], -1))
-    return y, k, v, scores
+    return (y, k, v) if scores is None else (y, k, v, scores)
 
 
 def _heads(x: Any, count: int | None) -> Any:
