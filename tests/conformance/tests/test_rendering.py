@@ -123,6 +123,7 @@ def whole() -> dict[str, Any]:
         "tensorplug-conformance==0.1.0 tensorplug-acme==1.2\n",
         "run --backend acme --level 3 --seed 0 --again-seed 7 --examples 2 --profile strict",
         "tensorplug-conformance measure --backend acme --report out\n",
+        "tensorplug-conformance verify out</pre>",
         "have dtypes that the backend does not declare</dd>",
         "2 kernels slower by decomposition than they could be natively",
         '<td class="number">2 ms</td><td>cpu&#39;s time</td><td class="number">20 ms</td>',
@@ -144,6 +145,17 @@ def test_the_page_puts_the_largest_gain_first() -> None:
 
 def test_a_partial_run_has_no_command_that_repeats_it() -> None:
     assert 'id="repeat"' not in page(sample())
+
+
+def test_a_lost_row_shows_where_it_crashed_and_how_to_repeat_it() -> None:
+    found = sample()
+    crashed = "the process died of signal 6\nFatal Python error: Aborted"
+    found["rows"][2] |= {"failures": [], "reason": crashed}
+    text = page(found).partition('id="failures"')[2].partition("</details>")[0]
+    head, _, body = text.partition("</summary>")
+    assert head.rstrip().endswith("the process died of signal 6")
+    assert "Fatal Python error: Aborted\n" in body
+    assert "run --backend acme --level 3 --kernels Neg --dtypes float32 --mode native" in body
 
 
 def test_a_failure_within_a_vendors_bounds_is_marked() -> None:

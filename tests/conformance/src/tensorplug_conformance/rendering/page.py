@@ -13,7 +13,7 @@ from jinja2 import Environment, select_autoescape
 from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.coverage import coverage
-from tensorplug_conformance.rendering.repeating import commands
+from tensorplug_conformance.rendering.repeating import commands, row_command
 from tensorplug_conformance.rendering.speed import speed
 from tensorplug_conformance.reproduction import script
 from tensorplug_conformance.tolerances import tolerances
@@ -167,7 +167,7 @@ def _slowest(report: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 
 def _failures(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every described failure with the script that repeats it."""
+    """Return every described failure with the script, or else the command, that repeats it."""
     found = []
     for row in report["rows"]:
         if row["status"] in (*BLOCKING, "expected fail"):
@@ -175,6 +175,8 @@ def _failures(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 text = script(report, row, failure)
                 found.append({"row": row, "failure": failure, "script": text})
             if not row["failures"]:
-                bare = {"case": "", "message": row["reason"]}
-                found.append({"row": row, "failure": bare, "script": ""})
+                told, _, where = row["reason"].partition("\n")
+                text = f"{where}\n{row_command(report, row)}".lstrip("\n")
+                bare = {"case": "", "message": told}
+                found.append({"row": row, "failure": bare, "script": text})
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["commands"]
+__all__ = ["commands", "row_command"]
 
 _SUITE: Final = "tensorplug-conformance"
 
@@ -27,5 +27,13 @@ def commands(report: Mapping[str, Any]) -> list[str]:
     found = [["pip", "install", *wanted], [*run, "--report", "out"]]
     if "performance" in report:
         found.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])
-    found.append([_SUITE, "verify", "report.json"])
+    found.append([_SUITE, "verify", "out"])
     return [shlex.join(command) for command in found]
+
+
+def row_command(report: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return the command that runs a row once more; with a gradient, the kernel's other rows."""
+    run = [_SUITE, "run", "--backend", report["backend"]["name"], "--level", str(report["level"])]
+    run += ["--kernels", row["kernel"], "--dtypes", row["dtype"]]
+    run += ["--mode", row["mode"]] if row["mode"] != "gradient" else []
+    return shlex.join([*run, "--seed", str(report["suite"]["seed"])])
