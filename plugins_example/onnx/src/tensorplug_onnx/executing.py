@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import TensorplugError
 from tensorplug_onnx import operators as _operators  # noqa: F401  # registers the rules
 from tensorplug_onnx.errors import NodeError, OnnxError, UnsupportedError, ValueNeededError
-from tensorplug_onnx.functions import body_of, has_body
+from tensorplug_onnx.functions import body_of, depends_on_types, has_body
 from tensorplug_onnx.loading import graphs_in
 from tensorplug_onnx.rules import lookup
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
@@ -71,7 +70,7 @@ class Plans:
 
     def body(self, node: Node, values: Sequence[Value]) -> Graph | None:
         """Return the graph that defines a node's operator for values of these types."""
-        key = id(node), tuple(map(_described, values))
+        key = id(node), tuple(map(_described, values)) if depends_on_types(node) else ()
         if key not in self._bodies:
             graph = body_of(node, values)
             if graph is not None:  # a body has no nodes for outputs that the call leaves out
@@ -152,11 +151,13 @@ def _run_step(step: _Step, scope: Scope) -> None:
         raise ValueNeededError(
             f"{node}: a compiled model must not depend on the values of its inputs here: {error}"
         ) from error
-    except (TensorplugError, ValueError, TypeError, IndexError, ArithmeticError) as error:
-        if isinstance(error, OnnxError):
-            raise
+    except OnnxError:
+        raise
+    except Exception as error:  # a backend may raise anything; the cause is attached
         given = ", ".join(map(_described, inputs))
-        raise NodeError(f"{node} with {given}: {error}") from error
+        raise NodeError(f"{node} with {given}: {str(error) or type(error).__name__}") from error
+    if any(node.outputs[len(outputs) :]):
+        raise NodeError(f"{node} has {len(node.outputs)} outputs, {len(outputs)} are computed")
     for name, value in zip(node.outputs, outputs, strict=False):
         if name:
             scope.values[name] = value

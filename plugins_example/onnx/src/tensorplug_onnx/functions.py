@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.graph import Graph, Node
 
-__all__ = ["body_of", "has_body"]
+__all__ = ["body_of", "depends_on_types", "has_body"]
 
 
 def has_body(node: Node) -> bool:
     """Return whether ONNX defines the operator by others."""
     schema = _schema(node)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def depends_on_types(node: Node) -> bool:
+    """Return whether the body differs with the types of the inputs."""
+    schema = _schema(node)
+    return schema is not None and bool(schema.has_context_dependent_function)
 
 
 def body_of(node: Node, values: Sequence[Value]) -> Graph | None:

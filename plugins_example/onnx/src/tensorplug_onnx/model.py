@@ -183,7 +183,8 @@ class Model:
             raise InputError(f"{len(args)} inputs are given, the model has {_listed(names)}")
         else:
             given = {**dict(zip(names, args, strict=False)), **named}
-        unknown = given.keys() - set(names) - self.parameters.keys()
+        defaults = {info.name: info for info in self.graph.defaults}
+        unknown = given.keys() - set(names) - self.parameters.keys() - defaults.keys()
         lacking = [info.name for info in self.inputs if info.name not in given]
         if unknown:
             wrong = min(unknown)
@@ -193,7 +194,7 @@ class Model:
             raise InputError(f"input {lacking[0]!r} is missing")
         for name in names:
             given.setdefault(name, None)
-        for info in self.inputs:
+        for info in (*self.inputs, *(defaults[name] for name in defaults.keys() & given.keys())):
             _check(info, given[info.name])
         return given
 
