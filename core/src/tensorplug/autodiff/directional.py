@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ELEMENTS", "forward_jacobian", "jacfwd", "jvp"]
 
 MOST_ELEMENTS: Final = 1 << 24
-"""Elements of the largest tensor of a pass, forward or backward, for many elements."""
+"""Elements of the largest tensor in one pass, forward or backward, over many directions."""
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -365,7 +365,7 @@ _INPUTS, _OUTPUTS, _ALL_OUTPUTS, _TANGENTS = range(4)  # rows of `choose`
 
 
 def _place(plan: Recorded, name: str) -> tuple[int | None, Any]:
-    """Return in which row, and where in it, a rule finds what it asks for; None and a constant."""
+    """Return the row, and the place in it, of what a rule asks for; for a constant None and it."""
     spec = plan.spec
     if name in spec.input_names:
         return _INPUTS, spec.input_names.index(name)

@@ -58,13 +58,13 @@ def elementwise(
 
 
 def _of_one_shape(plan: Plan) -> bool:
-    """Return whether the inputs must have one shape, and constants be copied for that."""
+    """Return whether all inputs must have the same shape, so that constants must be copied."""
     shapes = {type_.shape for type_ in flatten(plan.inputs)}
     return plan.spec.expression_rule is None and len(shapes) == 1
 
 
 def as_it_is(plan: Plan, batched: Sequence[bool]) -> bool:
-    """Return whether ``elementwise`` changes no input: none needs other axes, or copies."""
+    """Return whether ``elementwise`` would change no input, neither its axes nor by copying."""
     types = flatten(plan.inputs)
     return (all(batched) or not _of_one_shape(plan)) and all(
         type_.rank == plan.output.type.rank
@@ -85,7 +85,7 @@ def leading(
 
 
 def shifted_axes(plan: Plan, axes: Sequence[str]) -> dict[str, Any]:
-    """Return the attributes that number axes, for the kernel on tensors with one more in front."""
+    """Return the attributes that number axes, shifted for tensors with a further axis in front."""
     return {name: _shifted(plan.attributes[name]) for name in axes}
 
 

@@ -310,7 +310,7 @@ def explain(spec: KernelSpec, state: State) -> str:
 
 
 def runs_at_once(spec: KernelSpec, state: State) -> bool:
-    """Return whether ``vmap`` runs a kernel as a few calls on all examples, by a known rule."""
+    """Return whether ``vmap`` has a rule by which a kernel runs in a few calls on all examples."""
     return state.batching(spec.name) is not None or _is_elementwise(spec, state)
 
 

@@ -60,14 +60,14 @@ class _Type(ctypes.Structure):
 
 
 def count_lanes(dtype: DType) -> int:
-    """Return how many elements a byte has, at least 1."""
+    """Return how many elements share a byte: 1 for dtypes of whole bytes."""
     return max(1, 8 // dtype.bits)
 
 
 def export(array: np.ndarray[Any, Any], dtype: DType, **options: Any) -> Any:
     """Return a capsule of an array of ``dtype``; ``options`` are those of ``__dlpack__``.
 
-    Of elements that are packed, it holds a copy; whole bytes have room for the last axis.
+    Packed elements are copied; along the last axis they must fill whole bytes.
     """
     code = CODES.get(dtype)
     if code is None:
@@ -86,7 +86,7 @@ def export(array: np.ndarray[Any, Any], dtype: DType, **options: Any) -> Any:
 def read(capsule: Any) -> np.ndarray[Any, Any]:
     """Return a view of the memory of a capsule in host memory, which is used up.
 
-    Elements that are packed are copied to bytes of their own.
+    Packed elements are copied, each to a byte of its own.
 
     Raises:
         BufferError, RuntimeError: NumPy cannot read it.

@@ -58,7 +58,7 @@ PACKED: Final = "tensorplug.packed"
 """The key of the metadata that says which bytes are elements of less than a byte."""
 _SHORT: Final = {dtype.name: dtype for dtype in dt.STORAGE if dtype.bits < 8}
 DTYPES: Final[Mapping[str, DType]] = {**CODES, **_SHORT}
-"""By the code of an entry."""
+"""The dtypes by the code of an ``Entry``: the format's name, or for packed ones their own."""
 # Bits per element of those that tensors do not have.
 _OTHERS: Final = {"F6_E2M3": 6, "F6_E3M2": 6}
 _LIMIT: Final = 100_000_000  # bytes of a header, as in other readers
@@ -225,7 +225,12 @@ def _entry(name: str, fields: Any, data: int) -> Entry:
 
 
 def _packed(text: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Return the entries of elements of less than a byte, as the metadata describe them."""
+    """Return the entries of packed tensors, as ``text``, the metadata's JSON, describes them.
+
+    Raises:
+        UnreadableError: it does not describe entries of ``entries``.
+
+    """
     found = {}
     for name, fields in _parsed(text.encode()).items():
         entry = entries.get(name)

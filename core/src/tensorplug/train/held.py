@@ -57,7 +57,7 @@ class Slot(Variable):
 
 
 class HeldTensor:
-    """A slot that gets its first contents, the result of ``make``, when it is first used."""
+    """A slot that is made at its first use, with the result of ``make`` as contents."""
 
     __slots__ = ("_make", "_name", "_slot")
 

@@ -204,7 +204,7 @@ class LossScaled:
 
 
 class HeldScale:
-    """A loss scale and its state, for an optimizer that holds what it needs between steps."""
+    """A loss scale, and its state between the steps of an optimizer."""
 
     def __init__(self, loss_scale: LossScale) -> None:
         self.loss_scale = loss_scale
@@ -243,7 +243,9 @@ class HeldScale:
 
 
 def divided(gradients: Any, scale: Tensor, who: str) -> Any:
-    """Return a tree divided by ``scale``, each leaf in its dtype.
+    """Return a tree of gradients divided by ``scale``; each leaf keeps its shape and dtype.
+
+    ``scale`` has rank 0. ``who``: the function to name in errors.
 
     Raises:
         ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.

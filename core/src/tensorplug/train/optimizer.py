@@ -188,7 +188,7 @@ class Optimizer(ABC):
     def _matched(
         self, pairs: Iterable[tuple[Variable | str, Any]]
     ) -> list[tuple[Variable, Tensor]]:
-        """Return the variables that have gradients, with these.
+        """Return each variable that has a gradient, with the gradient.
 
         Errors: see ``apply_gradients``.
         """

@@ -38,18 +38,18 @@ def hoist(
     xs: Sequence[Tensor],
     captured: Sequence[Value],
 ) -> tuple[SubProgram, list[Tensor]]:
-    """Record in ``trace`` what a step does without its carries to make products.
+    """Record in ``trace``, once for all steps, the products that depend on no carry.
 
     Args:
-        trace: that has the loop.
-        program: of a step: its inputs are carries, slices of ``xs``, and captured values.
-        carries: their number.
-        xs: the sequences, of tensors of ``trace``.
-        captured: those values in ``trace``.
+        trace: the trace that contains the loop.
+        program: of one step; its inputs are the carries, slices of ``xs``, and captured values.
+        carries: the number of carries.
+        xs: the sequences, tensors of ``trace``.
+        captured: the captured values, as values of ``trace``.
 
     Returns:
-        The program of the rest of a step, and further sequences, whose slices it takes behind
-        those of ``xs``. (The same program, and none, if there is nothing to record.)
+        The program of the rest of a step, and further sequences, whose slices are inputs after
+        those of ``xs``. If there is nothing to record, the same program and an empty list.
 
     """
     end = carries + len(xs)
@@ -69,15 +69,16 @@ def hoist(
 
 
 def fits(values: Iterable[Value | Constant], sequences: Sequence[Tensor]) -> bool:
-    """Return whether there is room for values of all steps."""
+    """Return whether ``values`` of all steps together take at most ``MOST_BYTES``."""
     length = sequences[0].shape[0] if sequences else 0
     return length * sum(value.placement.type.nbytes for value in values) <= MOST_BYTES
 
 
 def _choose(program: SubProgram, carried: Sequence[Value]) -> list[Call]:
-    """Return products that depend on no carry, what they need, and what is made of them alone.
+    """Return the products that depend on no carry, with the calls before and after them.
 
-    The latter are elementwise calls whose results are not larger than their largest operand.
+    Before: those that compute their operands. After: elementwise calls on their results alone,
+    if the result is not larger than the largest operand.
     """
     carries: set[Any] = set(carried)
     free: list[Call] = []

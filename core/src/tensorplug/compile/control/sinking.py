@@ -1,7 +1,7 @@
-"""Sums over the steps of a loop, made after it: gradients of weights, above all.
+"""Sums over the steps of a loop, computed once after it: mostly gradients of weights.
 
-A carry that each step adds a product to, and that nothing else uses, is one product of what the
-steps have multiplied: ``sum(a[t].T @ b[t])`` is ``a.T @ b``, with the rows of all steps.
+If each step adds a product to a carry, and nothing else uses that carry, one product of the
+factors of all steps gives the sum: ``sum(a[t].T @ b[t])`` is ``a.T @ b`` of all rows.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ def sink(trace: Trace, program: SubProgram, carries: int, sequences: Sequence[Te
     """Return the program of a step without the sums of products that are made after the loop.
 
     Args:
-        trace: that has the loop.
-        program: of a step; its inputs are carries, slices of ``sequences``, captured values.
-        carries: their number.
+        trace: the trace that contains the loop.
+        program: of one step; its inputs are the carries, slices of ``sequences``, and captured
+            values.
+        carries: the number of carries.
         sequences: tensors of ``trace``.
 
     """
@@ -131,7 +132,7 @@ def _is_summed(call: Call) -> bool:
 
 
 def _sum(call: Call, known: dict[Any, Tensor]) -> Tensor:
-    """Return the sum of a call's results over all steps; ``known``: its operands in these."""
+    """Return the sum of a call's results over all steps; ``known``: its operands, stacked."""
     operands = [known[operand] for operand in call.operands()]
     attributes = call.plan.attributes
     if call.plan.spec is BATCH_MAT_MUL:

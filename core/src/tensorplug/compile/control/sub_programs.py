@@ -73,11 +73,12 @@ def make_part(
     body: SubProgram,
     donated: int = 0,
 ) -> Callable[[], Callable[[list[Buffer]], list[Buffer]]]:
-    """Return a function that begins runs of a sub-program of ``plan``, its part ``name``.
+    """Prepare a sub-program of ``plan``, and register it as the part ``name``.
 
-    In a context, it returns the function that runs the sub-program there. That one empties the
-    list of the inputs that it gets. ``donated``: how many of the first inputs may be overwritten
-    if nothing but that list refers to them. ``make``: as in ``NestedPlan.prepare``.
+    Returns a function ``begin()``, which looks for observers in the current context and returns
+    the function that runs the sub-program: from a list of input buffers, which it empties, to the
+    output buffers. ``donated``: how many of the first inputs it may overwrite if only that list
+    refers to them. ``make``: as in ``NestedPlan.prepare``.
     """
     calls = add_epilogues(engine, body.calls, body.outputs)
     program = plan.parts[name] = Program(plan.device, body.inputs, calls, body.outputs)

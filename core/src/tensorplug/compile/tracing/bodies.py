@@ -176,14 +176,14 @@ class Request(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """What the trace of a function gives.
+    """What tracing a function has recorded.
 
-    ``calls`` make ``wanted`` of ``inputs``, of which those in ``free`` are donated. ``wanted`` are
-    the results and then the new contents of the variables in ``assigns``. ``reads``: the inputs
-    from variables and generators; ``held``: the Python numbers that the function assigns, each
-    with the position of the traced float if it is one; ``changed``: the arguments to which it
-    assigns; ``state``: the registry state of its plans; ``autocast``: the dtype of the block of
-    its calls.
+    ``calls`` compute ``wanted`` from ``inputs``, of which those in ``free`` are donated.
+    ``wanted``: the results, then the new contents of the variables in ``assigns``. ``reads``: the
+    inputs from variables and generators; ``held``: the Python numbers that the function assigns,
+    each with the position of the traced float if it is one; ``changed``: the arguments to which
+    it assigns; ``state``: the registry state of its plans; ``autocast``: the dtype of the block
+    of its calls.
     """
 
     calls: list[Call]
@@ -199,14 +199,14 @@ class Traced(NamedTuple):
     autocast: DType | None
 
     def effects_on(self) -> list[int]:
-        """Return the identities of what it reads and assigns beside its arguments."""
+        """Return the identities of all that it reads or assigns other than its arguments."""
         touched = [read.source for read in self.reads]
         touched += [*self.assigns, *(cell for cell, _, _ in self.held)]
         return [id(each) for each in touched]
 
 
 def trace_request(request: Request, *, moves: bool = True) -> Traced:
-    """Trace the function of a request; ``moves``: as of ``Trace``."""
+    """Trace the function of a request; ``moves``: see ``Trace``."""
     engine, device, body, arguments, floats, donated = request
     state, autocast = engine.registry.state, current_context().autocast
     trace = Trace(engine, device, floats, moves=moves)
