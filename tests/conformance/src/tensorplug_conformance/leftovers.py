@@ -35,25 +35,27 @@ class Leftovers:
 
     Args:
         backend: its figures are compared, too.
-        passed: bytes that went through in each part; 0 where they are few, and the process's own
-            memory says nothing.
+        passed: the bytes transferred in each part; 0 if they are so few that the memory of the
+            process says nothing.
 
-    The numbers are kept where there is room for them from the start: they would be counted.
+    The counts lie in arrays of fixed length, since new objects would be counted, too.
 
     """
 
     def __init__(self, backend: Backend, passed: int = 0) -> None:
         self._backend = backend
         self._watched: dict[str, list[weakref.ref[Any]]] = {}
-        self._least = {f"memory()[{name!r}]": 1 for name in backend.memory()}
-        self._figures = len(self._least)
-        self._process = process_figures() if passed else {}
-        self._least |= dict.fromkeys(self._process, max(1, passed // _RARE))
-        self._counts = {name: array("q", [0]) * MOST for name in (*self._least, _OBJECTS, *_HELD)}
+        self._memory = [f"memory()[{name!r}]" for name in backend.memory()]
+        process = process_figures() if passed else {}
+        self._figures = {**process, **_HELD, _OBJECTS: getattr(sys, "getallocatedblocks", int)}
+        self._least = dict.fromkeys(self._memory, 1)
+        self._least |= dict.fromkeys(process, max(1, passed // _RARE))
+        self._least |= dict.fromkeys(_HELD, 1)
+        self._counts = {name: array("q", [0]) * MOST for name in (*self._least, _OBJECTS)}
         self._part = 0
 
     def watch(self, what: str, objects: Iterable[Any]) -> None:
-        """Take note of objects of which nothing else should be left at the end of the part."""
+        """Remember objects that should all be gone at the end of the part."""
         if what not in self._watched:
             self._watched[what] = []
             self._counts[what] = array("q", [0]) * MOST
@@ -68,14 +70,10 @@ class Leftovers:
         for what, refs in self._watched.items():
             refs[:] = [ref for ref in refs if ref() is not None]
             self._counts[what][self._part] = len({id(ref()) for ref in refs})
-        names = list(self._least)[: self._figures]
-        for name, value in zip(names, self._backend.memory().values(), strict=True):
+        for name, value in zip(self._memory, self._backend.memory().values(), strict=True):
             self._counts[name][self._part] = value
-        for name, figure in self._process.items():
+        for name, figure in self._figures.items():
             self._counts[name][self._part] = figure()
-        for name, figure in _HELD.items():
-            self._counts[name][self._part] = figure()
-        self._counts[_OBJECTS][self._part] = getattr(sys, "getallocatedblocks", int)()
         self._part += 1
 
     def fault(self, length: int) -> str:
@@ -90,8 +88,7 @@ class Leftovers:
             if grown >= self._part:
                 calls = length * (self._part - 1)
                 return f"of {calls} calls, {grown} more {what} are kept: a leak"
-        objects = {_OBJECTS: max(2, length // _RARE)}
-        for name, least in {**self._least, **objects, **dict.fromkeys(_HELD, 1)}.items():
+        for name, least in {**self._least, _OBJECTS: max(2, length // _RARE)}.items():
             steps = [after - before for before, after in pairwise(self._last(name))]
             if min(steps) >= least:
                 return f"{name} grew by {_listed(steps)} in {length} calls each: a leak"
@@ -102,9 +99,10 @@ class Leftovers:
 
 
 def settled(leftovers: Leftovers, part: Callable[[], int]) -> str:
-    """Call ``part``, which returns a number of calls, until nothing grows; else return what does.
+    """Call ``part`` until nothing grows any more; return what still grows in the end, if anything.
 
-    What seems to be left over may be a cache that still fills: further parts decide.
+    ``part`` returns the number of its calls. What grows at first may be a cache that is filling;
+    further parts decide.
     """
     fault = ""
     for number in range(MOST):
