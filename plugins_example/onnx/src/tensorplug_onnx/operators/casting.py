@@ -88,7 +88,7 @@ def _printed(x: Host) -> Host:
 
     Numbers that are not finite are written as the description of Cast does.
     """
-    if x.dtype.kind in "biu":
+    if dtype_of(x).startswith(("bool", "int", "uint")):
         texts = [str(number) for number in x.flat]
     else:
         floats = x if x.dtype.kind == "f" else x.astype(np.float32)
