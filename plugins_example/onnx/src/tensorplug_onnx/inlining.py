@@ -15,41 +15,62 @@ if TYPE_CHECKING:
 
 __all__ = ["Functions", "resolve_attributes"]
 
-_MOST_NODES: Final = 1_000_000  # functions that call others twice each grow without end
+_MOST_NODES: Final = 100_000  # functions that call others twice each grow without end
 
 Key = tuple[str, str, str]
 
 
 class Functions:
-    """The functions of a model, by domain, name and overload."""
+    """The functions of a model, by domain, name and overload.
+
+    Raises:
+        ModelError: a function calls itself, or all its calls together have too many nodes.
+
+    """
 
     def __init__(self, protos: Iterable[onnx.FunctionProto]) -> None:
         self._known = {(one.domain, one.name, one.overload): one for one in protos}
         self._fresh = count()
-        self._made = 0
+        self._sizes: dict[Key, int | None] = {}
+        for key in self._known:
+            self._size(key)
 
     def expanded(
-        self,
-        nodes: Iterable[NodeProto],
-        opsets: Mapping[str, int],
-        callers: tuple[Key, ...] = (),
+        self, nodes: Iterable[NodeProto], opsets: Mapping[str, int]
     ) -> Iterator[tuple[NodeProto, Mapping[str, int]]]:
-        """Return nodes without calls of functions, each with the opsets that it is of.
-
-        Raises:
-            ModelError: a function calls itself, or all calls together have too many nodes.
-
-        """
+        """Return nodes without calls of functions, each with the opsets that it is of."""
         for node in nodes:
-            key = (node.domain, node.op_type, node.overload)
-            function = self._known.get(key)
+            function = self._known.get(_key(node))
             if function is None:
                 yield node, opsets
-                continue
-            if key in callers:
-                raise ModelError(f"function {node.op_type!r} calls itself")
-            own = {"": 1, **{entry.domain: entry.version for entry in function.opset_import}}
-            yield from self.expanded(self._body(function, node), own, (*callers, key))
+            else:
+                own = {"": 1, **{entry.domain: entry.version for entry in function.opset_import}}
+                yield from self.expanded(self._body(function, node), own)
+
+    def _size(self, key: Key) -> int:
+        """Return how many nodes a call becomes."""
+        if key not in self._sizes:
+            self._sizes[key] = None  # being counted
+            nodes = self._known[key].node
+            self._sizes[key] = 1 + sum(self._size_of(node) for node in nodes)
+        size = self._sizes[key]
+        if size is None:
+            raise ModelError(f"function {key[1]!r} calls itself")
+        if size > _MOST_NODES:
+            raise ModelError(
+                f"a call of function {key[1]!r} becomes more than {_MOST_NODES} nodes"
+            )
+        return size
+
+    def _size_of(self, node: NodeProto) -> int:
+        inside = sum(
+            self._size_of(inner)
+            for attribute in node.attribute
+            for graph in _graphs(attribute)
+            for inner in graph.node
+        )
+        key = _key(node)
+        return inside + (self._size(key) if key in self._known else 1)
 
     def _body(self, function: onnx.FunctionProto, call: NodeProto) -> list[NodeProto]:
         """Return the nodes of a call, with the caller's names for inputs and outputs."""
@@ -59,9 +80,6 @@ class Functions:
                 f"and {len(function.output)} outputs, the call {len(call.input)} and "
                 f"{len(call.output)}"
             )
-        self._made += 1 + len(function.node)
-        if self._made > _MOST_NODES:
-            raise ModelError(f"the calls of functions have more than {_MOST_NODES} nodes")
         given = {one.name: one for one in call.attribute}
         given |= {one.name: one for one in function.attribute_proto if one.name not in given}
         prefix = f"{call.name or function.name}/{next(self._fresh)}/"
@@ -85,6 +103,10 @@ class Functions:
                 body.append(helper.make_node("Identity", [names[name]], [actual]))
             taken.add(name)
         return body
+
+
+def _key(node: NodeProto) -> Key:
+    return node.domain, node.op_type, node.overload
 
 
 def resolve_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:

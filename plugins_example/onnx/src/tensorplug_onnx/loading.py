@@ -13,7 +13,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from tensorplug_onnx.errors import ModelError, OnnxError
+from tensorplug_onnx.errors import ModelError, OnnxError, UnsupportedError
 from tensorplug_onnx.external import is_external, read_external
 from tensorplug_onnx.graph import Graph, Node, ValueInfo
 from tensorplug_onnx.inlining import Functions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "graph_of", "graphs_in", "host_array", "load_graph"]
 
 _DOMAINS: Final = {"ai.onnx": ""}
-_MOST_NESTED: Final = 100  # graphs within graphs; a file cannot have as many
+_ELEMENT_TYPES: Final = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 _MOST_ZEROS: Final = 1 << 28  # elements of a sparse constant that its file does not have
 
 
@@ -56,6 +56,7 @@ def load_graph(source: Any) -> Loaded:
     Raises:
         ModelError: it is not a valid model.
         ExternalDataError: weights in other files cannot be read.
+        UnsupportedError: it is of an opset that the installed onnx does not know.
         FileNotFoundError: there is no such file.
 
     """
@@ -63,6 +64,11 @@ def load_graph(source: Any) -> Loaded:
     try:
         _check(proto)
         opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
+        newest = onnx.defs.onnx_opset_version()
+        if opsets.get("", 1) > newest:
+            raise UnsupportedError(
+                f"the model is of opset {opsets['']}; the installed onnx knows them up to {newest}"
+            )
         graph = _graph(proto.graph, _Context(opsets, folder, Functions(proto.functions)))
     except (OnnxError, MemoryError):
         raise
@@ -93,7 +99,7 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-    except DecodeError as error:
+    except (DecodeError, RecursionError) as error:
         raise ModelError(f"{what}: not an ONNX model, or only a part of one: {error}") from None
     return proto
 
@@ -107,13 +113,13 @@ def _check(proto: onnx.ModelProto) -> None:
     """
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError("the model has no graph, or imports no opset")
-    untyped = [info for info in proto.graph.output if not _has_shape(info)]
+    untyped = [info for info in _infos(proto) if not _has_shape(info)]
     if any(map(is_external, _tensors(proto))) or untyped:
         # The checker looks for the files from the current folder; they are checked when read.
-        # It asks for types of outputs, which many a program that writes models leaves out.
+        # It asks for types of inputs and outputs, which many a program that writes models leaves out.
         inside = onnx.ModelProto()
         inside.CopyFrom(proto)
-        for info in inside.graph.output:
+        for info in _infos(inside):
             if not _has_shape(info):
                 info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
         for tensor in filter(is_external, _tensors(inside)):
@@ -126,28 +132,24 @@ def _check(proto: onnx.ModelProto) -> None:
         raise ModelError(f"the model is not valid: {str(error).strip()}") from None
 
 
+def _infos(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    return [*proto.graph.input, *proto.graph.output]
+
+
 def _has_shape(info: onnx.ValueInfoProto) -> bool:
     kind = info.type.WhichOneof("value")
     return kind is not None and (kind != "tensor_type" or info.type.tensor_type.HasField("shape"))
 
 
 def _tensors(proto: onnx.ModelProto) -> list[TensorProto]:
-    """Return all tensors of a model.
-
-    Raises:
-        ModelError: its graphs are nested too deep for recursion.
-
-    """
+    """Return all tensors of a model."""
     found: list[TensorProto] = []
     graphs = [proto.graph]
     for training in proto.training_info:
         graphs += [training.initialization, training.algorithm]
-    holders: list[tuple[Any, int]] = [*((graph, 1) for graph in graphs)]
-    holders += [(function, 1) for function in proto.functions]
+    holders: list[onnx.GraphProto | onnx.FunctionProto] = [*graphs, *proto.functions]
     while holders:
-        holder, depth = holders.pop()
-        if depth > _MOST_NESTED:
-            raise ModelError(f"more than {_MOST_NESTED} graphs are nested in one another")
+        holder = holders.pop()
         sparse = []
         if isinstance(holder, onnx.GraphProto):
             found += holder.initializer
@@ -156,7 +158,7 @@ def _tensors(proto: onnx.ModelProto) -> list[TensorProto]:
             found += [attribute.t, *attribute.tensors]
             sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
             inner = [attribute.g] if attribute.HasField("g") else []
-            holders += [(graph, depth + 1) for graph in (*inner, *attribute.graphs)]
+            holders += [*inner, *attribute.graphs]
         for one in sparse:
             found += [one.values, one.indices]
     return found
@@ -277,6 +279,8 @@ def host_array(tensor: TensorProto, folder: Path | None = None) -> Host:
     """
     if is_external(tensor):
         return read_external(tensor, folder)
+    if tensor.data_type not in _ELEMENT_TYPES:
+        raise ModelError(f"tensor {tensor.name!r}: there is no element type {tensor.data_type}")
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
         if array.dtype.kind in "OSU":
@@ -284,7 +288,7 @@ def host_array(tensor: TensorProto, folder: Path | None = None) -> Host:
                 text.decode() if isinstance(text, bytes) else str(text) for text in array.flat
             ]
             return np.array(texts, np.dtypes.StringDType()).reshape(array.shape)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError) as error:
         raise ModelError(f"tensor {tensor.name!r}: {error}") from None
     return array
 
@@ -323,7 +327,6 @@ def _dtype_name(elem_type: int) -> str:
         return ""
     if elem_type == TensorProto.STRING:
         return "string"
-    try:
-        return str(helper.tensor_dtype_to_np_dtype(elem_type))
-    except KeyError:
-        raise ModelError(f"there is no element type {elem_type}") from None
+    if elem_type not in _ELEMENT_TYPES:
+        raise ModelError(f"there is no element type {elem_type}")
+    return str(helper.tensor_dtype_to_np_dtype(elem_type))
