@@ -174,7 +174,12 @@ def test_a_selection_of_rows_says_that_checks_are_left_out(
 
 @pytest.mark.parametrize(
     ("glob", "fault"),
-    [("nope*", "no check is called 'nope*'"), ("loops*", "level 4 has: --level 4")],
+    [
+        ("nope*", "no check is called 'nope*'"),
+        ("flat memory: v*", "similar are 'flat memory: "),
+        ("forc", "similar are 'fork'"),
+        ("loops*", "level 4 has: --level 4"),
+    ],
 )
 def test_a_pattern_of_checks_that_finds_nothing_is_named(
     glob: str, fault: str, capsys: pytest.CaptureFixture[str]

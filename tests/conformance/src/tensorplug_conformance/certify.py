@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import time
 from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 
+_ALIKE: Final = 12  # names that are told
 _MEASURES: Final = (1, 4)  # other processes on the device change what these measure
 
 
@@ -184,7 +187,12 @@ def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntr
             number for number in LEVELS for check in checks(number) if part.takes_check(check.id)
         ]
         if not found:
-            raise EmptySelectionError(f"no check is called {glob!r}")
+            names = [check.id for number in LEVELS for check in checks(number)]
+            stem = re.split(r"[^\w ]", glob)[0].strip()
+            alike = [name for name in names if stem and name.startswith(stem)]
+            alike = alike or difflib.get_close_matches(glob, names)
+            near = f"; similar are {', '.join(map(repr, alike[:_ALIKE]))}" if alike else ""
+            raise EmptySelectionError(f"no check is called {glob!r}{near}")
         if found[0] > level:
             raise EmptySelectionError(
                 f"level {level} has no check {glob!r}; level {found[0]} has: --level {found[0]}"
