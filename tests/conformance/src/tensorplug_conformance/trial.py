@@ -105,14 +105,11 @@ class Trial:
         for first, second in zip(results, map(session.read, again), strict=True):
             if not same_bits(first, second):
                 raise WrongResultError("the same call gave other bits the second time")
-        for before, tensor in zip(kept, earlier, strict=True):
-            if not same_bits(before, session.read(tensor)):
-                raise WrongResultError(
-                    "a later call changed the result of an earlier one (aliased output)"
-                )
-        for before, tensor in zip(results, outputs, strict=True):
-            if not same_bits(before, session.read(tensor)):
-                raise WrongResultError("a later call changed this result (aliased output)")
+        changed = "a later call changed the result of an earlier one (aliased output)"
+        self._check_unchanged(kept, earlier, changed)
+        self._check_unchanged(
+            results, outputs, "a later call changed this result (aliased output)"
+        )
         self._chained(operands, outputs)
         if prelude is not None:
             self.presented.append(Presentation(before=case.prelude))
@@ -124,8 +121,17 @@ class Trial:
             self.presented.append(presentation)
         if prelude is not None:
             self._recall(*prelude)
+        rotated = "a much later call changed a result (memory in rotation)"
+        self._check_unchanged((*kept, *results), (*earlier, *outputs), rotated)
         self._check_inputs(operands)
         return self._worst
+
+    def _check_unchanged(
+        self, kept: Sequence[Array], tensors: Sequence[Tensor], wrong: str
+    ) -> None:
+        for before, tensor in zip(kept, tensors, strict=True):
+            if not same_bits(before, self.session.read(tensor)):
+                raise WrongResultError(wrong)
 
     def _refused(self, operands: Sequence[Any], expected: type[Exception]) -> float:
         try:

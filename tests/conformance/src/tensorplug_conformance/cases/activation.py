@@ -183,6 +183,8 @@ for spec, reference, name in (
         yield Case("shifted", (corpus.of([[1000.0, 1001, 999], [-1000, -1001, -1000]]),))
         yield Case("uniform", (corpus.of(np.zeros((2, 5))),))
         yield Case("infinities", (corpus.of([[-np.inf, 0, 1], [np.inf, 0, 1], [np.nan, 0, 1]]),))
+        nothing = [[-np.inf, -np.inf, -np.inf], [0, -np.inf, -np.inf]]
+        yield Case("all minus infinity", (corpus.of(nothing),))
         yield Case("large", (corpus.ordinary((257, 259)),))
         yield Case("many short rows", (corpus.ordinary((701, 21)),))
         far = corpus.ordinary((701, 21)) * corpus.of(np.where(np.arange(21) % 2, 1, 12))

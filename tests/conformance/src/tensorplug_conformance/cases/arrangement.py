@@ -25,6 +25,7 @@ TILE: Rows = (
     ("rows", (2, 3), {"reps": (2, 1)}),
     ("columns", (2, 3), {"reps": (1, 4)}),
     ("once", (2, 3), {"reps": (1, 1)}),
+    ("often", (3, 2), {"reps": (1, 257)}),
     ("never", (2, 3), {"reps": (2, 0)}),
     ("fewer", (2, 3), {"reps": (2,)}),
     ("one number", (2, 3), {"reps": 2}),

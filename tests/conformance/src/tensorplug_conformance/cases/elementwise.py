@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +55,6 @@ for spec, reference, signed in (
 
 
 for spec, reference, signed, low, high in (
-    (specs.EXP, oracle.exp, False, -10.0, 10.0),
     (specs.LOG, oracle.log, False, 0.01, 30.0),
     (specs.SQRT, oracle.sqrt, True, 0.0, 300.0),
     (specs.SIN, oracle.sin, True, -10.0, 10.0),
@@ -65,6 +64,18 @@ for spec, reference, signed, low, high in (
     (specs.TANH, oracle.tanh, True, -6.0, 6.0),
 ):
     cases.of(spec, oracle=reference, signed_zero=signed)(patterns.function(low, high))
+
+
+@cases.of(specs.EXP, oracle=oracle.exp)
+def exponential(corpus: Corpus) -> Iterator[Case]:
+    """Results of every magnitude, from the least subnormal number to the largest one."""
+    yield from patterns.function(-10.0, 10.0)(corpus)
+    if corpus.dtype in dt.FLOATING:
+        about: Any = finfo(corpus.dtype.numpy)
+        bounds = [float(about.smallest_subnormal), float(about.tiny), float(about.max)]
+        least, tiny, most = np.log(np.array(bounds, np.longdouble))
+        yield Case("subnormal results", (corpus.of(np.linspace(least, tiny, 19)),))
+        yield Case("all magnitudes", (corpus.of(np.linspace(tiny, most, 41)[1:-1]),))
 
 
 @cases.of(specs.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
@@ -134,6 +145,9 @@ def power(corpus: Corpus) -> Iterator[Case]:
         )
         whole = corpus.of([-3, -2, -1, 0, 1, 2, 3])
         yield Case("whole", (corpus.of([-2.5, -1, -0.0, 0, 0.5, 3])[:, None], whole))
+        # Odd up to the last digit, beyond which all floats are even.
+        odd = 2.0 ** np.arange(2, corpus.dtype.significand + 1) - 1
+        yield Case("large odd", (corpus.of([[-1.0], [1.0]]), corpus.of([*odd, *-odd])))
 
 
 def _power_edges(corpus: Corpus) -> Array:

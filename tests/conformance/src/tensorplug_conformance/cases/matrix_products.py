@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import linalg as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -44,6 +45,7 @@ _PRODUCTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
     ("long inner", (2, 1031), (1031, 3), {}),
     ("longer inner", (3, 4099), (4099, 2), {}),
     ("inner of 1", (17, 1), (1, 9), {}),
+    *((f"inner of {inner}", (2, inner), (inner, 3), {}) for inner in range(66, 73)),
     ("many rows", (1009, 3), (3, 1), {}),
     ("many columns", (1, 3), (3, 1009), {}),
     ("many matrices", (65, 3, 2), (65, 2, 3), {}),
@@ -81,6 +83,10 @@ def batch_mat_mul(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.ordinary((3, 4)), corpus.ordinary((4, 5)))
         yield Case(layout, inputs, layout=layout)
     yield Case("inner differs", (corpus.small((2, 3)), corpus.small((2, 3))), expected=ShapeError)
+    if corpus.dtype in dt.INTEGER:  # float64 holds neither products nor sums
+        edges = corpus.edges()
+        yield Case("edges", (edges.reshape(1, -1), edges[::-1].reshape(-1, 1)))
+        yield Case("edges by edges", (edges.reshape(-1, 1), edges.reshape(1, -1)))
     if corpus.floating:
         left = corpus.of([[1.0, np.inf], [np.nan, 1.0], [0.0, 2.0]])
         yield Case("specials", (left, corpus.of([[2.0, 1.0], [3.0, 1.0]])))

@@ -109,6 +109,9 @@ def product(corpus: Corpus) -> Iterator[Case]:
         if not (corpus.dtype in dt.COMPLEX and case.id == "long columns"):
             yield case
     yield from _specials(corpus)
+    if corpus.dtype in (dt.int64, dt.uint64):  # no float64 holds these products
+        rows = [[94906267, 94906265, 1], [1000003, 1000033, 1009], [3, 2**61 - 1, 1]]
+        yield Case("beyond 2**53", (corpus.of(rows),), {"axis": 1})
 
 
 @cases.of(specs.MEAN, oracle=oracle.mean)
@@ -137,6 +140,11 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
                 usual = np.maximum(corpus.ordinary((LARGE + 1,)), corpus.of(1))
                 usual[place] = what
                 yield Case(f"{what} at {place}", (usual,))
+        if corpus.floating:
+            with_nan = corpus.ordinary((4, 37))
+            with_nan[[0, 1, 2], [0, 16, 36]] = np.nan
+            yield Case("NaN in odd rows", (with_nan,), {name: 1})
+            yield Case("NaN in odd columns", (with_nan.T.copy(),), {name: 0})
         yield Case("equal", (corpus.of([[3, 3], [3, 3]]),), {name: 1})
         if corpus.floating:
             inf, nan = np.inf, np.nan

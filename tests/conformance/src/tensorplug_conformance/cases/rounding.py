@@ -38,6 +38,9 @@ for spec, reference, signed in (
         if corpus.dtype in dt.FLOATING:
             halves = corpus.of(np.arange(-4.5, 5.0, 0.5))
             yield Case("halves", (halves,))
+            powers = 2.0 ** np.arange(1, corpus.dtype.significand - 1)
+            large = np.concatenate([powers + 0.5, powers + 1.5])
+            yield Case("large halves", (corpus.of([*large, *-large]),))
             for name, to in (("above", np.inf), ("below", -np.inf)):
                 yield Case(f"{name} halves", (np.nextafter(halves, corpus.of(to)),))
         if corpus.dtype in dt.COMPLEX:

@@ -24,6 +24,7 @@ GEOMETRIES = (
         (2, 2, 3, 1, 1),
         {"strides": 1, "pad": "valid", "dilations": (3, 1, 2)},
     ),
+    Geometry("images", (5, 2, 3, 2, 2), (2, 2, 1, 2, 3), {"strides": 1, "pad": "same"}),
     Geometry("1x1x1", (2, 2, 3, 2, 3), (1, 1, 1, 3, 2), {"strides": 1, "pad": "valid"}),
     Geometry("explicit pad", (1, 2, 3, 3, 2), (2, 3, 2, 2, 1), {"strides": 1, "pad": _PAIRS}),
     Geometry(
