@@ -6,6 +6,7 @@ other devices.
 
 from __future__ import annotations
 
+from tensorplug_onnx import operators as _operators  # noqa: F401  # registers the rules
 from tensorplug_onnx.errors import (
     ExternalDataError,
     InputError,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_onnx import operators as _operators  # noqa: F401  # registers the rules
 from tensorplug_onnx.errors import NodeError, OnnxError, UnsupportedError, ValueNeededError
 from tensorplug_onnx.functions import body_of, depends_on_types, has_body
 from tensorplug_onnx.loading import graphs_in
