@@ -76,7 +76,7 @@ def _path_within(folder: Path, location: str, what: str) -> Path:
         path = (root / location).resolve()
         inside = path.is_relative_to(root) and not Path(location).is_absolute()
         found = bool(location) and inside and path.is_file()
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links
         raise ExternalDataError(f"{what}: location {location!r} is no path: {error}") from None
     if not inside:
         raise ExternalDataError(

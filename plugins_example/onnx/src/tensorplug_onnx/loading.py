@@ -19,7 +19,7 @@ from tensorplug_onnx.graph import Graph, Node, ValueInfo
 from tensorplug_onnx.inlining import Functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tensorplug_onnx.values import Host
 
@@ -70,6 +70,8 @@ def load_graph(source: Any) -> Loaded:
                 f"the model is of opset {opsets['']}; the installed onnx knows them up to {newest}"
             )
         graph = _graph(proto.graph, _Context(opsets, folder, Functions(proto.functions)))
+        producer = " ".join(filter(None, (proto.producer_name, proto.producer_version)))
+        metadata = {entry.key: entry.value for entry in proto.metadata_props}
     except (OnnxError, MemoryError):
         raise
     except Exception as error:  # protobuf and onnx document none of what they raise
@@ -77,12 +79,7 @@ def load_graph(source: Any) -> Loaded:
     if graph.free:
         names = ", ".join(sorted(map(repr, graph.free)))
         raise ModelError(f"graph {graph.name!r} uses {names}, which nothing before computes")
-    return Loaded(
-        graph,
-        opsets,
-        " ".join(filter(None, (proto.producer_name, proto.producer_version))),
-        {entry.key: entry.value for entry in proto.metadata_props},
-    )
+    return Loaded(graph, opsets, producer, metadata)
 
 
 def _read(source: Any) -> tuple[onnx.ModelProto, Path | None]:
@@ -116,7 +113,7 @@ def _check(proto: onnx.ModelProto) -> None:
     untyped = [info for info in _infos(proto) if not _has_shape(info)]
     if any(map(is_external, _tensors(proto))) or untyped:
         # The checker looks for the files from the current folder; they are checked when read.
-        # It asks for types of inputs and outputs, which many a program that writes models leaves out.
+        # It asks for types of inputs and outputs, which many a writer of models leaves out.
         inside = onnx.ModelProto()
         inside.CopyFrom(proto)
         for info in _infos(inside):
@@ -198,8 +195,17 @@ def _graph(proto: onnx.GraphProto | onnx.FunctionProto, context: _Context) -> Gr
         _node(node, replace(context, opsets=opsets))
         for node, opsets in context.functions.expanded(proto.node, context.opsets)
     )
+    _check_text(info.name for info in (*inputs, *defaults, *outputs))
+    _check_text(initializers)
     free = _free({info.name for info in inputs} | set(initializers), nodes, outputs)
     return Graph(proto.name, inputs, outputs, initializers, nodes, free, defaults)
+
+
+def _check_text(names: Iterable[str | bytes]) -> None:
+    """Raise an error if a name is not UTF-8: protobuf then returns bytes."""
+    for name in names:
+        if not isinstance(name, str):
+            raise ModelError(f"name {name!r} is not UTF-8")
 
 
 def _free(bound: set[str], nodes: Sequence[Node], outputs: Sequence[ValueInfo]) -> frozenset[str]:
@@ -228,6 +234,8 @@ def _domain(name: str) -> str:
 
 
 def _node(proto: onnx.NodeProto, context: _Context) -> Node:
+    _check_text((proto.op_type, proto.domain, proto.name, *proto.input, *proto.output))
+    _check_text(attribute.name for attribute in proto.attribute)
     domain = _domain(proto.domain)
     if domain not in context.opsets:
         raise ModelError(f"node {proto.name!r} is of domain {domain!r}, which is not imported")
