@@ -50,9 +50,8 @@ CASES = {
                          i32(-3, -3, 3, 3, -3)),
     "Clip 6": ("Clip", [f32(-9, 0.5, 9)], {"min": -1.0, "max": 2.0}, 7, f32(-1, 0.5, 2)),
     "Clip 6, no limits": ("Clip", [f32(-INF, 0.5, INF, NAN)], {}, 10, f32(-INF, 0.5, INF, NAN)),
-    "Clip, the upper limit wins": ("Clip",
-                                   [f32(-9, 2, 9), np.array(3, np.float32), np.array(1, np.float32)],
-                                   {}, 13, f32(1, 1, 1)),
+    "Clip, the upper limit wins": (
+        "Clip", [f32(-9, 2, 9), f32(3)[0], f32(1)], {}, 13, f32(1, 1, 1)),
     "Clip of integers from above": ("Clip", [i8(-9, 9), None, i8(5).reshape(())], {}, 12,
                                     i8(-9, 5)),
     "Clip keeps NaN": ("Clip", [f32(NAN, 2), f32(0).reshape(())], {}, 11, f32(NAN, 2)),
@@ -92,6 +91,7 @@ def test_values(name, way):
 
 X = f32(-200, -3, -0.5, 0, 0.5, 3, 200)
 BELOW = np.minimum(X.astype(np.float64), 0)
+INNER = math.sqrt(2 / math.pi) * (X + 0.044715 * X.astype(np.float64) ** 3)
 
 # Activations in float64, by name: operator, attributes, opset, expected.
 ACTIVATIONS = {
@@ -104,7 +104,7 @@ ACTIVATIONS = {
     "Mish 18": ("Mish", {}, 18, X * np.tanh(np.logaddexp(0, X.astype(np.float64)))),
     "Gelu 20": ("Gelu", {}, 20, [x * math.erfc(-x / math.sqrt(2)) / 2 for x in X.tolist()]),
     "Gelu by tanh": ("Gelu", {"approximate": "tanh"}, 20,
-                     X * (1 + np.tanh(math.sqrt(2 / math.pi) * (X + 0.044715 * X.astype(np.float64) ** 3))) / 2),
+                     X * (1 + np.tanh(INNER)) / 2),
 }  # fmt: skip
 
 
@@ -135,6 +135,9 @@ def test_gradients_are_right_far_from_zero(operator):
 WRONG = {
     "direction": ("BitShift", [np.uint8([1]), np.uint8([1])], {"direction": "UP"}, "'UP'"),
     "approximate": ("Gelu", [X], {"approximate": "erf"}, "'erf'"),
+    "limits that are not scalars": ("Clip", [f32(1), f32(1, 2)], {}, "scalar"),
+    "slopes that are too many": ("PRelu", [f32(1), f32(1, 2)], {}, "slope"),
+    "whole slopes that are too many": ("PRelu", [i32(1), i32(1, 2)], {}, "slope"),
     "shapes": ("Add", [f32(1, 2), f32(1, 2, 3)], {}, "broadcast"),
 }
 

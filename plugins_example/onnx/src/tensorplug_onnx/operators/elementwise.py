@@ -133,8 +133,14 @@ def clip_to_attributes(
 def clip(x: Any, least: Any = None, most: Any = None, *, xp: ModuleType) -> Any:
     """The upper limit wins over the lower one."""
     if least is not None:
-        x = xp.maximum(x, least)
-    return x if most is None else xp.minimum(x, most)
+        x = xp.maximum(x, _scalar(least, xp))
+    return x if most is None else xp.minimum(x, _scalar(most, xp))
+
+
+def _scalar(limit: Any, xp: ModuleType) -> Any:
+    if limit.size != 1:
+        raise ValueError(f"a limit has shape {list(limit.shape)}, must be a scalar")
+    return xp.reshape(limit, ()) if limit.ndim else limit
 
 
 @rule("IsInf")
@@ -171,7 +177,10 @@ def leaky_relu(x: Any, *, alpha: float = 0.009999999776482582) -> Any:
 
 @rule("PRelu")
 def prelu(x: Any, slope: Any) -> Any:
-    return tp.where(x < 0, x * slope, x) if is_integer(x) else tp.nn.prelu(x, slope)
+    found = tp.where(x < 0, x * slope, x) if is_integer(x) else tp.nn.prelu(x, slope)
+    if found.shape != x.shape:
+        raise ValueError(f"a slope of shape {list(slope.shape)} for {list(x.shape)}")
+    return found
 
 
 @rule("ThresholdedRelu")

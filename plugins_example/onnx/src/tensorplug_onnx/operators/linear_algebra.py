@@ -31,7 +31,12 @@ def gemm(
         if matrix.ndim != 2:
             raise ValueError(f"the factors are matrices, not of rank {matrix.ndim}")
     product = _times(tp.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB)), alpha)
-    return product if c is None else product + _times(c, beta)
+    if c is None:
+        return product
+    total = product + _times(c, beta)
+    if total.shape != product.shape:
+        raise ValueError(f"C has shape {list(c.shape)}, the product {list(product.shape)}")
+    return total
 
 
 def _times(x: Any, factor: float) -> Any:
