@@ -400,5 +400,8 @@ def test_weights_are_read_from_each_place(folder):
     found = watched(paths, folder.parent)
     for path in paths:
         value, *opened = found[path.name]
+        if path.stem == "sparse":  # refused: no writer of models puts these into other files
+            assert value == "ModelError"
+            continue
         assert value == "[6.0, 8.0]", path.name
         assert opened == sorted({str(path), str(folder / "w.bin")})
