@@ -28,20 +28,26 @@ def gather(x: Any, indices: Any, *, xp: ModuleType, axis: int = 0) -> Any:
 @rule("GatherElements")
 def gather_elements(x: Any, indices: Any, *, xp: ModuleType, axis: int = 0) -> Any:
     at = normal_axis(axis, x.ndim)
-    return xp.take_along_axis(_corner(x, indices.shape, at), indices, at)
+    if _covers(indices.shape, x.shape, at):
+        return xp.take_along_axis(x, indices, at)
+    corner = [slice(None) if axis == at else slice(n) for axis, n in enumerate(indices.shape)]
+    return xp.take_along_axis(x[tuple(corner)], indices, at)
 
 
-def _corner(x: Any, shape: Sequence[int], axis: int) -> Any:
-    """Return the part of ``x`` with the sizes of ``shape`` on all axes but one."""
-    places = [slice(None) if at == axis else slice(n) for at, n in enumerate(shape)]
-    part = x[(*places, ...)]
-    sizes = [n if at == axis else part.shape[at] for at, n in enumerate(shape)]
-    if len(shape) != x.ndim or sizes != list(shape):
+def _covers(shape: Sequence[int], whole: Sequence[int], axis: int) -> bool:
+    """Return whether indices have the sizes of a tensor on all axes but one.
+
+    Raises:
+        ValueError: they have larger ones, or another rank.
+
+    """
+    others = [at for at in range(len(whole)) if at != axis]
+    if len(shape) != len(whole) or any(shape[at] > whole[at] for at in others):
         raise ValueError(
-            f"indices of shape {list(shape)} do not fit to shape {list(x.shape)}: only on axis "
+            f"indices of shape {list(shape)} do not fit to shape {list(whole)}: only on axis "
             f"{axis} they can have a larger size"
         )
-    return part
+    return all(shape[at] == whole[at] for at in others)
 
 
 @rule("GatherND")
@@ -112,7 +118,7 @@ def scatter_elements(
     at = normal_axis(axis, x.ndim)
     if indices.shape != updates.shape:
         raise ValueError("indices and updates have different shapes")
-    if xp is tp and _corner(x, indices.shape, at).shape == x.shape:
+    if _covers(indices.shape, x.shape, at) and xp is tp:
         return tp.scatter_along_axis(x, indices, updates, at, reduction=name)
     grid = _grid(indices.shape, x.ndim).astype(_integers(indices))
     parts = [grid[..., :at], indices[..., None], grid[..., at + 1 :]]

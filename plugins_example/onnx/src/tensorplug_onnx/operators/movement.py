@@ -54,7 +54,7 @@ def reshape(x: Any, shape: Host, *, xp: ModuleType, allowzero: int = 0) -> Any:
     if min(wanted, default=0) < -1:
         raise ValueError(f"the shape {wanted} has a negative size other than one -1")
     if not allowzero:
-        wanted = [size or x.shape[at] for at, size in enumerate(wanted)]
+        wanted = [size or x.shape[normal_axis(at, x.ndim)] for at, size in enumerate(wanted)]
     return xp.reshape(x, tuple(wanted))
 
 
@@ -168,11 +168,13 @@ def split(
     axis: int = 0,
     num_outputs: int | None = None,
 ) -> Any:
-    """Return parts of equal sizes; if that does not work out, the last one is smaller."""
+    """With ``num_outputs``, the last part may be smaller."""
     at = normal_axis(axis, x.ndim)
     total = x.shape[at]
     if sizes is None:
         count = num_outputs or len(node.outputs)
+        if num_outputs is None and total % count:
+            raise ValueError(f"axis {at} of size {total} has no {count} equal parts")
         part = -(-total // count)
         parts = [max(0, min(part, total - part * index)) for index in range(count)]
     else:
