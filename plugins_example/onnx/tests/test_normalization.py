@@ -40,10 +40,11 @@ def by_channel(values):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("opset", [7, 9, 14, 15])
+@pytest.mark.parametrize("opset", [6, 7, 9, 14, 15])
 def test_batch_normalization_with_given_statistics(opset, way):
     given = [X, SCALE, B, MEAN, VAR]
-    (found,) = outputs_of(way, "BatchNormalization", given, {"epsilon": 0.25}, opset=opset)
+    attributes = {"epsilon": 0.25, **({"is_test": 1} if opset == 6 else {})}
+    (found,) = outputs_of(way, "BatchNormalization", given, attributes, opset=opset)
     deviation = np.sqrt(by_channel(VAR) + 0.25)
     expected = (X - by_channel(MEAN)) / deviation * by_channel(SCALE) + by_channel(B)
     assert_close(found, expected)
@@ -51,7 +52,13 @@ def test_batch_normalization_with_given_statistics(opset, way):
 
 @pytest.mark.parametrize(
     ("opset", "outputs", "attributes"),
-    [(7, 5, {}), (9, 5, {}), (14, 3, {"training_mode": 1}), (15, 3, {"training_mode": 1})],
+    [
+        (6, 5, {}),
+        (7, 5, {}),
+        (9, 5, {}),
+        (14, 3, {"training_mode": 1}),
+        (15, 3, {"training_mode": 1}),
+    ],
 )
 def test_batch_normalization_in_training(opset, outputs, attributes):
     attributes = {"momentum": 0.75, **attributes}
@@ -149,9 +156,12 @@ def test_zeros_have_no_direction(p):
     assert_same(found, x / np.array([[7 if p == 1 else 5], [1]], np.float32))
 
 
-@pytest.mark.parametrize(("opset", "mask"), [(7, "float32"), (10, "bool"), (13, "bool")])
-def test_dropout_keeps_all_outside_of_training(opset, mask):
-    found = outputs_of("compiled", "Dropout", [X], opset=opset, outputs=2)
+@pytest.mark.parametrize(
+    ("opset", "attributes", "mask"),
+    [(6, {"is_test": 1}, "float32"), (7, {}, "float32"), (10, {}, "bool"), (13, {}, "bool")],
+)
+def test_dropout_keeps_all_outside_of_training(opset, attributes, mask):
+    found = outputs_of("compiled", "Dropout", [X], attributes, opset=opset, outputs=2)
     assert_same(found[0], X)
     assert_same(found[1], np.ones(X.shape, mask))
 
@@ -167,6 +177,14 @@ def test_dropout_in_training_keeps_the_expectation():
     assert mask.dtype == np.bool_
     assert_same(y, np.where(mask, np.float32(4 / 3), np.float32(0)))
     assert abs(mask.mean() - 0.75) < 0.03  # seven standard deviations
+
+
+def test_dropout_6_trains():
+    x = np.ones((100, 100), np.float32)
+    y, mask = outputs_of("called", "Dropout", [x], {"ratio": 0.25}, opset=6, outputs=2)
+    assert_same(y, np.where(mask > 0, np.float32(4 / 3), np.float32(0)))
+    assert mask.dtype == np.float32
+    assert abs(mask.mean() - 0.75) < 0.03
 
 
 def test_a_seed_repeats_a_draw():
@@ -205,6 +223,11 @@ def test_running_statistics_need_training():
     given = [X, SCALE, B, MEAN, VAR]
     with pytest.raises(NodeError, match="only there in training"):
         outputs_of("called", "BatchNormalization", given, opset=15, outputs=3)
+
+
+def test_batch_normalization_6_trains_with_statistics_as_outputs():
+    with pytest.raises(NodeError, match="mean and variance must be outputs"):
+        outputs_of("called", "BatchNormalization", [X, SCALE, B, MEAN, VAR], opset=6)
 
 
 def test_the_mask_is_left_out_if_nobody_asks():

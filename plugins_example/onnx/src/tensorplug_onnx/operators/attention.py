@@ -214,6 +214,7 @@ def flex_attention(
 def _modified(x: Any, graph: Graph | None, scope: Scope) -> Any:
     if graph is None:
         return x
+    y: Any
     (y,) = scope.run(graph, [x])
     if y.shape != x.shape or y.dtype != x.dtype:
         raise ValueError(f"graph {graph.name!r} made {y.dtype}{y.shape} of {x.dtype}{x.shape}")

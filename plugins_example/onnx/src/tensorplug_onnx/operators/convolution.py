@@ -268,7 +268,10 @@ def _read_between(images: Any, places: Any, sizes: Sequence[int]) -> Any:
     """
     low = tp.floor(places)
     above = places - low
-    read = 0
+    read: Any = 0
+    flat: Any
+    weight: Any
+    inside: Any
     for corner in product((0, 1), repeat=len(sizes)):
         flat, weight, inside = 0, 1, True
         for axis, (upper, size) in enumerate(zip(corner, sizes, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
@@ -34,20 +35,22 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Any:
-    wanted = len(node.outputs) > 1
     if not training_mode:
-        if wanted:
+        if len(node.outputs) > 1:
             raise ValueError("running mean and variance are only there in training mode")
-        y = tp.nn.batch_norm(x, *(_by_channel(v, x) for v in (mean, var, b, scale)), epsilon)
-        return tp.astype(y, x.dtype)
-    current = tp.nn.moments(tp.astype(x, mean.dtype), axis=(0, *range(2, x.ndim)), keepdims=False)
-    given = (current.mean, current.variance, b, scale)
-    y = tp.nn.batch_norm(x, *(_by_channel(v, x) for v in given), epsilon)
+        return _standardized(x, mean, var, scale, b, epsilon)
+    current = tp.nn.moments(tp.astype(x, mean.dtype), axis=(0, *range(2, x.ndim)))
+    y = _standardized(x, current.mean, current.variance, scale, b, epsilon)
     running = (
         old * momentum + new * (1 - momentum)
         for old, new in ((mean, current.mean), (var, current.variance))
     )
-    return tp.astype(y, x.dtype), *running
+    return y, *running
+
+
+def _standardized(x: Any, mean: Any, var: Any, scale: Any, b: Any, epsilon: float) -> Any:
+    shift, square, offset, factor = (_by_channel(values, x) for values in (mean, var, b, scale))
+    return tp.astype(tp.nn.batch_norm(x, shift, square, offset, factor, epsilon), x.dtype)
 
 
 @rule("BatchNormalization", since=7)
@@ -83,6 +86,30 @@ def batch_normalization_7(
         training_mode=int(len(node.outputs) > 1),
     )
     return (*found, *found[1:]) if isinstance(found, tuple) else found
+
+
+@rule("BatchNormalization", since=1)
+def batch_normalization_1(
+    x: Any,
+    scale: Any,
+    b: Any,
+    mean: Any,
+    var: Any,
+    *,
+    node: Node,
+    consumed_inputs: tuple[int, ...] = (),  # noqa: ARG001  # which memory may be reused
+    epsilon: float = 1e-5,
+    is_test: int = 0,
+    momentum: float = 0.9,
+    spatial: int = 1,
+) -> Any:
+    """It trains unless it says that it does not."""
+    if is_test:
+        node = replace(node, outputs=node.outputs[:1])
+    elif len(node.outputs) < 5:
+        raise ValueError("in training, mean and variance must be outputs")
+    options = {"epsilon": epsilon, "momentum": momentum, "spatial": spatial}
+    return batch_normalization_7(x, scale, b, mean, var, node=node, **options)
 
 
 @rule("InstanceNormalization")
@@ -195,11 +222,27 @@ def dropout(
     rate = 0.5 if ratio is None else float(ratio)
     if not 0 <= rate < 1:
         raise ValueError(f"ratio must be in [0, 1), is {rate}")
-    if training_mode is None or not training_mode or not rate:
+    if training_mode is None or not training_mode:
         return _kept(data, node)
     key = tp.random.key(secrets.randbits(64) if seed is None else seed % 2**64)
     mask = tp.random.uniform(key, data.shape) >= rate
     return tp.where(mask, data / (1 - rate), 0), mask
+
+
+@rule("Dropout", since=1)
+def dropout_1(
+    data: Any,
+    *,
+    node: Node,
+    consumed_inputs: tuple[int, ...] = (),  # noqa: ARG001  # which memory may be reused
+    is_test: int = 0,
+    ratio: float = 0.5,
+) -> Any:
+    """It trains unless it says that it does not; the mask has the dtype of the data."""
+    if is_test:
+        return _kept(data, node, data.dtype)
+    y, mask = dropout(data, ratio, training_mode=True, node=node)
+    return y, tp.astype(mask, data.dtype)
 
 
 @rule("Dropout", since=10)
