@@ -20,18 +20,25 @@ def _spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:
     if scale.ndim == 1 and not block_size:
         if scale.shape[0] == 1:
             return tp.reshape(scale, ())
+        _check_axis(axis, x)
         _check(scale.shape[0], x.shape[axis], axis)
         return tp.reshape(scale, (-1, *[1] * (x.ndim - 1 - axis % x.ndim)))
     if not block_size:
         raise ValueError(f"the scale is of rank {scale.ndim}, and there is no 'block_size'")
     if scale.ndim != x.ndim:
         raise ValueError(f"the scale of blocks is of rank {scale.ndim}, x of {x.ndim}")
+    _check_axis(axis, x)
     size = x.shape[axis]
     _check(scale.shape[axis], -(-size // block_size), axis)
     if size % block_size == 0:
         return scale
     places = tp.arange(size) // block_size
     return tp.take(scale, places, axis=axis)
+
+
+def _check_axis(axis: int, x: Any) -> None:
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is out of range for rank {x.ndim}")
 
 
 def _check(found: int, wanted: int, axis: int) -> None:
