@@ -96,6 +96,14 @@ class Scope:
             scope = scope.outer
         raise KeyError(name)
 
+    def keeping(self, *graphs: Graph) -> Scope:
+        """Return a scope of what these graphs take from around them.
+
+        Values are dropped after their last use, and a backward pass runs the graphs later.
+        """
+        names = frozenset().union(*(graph.free for graph in graphs))
+        return Scope({name: self.get(name) for name in names}, self.plans)
+
     def run(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
         """Run a graph inside of this one.
 

@@ -33,8 +33,10 @@ def conditional(condition: Any, *, then_branch: Graph, else_branch: Graph, scope
     if chosen is not None:
         return tuple(scope.run(then_branch if chosen else else_branch, ()))
 
+    kept = scope.keeping(then_branch, else_branch)
+
     def branch(graph: Graph) -> Callable[[], Any]:
-        return lambda: as_tensor(scope.run(graph, ()))
+        return lambda: as_tensor(kept.run(graph, ()))
 
     predicate = tp.reshape(condition, ())
     return _uniform(lambda: tuple(tp.cond(predicate, branch(then_branch), branch(else_branch))))
@@ -49,7 +51,7 @@ def loop(
     scope: Scope,
 ) -> Any:
     """Without a condition among the inputs, what the body says of it is ignored."""
-    run = _Loop(body, scope, ignores_condition=condition is None)
+    run = _Loop(body, scope.keeping(body), ignores_condition=condition is None)
     going, values, done = _TRUE if condition is None else condition, list(carried), 0
     most = None if trip_count is None else _known(trip_count)
     if trip_count is not None and most is None:
@@ -192,6 +194,7 @@ def _scanned(
     body: Graph, scope: Scope, states: list[Any], xs: list[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Return the last states, and the results of all steps with the steps in front."""
+    scope = scope.keeping(body)
     count, infos = len(states), body.outputs[len(states) :]
     lengths = {int(x.shape[0]) for x in xs}
     if len(lengths) != 1:
