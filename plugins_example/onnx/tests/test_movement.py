@@ -170,6 +170,16 @@ def test_a_compiled_triangle_takes_its_diagonal(upper):
         assert_same(model(X, np.array(k))["y0"].numpy(), expected)
 
 
+@pytest.mark.parametrize("name", ["Trilu below", "Pad of half precision", "Reshape of 4 bits"])
+def test_dtypes_that_a_device_lacks_move_on_the_host(name):
+    op_type, inputs, attributes, opset, expected = CASES[name]
+    if expected.dtype == np.float32:
+        inputs, expected = [inputs[0].astype(np.float16), *inputs[1:]], expected.astype(np.float16)
+    with tp.use_backend("minimal"):
+        (found,) = outputs_of("called", op_type, inputs, attributes, opset=opset)
+    assert_same(found, expected)
+
+
 # What is wrong, and words of the message.
 WRONG = {
     "step 0": ("Slice", [X, ints(0), ints(1), ints(0), ints(0)], {}, 28, "step is 0"),

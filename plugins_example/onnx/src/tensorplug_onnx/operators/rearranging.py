@@ -9,7 +9,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug_onnx.operators.movement import normal_axes, normal_axis
 from tensorplug_onnx.rules import rule
-from tensorplug_onnx.values import dtype_of, namespace
+from tensorplug_onnx.values import as_host, dtype_of, namespace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -59,8 +59,10 @@ def pad_2(
 
 @rule("Trilu", raw=True)
 def triangle(x: Any, k: Any | None = None, *, upper: int = 1) -> Any:
-    xp = namespace(x)
+    if isinstance(x, np.ndarray):
+        k = as_host(k)
     if k is None or isinstance(k, np.ndarray):
+        xp = namespace(x)
         kept = xp.triu if upper else xp.tril
         return kept(x, k=0 if k is None else int(k.reshape(())))
     rows, columns = np.ogrid[tuple(map(slice, x.shape[-2:]))]
