@@ -78,6 +78,12 @@ def _dtype(x: Any, elem_type: int) -> str:
     return dtype_name(elem_type) if elem_type else str(x.dtype)
 
 
+@rule("Bernoulli")
+def bernoulli(p: Any, *, dtype: int = 0, seed: float | None = None) -> Any:
+    """ONNX's function body draws 1 with probability 1 - p; its text says p."""
+    return tp.astype(tp.random.bernoulli(_key(seed), p), _dtype(p, dtype))
+
+
 @rule("Multinomial")
 def multinomial(
     logits: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
