@@ -85,10 +85,12 @@ class Functions:
         prefix = f"{call.name or function.name}/{next(self._fresh)}/"
         names = dict.fromkeys(function.input, "")
         names |= dict(zip(function.input, call.input, strict=False))
-        direct = [name for name in function.output if name in names]
-        for name, actual in zip(function.output, call.output, strict=False):
-            if name not in direct and actual:
-                names.setdefault(name, actual)
+        direct = set(names).intersection(function.output)
+        names |= {
+            name: actual
+            for name, actual in zip(function.output, call.output, strict=False)
+            if actual and name not in direct
+        }
         body = []
         for inner in function.node:
             node = NodeProto()
@@ -97,11 +99,9 @@ class Functions:
             node.name = prefix + inner.name
             _rename(node, names, prefix)
             body.append(node)
-        taken: set[str] = set()
         for name, actual in zip(function.output, call.output, strict=False):
-            if actual and (name in direct or name in taken or names.get(name) != actual):
+            if actual and name in direct:
                 body.append(helper.make_node("Identity", [names[name]], [actual]))
-            taken.add(name)
         return body
 
 
