@@ -13,7 +13,7 @@ from tensorplug_onnx import NodeError
 
 from .one_operator import WAYS, assert_same, model_of, outputs_of
 
-NAN, INF = math.nan, math.inf
+NAN, INF, LARGEST = math.nan, math.inf, np.finfo(np.float32).max
 
 
 def f32(*numbers):
@@ -49,7 +49,9 @@ CASES = {
     "Div towards zero": ("Div", [i32(-7, 7, -7, 7, -6), i32(2, -2, -2, 2, 2)], {}, 7,
                          i32(-3, -3, 3, 3, -3)),
     "Clip 6": ("Clip", [f32(-9, 0.5, 9)], {"min": -1.0, "max": 2.0}, 7, f32(-1, 0.5, 2)),
-    "Clip 6, no limits": ("Clip", [f32(-INF, 0.5, INF, NAN)], {}, 10, f32(-INF, 0.5, INF, NAN)),
+    "Clip 6, no limits": ("Clip", [f32(-INF, 0.5, INF, NAN)], {}, 10,
+                          f32(-LARGEST, 0.5, LARGEST, NAN)),
+    "Clip 6 of halves": ("Clip", [np.float16([-INF, 9])], {"max": 8.0}, 7, np.float16([-INF, 8])),
     "Clip, the upper limit wins": (
         "Clip", [f32(-9, 2, 9), f32(3)[0], f32(1)], {}, 13, f32(1, 1, 1)),
     "Clip of integers from above": ("Clip", [i8(-9, 9), None, i8(5).reshape(())], {}, 12,

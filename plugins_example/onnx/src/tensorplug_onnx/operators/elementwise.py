@@ -122,9 +122,12 @@ def shift(x: Any, count: Any, *, direction: str, xp: ModuleType) -> Any:
     return shifts[direction](x, count)
 
 
+_LARGEST: Final = float(np.finfo(np.float32).max)
+
+
 @rule("Clip")
 def clip_to_attributes(
-    x: Any, *, min: float = -np.inf, max: float = np.inf, xp: ModuleType
+    x: Any, *, min: float = -_LARGEST, max: float = _LARGEST, xp: ModuleType
 ) -> Any:
     return xp.clip(x, min, max)
 
