@@ -153,6 +153,9 @@ def test_places_of_what_is_not_zero(name, way):
 
 UNIQUE = {
     "text in order": (np.array(["b", "a", "b"], TEXT), {"sorted": 0}, [[0, 1], [0, 1, 0], [2, 1]]),
+    "three texts in order": (
+        np.array(["c", "a", "b", "c"], TEXT), {"sorted": 0},
+        [[0, 1, 2], [0, 1, 2, 0], [2, 1, 1]]),
     "text, sorted": (np.array(["b", "a", "b"], TEXT), {}, [[1, 0], [1, 0, 1], [1, 2]]),
     "rows in order": (
         np.array([[3, 1], [0, 1], [3, 1]], ml_dtypes.bfloat16).astype(np.float16),
@@ -201,6 +204,15 @@ def test_boxes(name, centers):
         "called", "NonMaxSuppression", [boxes, SCORES, *more], attributes, opset=11
     )
     assert_same(found, np.array(expected, np.int64).reshape(-1, 3))
+
+
+def test_of_equal_boxes_the_first_is_kept():
+    boxes = np.arange(300, dtype=np.float32)[:, None] + np.array([0, 0, 0.5, 0.5], np.float32)
+    scores = np.float32(np.arange(300) % 3)
+    (found,) = outputs_of(
+        "called", "NonMaxSuppression", [boxes[None], scores[None, None], ints(200)]
+    )
+    assert_same(found[:, 2], np.append(np.arange(2, 300, 3), np.arange(1, 300, 3)))
 
 
 WRONG = {

@@ -34,6 +34,7 @@ CASES = {
                                     X[:, :, :1]),
     "Slice backwards from after": ("Slice", [X, ints(FAR), ints(0), ints(2), ints(-2)], {}, 28,
                                    X[:, :, 3:0:-2]),
+    "Slice to what is before": ("Slice", [X, ints(0), ints(-9), ints(2)], {}, 28, X[..., :0]),
     "Slice of nothing": ("Slice", [X, ints(3), ints(1), ints(-1)], {}, 28, X[:, :, 3:1]),
     "Slice of a scalar": ("Slice", [X[0, 0, 0], ints(), ints()], {}, 28, X[0, 0, 0]),
     "Squeeze 1": ("Squeeze", [X[:, None]], {"axes": [1]}, 7, X),
@@ -132,9 +133,12 @@ RANGES = {
     "backwards": (np.int32, (5, -2, -3), np.array([5, 2, -1], np.int32)),
     "empty": (np.int64, (5, 5, 1), ints()),
     "wrong direction": (np.int16, (5, 9, -1), np.array([], np.int16)),
+    # Each is rounded once, not the product and then the sum.
+    "float16": (np.float16, (16, 30, 0.3),
+                (16 + np.arange(47) * np.float64(np.float16(0.3))).astype(np.float16)),
     # bfloat16 has no 257: adding 1 to 256 again and again would stay there.
-    "bfloat16": (ml_dtypes.bfloat16, (250, 264, 2),
-                 np.arange(250, 264, 2).astype(ml_dtypes.bfloat16)),
+    "bfloat16": (ml_dtypes.bfloat16, (250, 264, 1),
+                 np.arange(250, 264).astype(ml_dtypes.bfloat16)),
 }  # fmt: skip
 
 
@@ -142,7 +146,7 @@ RANGES = {
 def test_ranges(name):
     dtype, numbers, expected = RANGES[name]
     inputs = [np.array(number, dtype) for number in numbers]
-    opset = 27 if name == "bfloat16" else 11
+    opset = 27 if name in ("float16", "bfloat16") else 11
     (found,) = outputs_of("called", "Range", inputs, opset=opset)
     assert_same(found, expected)
 

@@ -136,12 +136,11 @@ def slice_of(
 
 
 def _span(start: int, end: int, step: int, size: int) -> slice:
-    """Return a slice with bounds as ONNX clamps them."""
+    """Return a slice with bounds as ONNX clamps them; the upper ones are Python's."""
     if step == 0:
         raise ValueError("a step is 0")
-    last = size - (step < 0)
-    first = max(0, min(start + size * (start < 0), last))
-    stop = max(-(step < 0), min(end + size * (end < 0), last))
+    first = max(0, start + size * (start < 0))
+    stop = max(-(step < 0), end + size * (end < 0))
     return slice(first, None if stop < 0 else stop, step)
 
 
