@@ -86,6 +86,14 @@ CASES = {
         18,
         X[:, :, [0, 0, 1]][..., [0, 0, 1, 2, 2]],
     ),
+    # The height must stay, so the width does.
+    "Resize 18, not larger in height": (
+        "Resize",
+        [X, None, None, np.array([2, 6])],
+        {"axes": [2, 3], "keep_aspect_ratio_policy": "not_larger", "mode": "nearest"},
+        18,
+        X,
+    ),
     "Resize to the same size": ("Resize", [X, None, None, np.array(X.shape)], {}, 19, X),
     # 0 and 255, read at 1/4 and 3/4: 63.75 and 191.25 are truncated.
     "Resize of integers": (

@@ -89,6 +89,18 @@ def grouped(scale, b):
     return plain * by_channel(scale) + by_channel(b)
 
 
+def test_batch_normalization_7_of_elements_in_training():
+    x = normal(3, 4, 2)
+    scale, b, mean, var = normal(4, 2), normal(4, 2), normal(4, 2), np.abs(normal(4, 2))
+    attributes = {"spatial": 0, "momentum": 0.5}
+    y, *running = outputs_of(
+        "called", "BatchNormalization", [x, scale, b, mean, var], attributes, opset=7, outputs=5
+    )
+    assert_close(y, normalized(x, 0) * scale + b, rtol=1e-4)
+    assert_close(running[0], (mean + x.mean(0)) / 2)
+    assert_close(running[1], (var + x.var(0)) / 2)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_group_normalization(way):
     attributes = {"num_groups": 2}

@@ -40,6 +40,12 @@ PLACES = {
         [1],
         [2],
     ),
+    "no window of padding": (
+        [4],
+        {"kernel_shape": [1], "pads": [0, 1], "ceil_mode": 1},
+        [0],
+        [4],
+    ),
     "plane": (
         [5, 6],
         {"kernel_shape": [2, 3], "dilations": [3, 2], "strides": [1, 2], "pads": [1, 2, 0, 1]},
@@ -118,6 +124,13 @@ def test_the_first_of_the_largest_is_taken(values, expected):
     assert_same(y, x[..., expected : expected + 1])
 
 
+def test_padding_is_never_the_place_of_the_largest():
+    x = np.array([[[[7, 0], [7, 0]]]], np.float32)  # padding is read as the first element
+    attributes = {"kernel_shape": [1, 2], "pads": [0, 1, 0, 0], "strides": [1, 2]}
+    _, places = outputs_of("called", "MaxPool", [x], attributes, opset=12, outputs=2)
+    assert_same(places, np.array([[[[0], [2]]]]))
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PLACES)
 def test_averages(name, way):
@@ -175,7 +188,7 @@ def test_global_norm(p):
 def test_the_largest_of_regions(way):
     x = RNG.standard_normal((2, 3, 6, 7)).astype(np.float32)
     # Rounded: columns 1 to 4 and rows 0 to 3 of image 1; one element; one outside.
-    rois = np.array([[1, 2, 0.4, 8.8, 6], [0, 10, 6, 10, 6], [0, 40, 40, 44, 44]], np.float32)
+    rois = np.array([[1, 2, 0.4, 7.2, 6], [0, 10, 6, 10, 6], [0, 40, 40, 44, 44]], np.float32)
     attributes = {"pooled_shape": [2, 2], "spatial_scale": 0.5}
     (found,) = outputs_of(way, "MaxRoiPool", [x, rois], attributes, opset=7)
     expected = np.zeros((3, 3, 2, 2), np.float32)
@@ -216,6 +229,14 @@ def test_no_regions(ratio, mode):
     attributes = {"mode": mode, "sampling_ratio": ratio, "output_height": 2}
     (found,) = outputs_of("called", "RoiAlign", [x, rois, at], attributes, opset=16)
     assert_same(found, np.zeros((0, 2, 2, 1), np.float32))
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_a_region_without_area_has_no_samples(mode):
+    x, rois = np.ones((1, 2, 3, 3), np.float32), np.array([[1, 1, 2, 2], [2, 2, 2, 2]], np.float32)
+    given = [x, rois, np.array([0, 0])]
+    (found,) = outputs_of("called", "RoiAlign", given, {"mode": mode}, opset=16)
+    assert_same(found, np.array([1, 0], np.float32).repeat(2).reshape(2, 2, 1, 1))
 
 
 X = np.zeros((1, 1, 4, 4), np.float32)

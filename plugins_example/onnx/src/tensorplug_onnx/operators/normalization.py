@@ -206,7 +206,7 @@ def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
         norm = tp.sum(absolute, axis=axis, keepdims=True)
     else:
         norm = tp.sqrt(tp.sum(tp.square(absolute), axis=axis, keepdims=True))
-    return tp.where(norm == 0, 0, x / tp.where(norm == 0, 1, norm))
+    return x / tp.where(norm == 0, 1, norm)
 
 
 @rule("Dropout", since=12, host=(1, 2))
