@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
+from tensorplug_onnx.errors import UnsupportedError
 from tensorplug_onnx.operators.text import texts
 from tensorplug_onnx.rules import rule
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["DOMAIN", "labelled", "post_transformed"]
+__all__ = ["DOMAIN", "chosen_label", "labelled", "post_transformed"]
 
 DOMAIN: Final = "ai.onnx.ml"
 _MISSING: Final = object()  # stands for every NaN among keys
@@ -275,6 +276,44 @@ def regress(
     targets: int = 1,
 ) -> Any:
     return post_transformed(_linear(x, coefficients, intercepts, targets), post_transform)
+
+
+@rule("LinearClassifier", domain=DOMAIN)
+def classify(
+    x: Any,
+    *,
+    classlabels_ints: Sequence[int] = (),
+    classlabels_strings: Sequence[str] = (),
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] = (),
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> Any:
+    """The specification leaves open what one score for two classes means: as in onnxruntime."""
+    del multi_class  # it does not change what is computed
+    labels = labelled(classlabels_ints, classlabels_strings)
+    x = tp.reshape(x, (1, -1)) if x.ndim == 1 else x
+    scores = _linear(x, coefficients, intercepts, len(coefficients) // int(x.shape[-1]))
+    if scores.shape[-1] == 1 and len(labels) == 2:
+        first = tp.astype(tp.reshape(scores > 0, (-1,)), tp.int64)
+        if post_transform == "PROBIT":
+            raise UnsupportedError("LinearClassifier: PROBIT of one score for two classes")
+        if post_transform == "LOGISTIC":
+            return chosen_label(first, labels), _sigmoid_pair(scores)
+        return chosen_label(first, labels), tp.concat([1 - scores, scores], axis=-1)
+    best = tp.argmax(scores, axis=-1)
+    return chosen_label(best, labels), post_transformed(scores, post_transform)
+
+
+def _sigmoid_pair(scores: Any) -> Any:
+    return tp.nn.sigmoid(tp.concat([-scores, scores], axis=-1))
+
+
+def chosen_label(positions: Any, labels: Any) -> Any:
+    """Return the labels of the best classes; text is on the host."""
+    if dtype_of(labels) == "string":
+        return labels[as_host(positions)]
+    return tp.take(tp.asarray(labels), positions, axis=0)
 
 
 def _linear(x: Any, coefficients: Sequence[float], intercepts: Any, rows: int) -> Any:

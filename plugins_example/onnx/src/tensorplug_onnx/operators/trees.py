@@ -6,17 +6,19 @@ feature and threshold, and goes on to one of its two children. Leaves are their 
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_onnx.operators.ml import DOMAIN, post_transformed
+from tensorplug_onnx.errors import UnsupportedError
+from tensorplug_onnx.operators.ml import DOMAIN, chosen_label, labelled, post_transformed
 from tensorplug_onnx.rules import rule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug_onnx.values import Host
 
@@ -161,51 +163,99 @@ def _old_forest(nodes: dict[str, Any], votes: dict[str, Any], targets: int, dtyp
     )
 
 
-@rule("TreeEnsembleRegressor", domain=DOMAIN)
-def regress(
-    x: Any,
-    *,
-    aggregate_function: str = "SUM",
-    base_values: Sequence[float] = (),
-    base_values_as_tensor: Any = None,
-    n_targets: int = 1,
-    nodes_falsenodeids: Sequence[int] = (),
-    nodes_featureids: Sequence[int] = (),
-    nodes_hitrates: Sequence[float] = (),
-    nodes_hitrates_as_tensor: Any = None,
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Sequence[str] = (),
-    nodes_nodeids: Sequence[int] = (),
-    nodes_treeids: Sequence[int] = (),
-    nodes_truenodeids: Sequence[int] = (),
-    nodes_values: Sequence[float] = (),
-    nodes_values_as_tensor: Any = None,
-    post_transform: str = "NONE",
-    target_ids: Sequence[int] = (),
-    target_nodeids: Sequence[int] = (),
-    target_treeids: Sequence[int] = (),
-    target_weights: Sequence[float] = (),
-    target_weights_as_tensor: Any = None,
-) -> Any:
-    del nodes_hitrates, nodes_hitrates_as_tensor  # how often nodes are visited
-    weights = target_weights if target_weights_as_tensor is None else target_weights_as_tensor
-    values = nodes_values if nodes_values_as_tensor is None else nodes_values_as_tensor
-    base = base_values if base_values_as_tensor is None else base_values_as_tensor
-    x = x if "float" in str(x.dtype) else tp.astype(x, tp.float32)
-    nodes = {
-        "treeids": nodes_treeids, "nodeids": nodes_nodeids, "modes": nodes_modes,
-        "truenodeids": nodes_truenodeids, "falsenodeids": nodes_falsenodeids,
-        "featureids": nodes_featureids, "values": values,
-        "missing": nodes_missing_value_tracks_true,
-    }  # fmt: skip
-    votes = {
-        "treeids": target_treeids, "nodeids": target_nodeids, "ids": target_ids,
-        "weights": weights,
-    }  # fmt: skip
+def _model_of(kind: str, attributes: dict[str, Any], x: Any, targets: int) -> tuple[Forest, Host]:
+    """Return the trees and the base values of a node; ``kind``: the prefix of its votes."""
     dtype = np.float64 if "64" in str(x.dtype) else np.float32
-    forest = _old_forest(nodes, votes, n_targets, dtype)
-    scores = forest.scores(x, aggregate_function, np.array(base, dtype))
-    return post_transformed(tp.astype(scores, tp.float32), post_transform)
+
+    def values(name: str) -> Any:
+        """Return numbers that may come as a tensor, for the sake of float64."""
+        tensor = attributes[f"{name}_as_tensor"]
+        return attributes[name] if tensor is None else tensor
+
+    nodes = {
+        name: attributes[f"nodes_{name}"]
+        for name in ("treeids", "nodeids", "modes", "truenodeids", "falsenodeids", "featureids")
+    }
+    nodes |= {
+        "values": values("nodes_values"),
+        "missing": attributes["nodes_missing_value_tracks_true"],
+    }
+    votes = {name: attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")}
+    votes["weights"] = values(f"{kind}_weights")
+    return _old_forest(nodes, votes, targets, dtype), np.array(values("base_values"), dtype)
+
+
+def _with_keywords(names: Sequence[str], **defaults: Any) -> Callable[..., Any]:
+    """Give a function that takes all attributes as one dict a signature that lists them."""
+    empty: dict[str, Any] = {name: None if name.endswith("_as_tensor") else () for name in names}
+    empty |= defaults
+
+    def decorated(function: Callable[[Any, dict[str, Any]], Any]) -> Callable[..., Any]:
+        def called(x: Any, **attributes: Any) -> Any:
+            return function(x, {**empty, **attributes})
+
+        parameters = [inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)]
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in empty.items()
+        ]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return called
+
+    return decorated
+
+
+_NODES: Final = (
+    "base_values", "base_values_as_tensor", "nodes_falsenodeids", "nodes_featureids",
+    "nodes_hitrates", "nodes_hitrates_as_tensor", "nodes_missing_value_tracks_true",
+    "nodes_modes", "nodes_nodeids", "nodes_treeids", "nodes_truenodeids", "nodes_values",
+    "nodes_values_as_tensor",
+)  # fmt: skip
+_VOTES: Final = ("ids", "nodeids", "treeids", "weights", "weights_as_tensor")
+
+
+@rule("TreeEnsembleRegressor", domain=DOMAIN)
+@_with_keywords(
+    (*_NODES, *(f"target_{name}" for name in _VOTES)),
+    aggregate_function="SUM", n_targets=1, post_transform="NONE",
+)  # fmt: skip
+def regress(x: Any, attributes: dict[str, Any]) -> Any:
+    x = x if "float" in str(x.dtype) else tp.astype(x, tp.float32)
+    forest, base = _model_of("target", attributes, x, attributes["n_targets"])
+    scores = forest.scores(x, attributes["aggregate_function"], base)
+    return post_transformed(tp.astype(scores, tp.float32), attributes["post_transform"])
+
+
+@rule("TreeEnsembleClassifier", domain=DOMAIN)
+@_with_keywords(
+    (*_NODES, *(f"class_{name}" for name in _VOTES), "classlabels_int64s", "classlabels_strings"),
+    post_transform="NONE",
+)
+def classify(x: Any, attributes: dict[str, Any]) -> Any:
+    """The specification leaves open what one score for two classes means: as in onnxruntime."""
+    x = x if "float" in str(x.dtype) else tp.astype(x, tp.float32)
+    labels = labelled(attributes["classlabels_int64s"], attributes["classlabels_strings"])
+    forest, base = _model_of("class", attributes, x, len(labels))
+    transform = attributes["post_transform"]
+    voted = sorted(set(attributes["class_ids"]))
+    if len(labels) == 2 and len(voted) == 1:
+        if base.size > 1 or (base.size and voted != [0]):
+            raise UnsupportedError("TreeEnsembleClassifier: base_values and votes for one class")
+        score = forest.scores(x, "SUM", base)[:, voted[0] : voted[0] + 1]
+        positive = bool((forest.weights >= 0).all())
+        label = tp.astype(tp.reshape(score > (0.5 if positive else 0), (-1,)), tp.int64)
+        if positive:
+            both = tp.concat([1 - score, score], axis=-1)
+        else:
+            both = tp.concat([-score, score], axis=-1)
+            both = tp.nn.sigmoid(both) if transform == "LOGISTIC" else both
+        return chosen_label(label, labels), tp.astype(both, tp.float32)
+    if base.size not in (0, len(labels)):
+        raise ValueError(f"{len(labels)} classes have {base.size} base_values")
+    scores = forest.scores(x, "SUM", base)
+    best = tp.argmax(scores, axis=-1)
+    found = post_transformed(tp.astype(scores, tp.float32), transform)
+    return chosen_label(best, labels), found
 
 
 @rule("TreeEnsemble", domain=DOMAIN, since=5)
@@ -250,7 +300,8 @@ def ensemble(
         np.pad(np.array(nodes_featureids, np.int64), padding),
         np.pad(nodes_splits, padding),
         np.pad(nodes_modes.astype(np.int64), padding, constant_values=_LEAF),
-        *sides,
+        sides[0],
+        sides[1],
         np.pad(np.array(missing, np.bool), padding),
         _members(nodes_modes, membership_values, inner + leaves),
         np.array(tree_roots, np.int64),
