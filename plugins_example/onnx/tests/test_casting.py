@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tensorplug as tp
-from tensorplug_onnx import NodeError, ValueNeededError
+from tensorplug_onnx import InputError, NodeError, ValueNeededError
 from tensorplug_onnx.operators.casting import cast
 from tensorplug_onnx.values import as_host, to_numpy_dtype
 
@@ -168,6 +168,14 @@ def test_bits(at, way):
 def test_bits_of_another_width(to):
     with pytest.raises(NodeError, match="another width than float32"):
         outputs_of("called", "BitCast", [np.ones(2, np.float32)], {"to": to}, opset=26)
+
+
+def test_a_device_without_the_dtype_of_a_parameter_or_an_input():
+    half = np.array([1, 2, 0.5], np.float16)
+    model = model_of("Mul", [half, half], opset=14, constant=(1,)).to("minimal")
+    assert_same(as_host(model(half)["y0"]), half * half)
+    with pytest.raises(InputError, match=r"'x0' is float16, which 'minimal' lacks: a compiled"):
+        model.compile()(half)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

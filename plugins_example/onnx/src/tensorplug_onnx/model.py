@@ -100,11 +100,12 @@ class Model:
             **named: inputs by name.
 
         Returns:
-            The outputs by name: tensors of the active device; lists of them for sequences; None
-            for an optional without a value.
+            The outputs by name: tensors of the active device, arrays where it lacks the dtype;
+            lists of them for sequences; None for an optional without a value.
 
         Raises:
-            InputError: an input is missing, unknown, or of another dtype or shape.
+            InputError: an input is missing, unknown, or of another dtype or shape; or the model
+                is compiled, and the device lacks the dtype of an input.
             NodeError: a node failed.
 
         """
@@ -112,6 +113,7 @@ class Model:
         with self._active():
             values = {name: _received(value) for name, value in given.items()}
             if self._compiled is not None:
+                _check_held(values)
                 return self._compiled(values)
             return self.apply(self.parameters, values)
 
@@ -167,7 +169,7 @@ class Model:
         """
         with tp.use_backend(device):
             parameters = {
-                name: tp.asarray(as_host(value)) for name, value in self.parameters.items()
+                name: as_tensor(as_host(value)) for name, value in self.parameters.items()
             }
         return replace(self, parameters=parameters, device=device)
 
@@ -220,6 +222,17 @@ def _received(value: Any) -> Any:
     if array.dtype.kind in "OSU":
         array = array.astype(np.dtypes.StringDType())
     return as_tensor(array)
+
+
+def _check_held(values: Mapping[str, Any]) -> None:
+    """Refuse inputs on the host, where they stay if the device lacks their dtype."""
+    for name, value in values.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, np.ndarray):
+                raise InputError(
+                    f"input {name!r} is {dtype_of(one)}, which {tp.get_backend()!r} lacks: a "
+                    "compiled model cannot take it, the model without compile() can"
+                )
 
 
 def _is_array(value: Any) -> bool:
