@@ -221,6 +221,7 @@ REFUSED = {
     "groups": ("Conv", [X, W], {"group": 3}, "3 groups"),
     "ranks": ("Conv", [X, W[0]], {}, "must have the same rank"),
     "no spatial axis": ("Conv", [X[..., 0, 0], W[..., 0, 0]], {}, "rank from 3 on"),
+    "bias": ("Conv", [X, W, np.ones(1, np.float32)], {}, r"B must have shape \[2\], has \[1\]"),
     "kernel_shape": ("Conv", [X, W], {"kernel_shape": [3, 2]}, r"\[3, 2\], W has \[3, 3\]"),
     "strides": ("Conv", [X, W], {"strides": [1, 0]}, "strides must be 2 positive numbers"),
     "dilations": ("Conv", [X, W], {"dilations": [1]}, "dilations must be 2 positive numbers"),

@@ -144,6 +144,8 @@ REFUSED = {
         {"coordinate_transformation_mode": "tf_crop_and_resize"},
         "roi must have 8 numbers",
     ),
+    "axes": ([X, None, None, SIZES[2:]], {"axes": [3, 4]}, r"in \[-4, 4\), are \[3, 4\]"),
+    "axes twice": ([X, None, None, SIZES[2:]], {"axes": [3, -1]}, "must be different"),
     "mode": ([X, None, None, SIZES], {"mode": "round"}, "round"),
     "scale": ([X, None, scales(1, 1, 1, -2)], {}, "-2"),
 }

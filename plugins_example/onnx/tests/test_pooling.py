@@ -256,6 +256,43 @@ REFUSED = {
         r"smaller than \[1, 1, 4, 4\]",
     ),
     "rois": ("MaxRoiPool", [X, X[0, 0]], {"pooled_shape": [1, 1]}, "rois must be"),
+    "image": (
+        "MaxRoiPool",
+        [X, np.array([[-1, 0, 0, 1, 1]], np.float32)],
+        {"pooled_shape": [1, 1]},
+        "out of range",
+    ),
+    "no bins": (
+        "MaxRoiPool",
+        [X, np.zeros((1, 5), np.float32)],
+        {"pooled_shape": [1, 0]},
+        "pooled_shape must be",
+    ),
+    "places": (
+        "MaxUnpool",
+        [PAIR, PAIR.astype(int) - 1],
+        {"kernel_shape": [2, 2]},
+        "out of range",
+    ),
+    "places too large": (
+        "MaxUnpool",
+        [PAIR, PAIR.astype(int) + 9],
+        {"kernel_shape": [2, 2]},
+        "out of range",
+    ),
+    "regions": (
+        "RoiAlign",
+        [X, np.zeros((2, 5), np.float32), np.zeros(2, int)],
+        {},
+        r"not \[2, 5\] and \[2\]",
+    ),
+    "image of a region": ("RoiAlign", [X, X[0, 0], np.zeros(4, int) - 1], {}, "out of range"),
+    "height": (
+        "RoiAlign",
+        [X, X[0, 0], np.zeros(4, int)],
+        {"output_height": -1},
+        "output_height and",
+    ),
     "mode": ("RoiAlign", [X, X[0, 0], np.zeros(4, int)], {"mode": "sum"}, "mode is 'sum'"),
 }
 

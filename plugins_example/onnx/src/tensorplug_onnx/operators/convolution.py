@@ -53,7 +53,11 @@ def _of(functions: dict[int, Any], x: Any) -> tuple[Any, str]:
 
 
 def _with_bias(y: Any, b: Any) -> Any:
-    return y if b is None else y + tp.reshape(b, (-1, *(1,) * (y.ndim - 2)))
+    if b is None:
+        return y
+    if b.shape != y.shape[1:2]:
+        raise ValueError(f"B must have shape [{y.shape[1]}], has {list(b.shape)}")
+    return y + tp.reshape(b, (-1, *(1,) * (y.ndim - 2)))
 
 
 @rule("Conv")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,12 +11,23 @@ import tensorplug as tp
 from tensorplug_onnx.errors import UnsupportedError
 from tensorplug_onnx.rules import rule
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Ints = tuple[int, ...]
 
 
 def _present(values: Any) -> Any:
     """Return an input that is there and has elements, as a list."""
     return values.tolist() if values is not None and values.size else None
+
+
+def _distinct(axes: Iterable[int], rank: int) -> list[int]:
+    """Return axes counted from the start."""
+    found = [axis + rank if axis < 0 else axis for axis in axes]
+    if len(set(found)) != len(found) or not set(found) <= set(range(rank)):
+        raise ValueError(f"axes must be different, and in [-{rank}, {rank}), are {list(axes)}")
+    return found
 
 
 @rule("Resize", since=11, host=(1, 2, 3))
@@ -36,7 +47,7 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Any:
-    along = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in axes]
+    along = _distinct(range(x.ndim) if axes is None else axes, x.ndim)
     size, scale, region = _present(sizes), _present(scales), _present(roi)
     if (size is None) == (scale is None):
         raise ValueError("either scales or sizes must be given, not both")

@@ -156,6 +156,11 @@ def global_norm(x: Any, *, p: float = 2) -> Any:
     return _power(sums, 1 / p)
 
 
+def _from_start(indices: Any, size: int) -> Any:
+    """Return indices of which negative ones, which do not count from the end, are too large."""
+    return tp.where(indices < 0, size, indices)
+
+
 @rule("MaxUnpool", host=(2,))
 def unpooled(
     x: Any,
@@ -180,7 +185,8 @@ def unpooled(
     if places.shape != x.shape:
         raise ValueError(f"I has shape {list(places.shape)}, X {list(x.shape)}")
     zeros = tp.zeros((prod(shape),), dtype=x.dtype)
-    flat = tp.scatter_along_axis(zeros, tp.reshape(places, (-1,)), tp.reshape(x, (-1,)), axis=0)
+    at = _from_start(tp.reshape(places, (-1,)), zeros.size)
+    flat = tp.scatter_along_axis(zeros, at, tp.reshape(x, (-1,)), axis=0)
     y = tp.reshape(flat, shape)
     if output_shape is None:
         return y
@@ -197,7 +203,9 @@ def largest_of_regions(
     """Borders of regions are rounded, those of their bins include what they touch."""
     if rois.ndim != 2 or rois.shape[1] != 5:
         raise ValueError(f"rois must be [regions, 5], not {list(rois.shape)}")
-    images = tp.take(x, tp.astype(rois[:, 0], tp.int32), axis=0)
+    by_axis(pooled_shape, 2, "pooled_shape")
+    at = _from_start(tp.astype(rois[:, 0], tp.int32), x.shape[0])
+    images = tp.take(x, at, axis=0)
     edges = tp.floor(rois[:, 1:] * spatial_scale + 0.5)
     y = tp.expand_dims(images, axis=2)  # [regions, channels, 1, height, width]
     rows = _bins(edges[:, 1], edges[:, 3], pooled_shape[0], x.shape[2])
@@ -234,9 +242,13 @@ def aligned_regions(
     """Samples lie on a grid, so that rows and columns can be weighted one after the other."""
     if mode not in ("avg", "max"):
         raise ValueError(f"mode is {mode!r}")
+    if rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
+        given = f"{list(rois.shape)} and {list(batch_indices.shape)}"
+        raise ValueError(f"rois and batch_indices must be [regions, 4] and [regions], not {given}")
+    by_axis((output_height, output_width), 2, "output_height and output_width")
     half = coordinate_transformation_mode == "half_pixel"
     edges = rois * spatial_scale - (0.5 if half else 0.0)
-    images = tp.take(x, batch_indices, axis=0)
+    images = tp.take(x, _from_start(batch_indices, x.shape[0]), axis=0)
     rows, columns = (
         _Samples(edges[:, at], edges[:, at + 2], bins, size, sampling_ratio, 0.0 if half else 1.0)
         for at, bins, size in ((1, output_height, x.shape[2]), (0, output_width, x.shape[3]))
