@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _SATURATING: Final = {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
 
 
+@cache
 def dtype_name(elem_type: int) -> str:
     """Return the name of an element dtype from ONNX's number of it."""
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
