@@ -186,3 +186,14 @@ def test_a_device_without_half_precision_computes_with_float32(dtype):
     wide = np.exp(x.astype(np.float64).reshape(5, 10))
     expected = wide / wide.sum(1, keepdims=True)
     assert_same(as_host(found), expected.astype(np.float32).astype(to_numpy_dtype(dtype)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "minimal"])
+def test_outputs_of_another_type_stay_wide(device):
+    """ONNX: the mean and the inverse deviation have the type of the computation."""
+    x = np.array([[1, 2, 3], [1000, 1001.5, 1003]], np.float16)
+    with tp.use_backend(device):
+        found = outputs_of("called", "LayerNormalization", [x, x[0]], opset=17, outputs=3)
+    assert [str(one.dtype) for one in found] == ["float16", "float32", "float32"]
+    mean = x.astype(np.float64).mean(1, keepdims=True)
+    np.testing.assert_allclose(found[1], mean, rtol=1e-6)

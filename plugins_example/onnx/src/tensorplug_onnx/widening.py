@@ -63,5 +63,7 @@ def narrowed(outputs: Sequence[Any], node: Node, narrow: Mapping[int, str]) -> l
     found = []
     for at, output in enumerate(outputs):
         dtype = types.get(schema.outputs[min(at, len(schema.outputs) - 1)].type_str)
-        found.append(output if dtype is None else as_host(output).astype(to_numpy_dtype(dtype)))
+        if dtype is not None and output is not None:
+            output = as_host(output).astype(to_numpy_dtype(dtype))  # noqa: PLW2901
+        found.append(output)
     return found
