@@ -7,6 +7,7 @@ interface to one device.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,9 +58,7 @@ class TensorplugBackend(Backend):
     device: str | None = None
 
     @classmethod
-    def prepare(
-        cls, model: onnx.ModelProto, device: str = "CPU", **_options: Any
-    ) -> PreparedModel:
+    def prepare(cls, model: Any, device: str = "CPU", **_options: Any) -> PreparedModel:
         """Return a model that is ready to run.
 
         Args:
@@ -110,7 +109,7 @@ class TensorplugBackend(Backend):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """Return whether there is a device: ``"CPU"``, or one of tensorplug by its name."""
-        return device == "CPU" or device in tp.devices()
+        return device == "CPU" or _is_device(device)
 
 
 def backend_of(device: str) -> type[TensorplugBackend]:
@@ -129,6 +128,11 @@ run_model = TensorplugBackend.run_model
 run_node = TensorplugBackend.run_node
 supports_device = TensorplugBackend.supports_device
 is_compatible = TensorplugBackend.is_compatible
+
+
+@cache  # ONNX's runner asks thousands of times
+def _is_device(device: str) -> bool:
+    return device in tp.devices()
 
 
 def _active(device: str | None) -> AbstractContextManager[Any]:

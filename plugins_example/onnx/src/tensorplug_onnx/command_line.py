@@ -1,7 +1,7 @@
-"""The commands: ``info``, ``run``, ``bench`` and ``profile``.
+"""The commands: ``info``, ``run``, ``bench``, ``profile`` and ``check``.
 
-The exit status is 0 if all went well, 1 if the model or its inputs are wrong, 2 if the command
-is.
+The exit status is 0 if all went well, 1 if the model or its inputs are wrong or a test failed, 2
+if the command is wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.table import Table
 
 import tensorplug as tp
 from tensorplug.plugin import TensorplugError
+from tensorplug_onnx.checking import KINDS, check, table_of, write
 from tensorplug_onnx.errors import OnnxError
 from tensorplug_onnx.inspecting import (
     described,
@@ -33,7 +34,7 @@ from tensorplug_onnx.model import Model, load
 from tensorplug_onnx.values import dtype_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["main"]
 
@@ -51,11 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with nullcontext() if options.backend is None else tp.use_backend(options.backend):
-            options.command(options, Console())
+            status: int = options.command(options, Console()) or 0
     except (OnnxError, TensorplugError, OSError) as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 1
-    return 0
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,6 +93,12 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument("--compile", action="store_true", help="as one compiled program")
         if name == "bench":
             one.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N")
+    told = "run ONNX's own tests on a backend"
+    tests = commands.add_parser("check", help=told, description=told)
+    tests.set_defaults(command=_check)
+    tests.add_argument("--backend", metavar="NAME", help="the device to run on: cpu, opencl:1")
+    tests.add_argument("--kind", action="append", choices=KINDS, help="of tests; all by default")
+    tests.add_argument("--report", type=Path, metavar="DIR", help="write onnx.json and onnx.md")
     return parser
 
 
@@ -179,6 +186,28 @@ def _profile(options: argparse.Namespace, console: Console) -> None:
         milliseconds = f"{1e3 * row.seconds:.3f}"
         table.add_row(row.op_type, str(row.nodes), ", ".join(row.how), milliseconds, share)
     console.print(table)
+
+
+def _check(options: argparse.Namespace, console: Console) -> int:
+    device = tp.get_backend()
+    progress = Console(stderr=True)
+
+    def told(tests: Iterable[Any], total: int) -> Iterable[Any]:
+        return track(tests, "tests", total=total, console=progress, transient=True)
+
+    results = list(check(device, options.kind or KINDS, told))
+    for result in results:
+        if result.status != "passed":
+            text = f"{result.status} {result.name}: {result.why}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    table = Table("tests", "passed", "failed", "no rule", title=f"ONNX's tests on {device}")
+    for row in table_of(results):
+        table.add_row(*map(str, row))
+    console.print(table)
+    if options.report is not None:
+        for path in write(results, device, options.report):
+            console.print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
+    return int(any(result.status != "passed" for result in results))
 
 
 if __name__ == "__main__":
