@@ -142,10 +142,15 @@ def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -
     return cast(x, dtype_of(like), saturate=saturate, round_mode=round_mode)
 
 
-@rule("BitCast")
+@rule("BitCast", raw=True)
 def bit_cast(x: Any, *, to: int) -> Any:
-    dtype = getattr(tp, dtype_name(to))
-    if dtype.bits != x.dtype.bits or "string" in (dtype.name, x.dtype.name):
-        raise ValueError(f"{dtype} has another width than {x.dtype}")
-    bits = tp.astype(x, tp.uint8) if x.dtype == tp.bool else x
-    return tp.astype(bits, dtype) if dtype == tp.bool else tp.bitcast(bits, dtype)
+    given, dtype = getattr(tp, dtype_of(x)), getattr(tp, dtype_name(to))
+    if dtype.bits != given.bits or tp.string in (dtype, given):
+        raise ValueError(f"{dtype} has another width than {given}")
+    if given == tp.bool:
+        x = cast(x, "uint8")
+    kind = tp.uint8 if dtype == tp.bool else dtype
+    if not has_dtype(kind.name):
+        x = as_host(x)
+    bits = x.view(kind.numpy) if isinstance(x, np.ndarray) else tp.bitcast(x, kind)
+    return cast(bits, dtype.name)
