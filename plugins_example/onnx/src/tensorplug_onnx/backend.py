@@ -144,7 +144,9 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     array = value.numpy() if isinstance(value, tp.Tensor) else value
     if isinstance(array, np.ndarray) and array.dtype.kind == "T":
-        return array.astype(object)
+        texts = np.empty(array.shape, object)
+        texts[...] = array
+        return texts
     return array
 
 

@@ -158,6 +158,10 @@ def _run_step(step: _Step, scope: Scope) -> None:
         raise ValueNeededError(
             f"{node}: a compiled model must not depend on the values of its inputs here: {error}"
         ) from error
+    except UnsupportedError as error:
+        if str(error).startswith("node "):  # named already: this one, or one in its graphs
+            raise
+        raise UnsupportedError(f"{node}: {error}") from error
     except OnnxError:
         raise
     except Exception as error:  # a backend may raise anything; the cause is attached
@@ -200,8 +204,14 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
     outputs: Sequence[Any] = found if isinstance(found, tuple) else (found,)
     if narrow:
         outputs = narrowed(outputs, node, narrow)
-    # NumPy's functions return numbers where they could return arrays of rank 0.
-    return [np.asarray(one) if isinstance(one, np.generic) else one for one in outputs]
+    return [_whole(one) for one in outputs]
+
+
+def _whole(value: Any) -> Any:
+    """Return an array of rank 0 where NumPy's functions return a number or a text."""
+    if isinstance(value, str):
+        return np.asarray(value, np.dtypes.StringDType())
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _by_body(node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
