@@ -148,12 +148,23 @@ def run_graph(
 
 def _run_step(step: _Step, scope: Scope) -> None:
     node = step.node
+    outputs = _computed(step, scope)
+    if any(node.outputs[len(outputs) :]):
+        raise NodeError(f"{node} has {len(node.outputs)} outputs, {len(outputs)} are computed")
+    for name, value in zip(node.outputs, outputs, strict=False):
+        if name:
+            scope.values[name] = value
+    for name in step.dropped:
+        scope.values.pop(name, None)
+
+
+def _computed(step: _Step, scope: Scope) -> Sequence[Value]:
+    node = step.node
     inputs = [scope.get(name) if name else None for name in node.inputs]
     try:
         if step.rule is None:
-            outputs = _by_body(node, inputs, scope)
-        else:
-            outputs = _by_rule(step.rule, node, inputs, scope)
+            return _by_body(node, inputs, scope)
+        return _by_rule(step.rule, node, inputs, scope)
     except tp.errors.DataNeededError as error:
         raise ValueNeededError(
             f"{node}: a compiled model must not depend on the values of its inputs here: {error}"
@@ -167,13 +178,6 @@ def _run_step(step: _Step, scope: Scope) -> None:
     except Exception as error:  # a backend may raise anything; the cause is attached
         given = ", ".join(map(_described, inputs))
         raise NodeError(f"{node} with {given}: {str(error) or type(error).__name__}") from error
-    if any(node.outputs[len(outputs) :]):
-        raise NodeError(f"{node} has {len(node.outputs)} outputs, {len(outputs)} are computed")
-    for name, value in zip(node.outputs, outputs, strict=False):
-        if name:
-            scope.values[name] = value
-    for name in step.dropped:
-        scope.values.pop(name, None)
 
 
 def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
