@@ -141,6 +141,8 @@ def max_pool_with_argmax(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (corpus.ordinary(shape),), options)
     _, shape, options = WINDOWS[0]
     yield Case("batch", (corpus.ordinary(shape),), {**options, "include_batch_in_index": True})
+    many = corpus.ordinary((5, 6, 4, 3))
+    yield Case("several images", (many,), {**options, "include_batch_in_index": True})
     same = {"filter_size": 2, "strides": 1, "pad": "same"}
     yield Case("tied", (np.ones_like(corpus.ordinary((2, 3, 3, 2))),), same)
     yield from _layouts(corpus)
