@@ -36,6 +36,7 @@ def i64(*numbers):
 CASES = {
     "Pow of integers by floats": ("Pow", [i32(5, 7, 2, -3), f32(3, 2, 0.5, 3)], {}, 12,
                                   i32(125, 49, 1, -27)),
+    "Pow of large integers": ("Pow", [i32(12345), f32(2)], {}, 12, i32(152399025)),
     "Pow of floats by integers": ("Pow", [f32(2, -3, 0.5), i64(10, 3, -2)], {}, 15,
                                   f32(1024, -27, 4)),
     "Pow of integers": ("Pow", [i32(3, -2), i64(4, 5)], {}, 13, i32(81, -32)),
