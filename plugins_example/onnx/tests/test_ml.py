@@ -276,7 +276,7 @@ AGGREGATES = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
 def test_tree_regressor(aggregate, dtype, compiled):
     forest = Trees("target", 2)
     x = POINTS.astype(dtype) if dtype != N else np.array([[1, -1, 0], [3, 2, 1]])
-    expected = [*AGGREGATES[aggregate](forest.scores(x), axis=1), 0.5, -0.5]
+    expected = AGGREGATES[aggregate](forest.scores(x), axis=1) + np.array([0.5, -0.5])
     (found,) = run(
         "TreeEnsembleRegressor", x, version=3, compiled=compiled, n_targets=2,
         aggregate_function=aggregate, base_values=[0.5, -0.5], **forest.nodes, **forest.votes,
