@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+import tensorplug as tp
 from tensorplug_onnx import NodeError
 
 from .one_operator import WAYS, assert_same, outputs_of
@@ -122,3 +123,26 @@ def test_errors_name_the_node(name):
     operator, inputs, attributes, message = WRONG[name]
     with pytest.raises(NodeError, match=rf"{operator}.*{message}"):
         outputs_of("called", operator, inputs, attributes)
+
+
+# Dtypes that the example backend of primitives lacks, a scale, and what 1 becomes and comes back.
+LACKING = [
+    (ml_dtypes.int4, np.float32(0.25), [4, 7, -8], [1, 1.75, -2]),
+    (ml_dtypes.uint2, np.float16(0.5), [2, 3, 0], [1, 1.5, 0]),
+    (ml_dtypes.float8_e4m3fn, np.float16(0.125), [8, 448, -448], [1, 56, -56]),
+    (ml_dtypes.float4_e2m1fn, np.float32(0.5), [2, 6, -6], [1, 3, -3]),
+]
+
+
+@pytest.mark.parametrize("at", range(len(LACKING)))
+def test_dtypes_that_a_device_lacks(at):
+    dtype, scale, codes, back = LACKING[at]
+    scale, codes = np.asarray(scale), np.array(codes, dtype)
+    x = np.array([1, 100, -100], scale.dtype)
+    with tp.use_backend("minimal"):
+        (found,) = outputs_of(
+            "called", "QuantizeLinear", [x, scale, np.zeros((), dtype)], opset=25
+        )
+        (again,) = outputs_of("called", "DequantizeLinear", [codes, scale], opset=25)
+    assert_same(found, codes)
+    assert_same(again, np.array(back, scale.dtype))

@@ -5,6 +5,7 @@ NumPy's functions return float32 for some operations on bfloat16, and float64 fo
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,7 +31,7 @@ def widened(
     Args:
         values: inputs of a node; they are changed.
         positions: of those to look at.
-        node: nothing is changed unless ONNX defines its operator.
+        node: nothing is changed unless ONNX says which of its outputs are narrow.
         host: whether NumPy is to compute with them; else only what the device lacks is widened.
 
     """
@@ -39,10 +40,21 @@ def widened(
         value = values[at]
         if not isinstance(value, np.ndarray) or (dtype := dtype_of(value)) not in _NARROW:
             continue
-        if (host or not has_dtype(dtype)) and onnx.defs.has(node.op_type, domain=node.domain):
+        if (host or not has_dtype(dtype)) and _says_types(node.op_type, node.domain, node.version):
             values[at] = value.astype(np.float32)
             found[at] = dtype
     return found
+
+
+@cache
+def _says_types(op_type: str, domain: str, version: int) -> bool:
+    """Return whether the types of inputs say which outputs are narrow."""
+    if not onnx.defs.has(op_type, domain=domain):
+        return False
+    schema = onnx.defs.get_schema(op_type, version, domain)
+    free = {one.type_str for one in schema.outputs} - {one.type_str for one in schema.inputs}
+    constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    return not any("tensor(float16)" in constraints.get(type_str, [type_str]) for type_str in free)
 
 
 def narrowed(outputs: Sequence[Any], node: Node, narrow: Mapping[int, str]) -> list[Any]:

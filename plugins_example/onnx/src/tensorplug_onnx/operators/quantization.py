@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorplug as tp
-from tensorplug_onnx.operators.casting import dtype_name
+from tensorplug_onnx.operators.casting import cast, dtype_name
 from tensorplug_onnx.rules import rule
+from tensorplug_onnx.values import as_tensor, dtype_of, has_dtype
 
 
 def _spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:
@@ -60,14 +61,32 @@ def quantize(
 ) -> Any:
     dtype = dtype_name(output_dtype) if output_dtype else "uint8"
     if zero_point is not None:
-        dtype = str(zero_point.dtype)
+        dtype = dtype_of(zero_point)
+        zero_point = _on_device(zero_point)
     divided_in = dtype_name(precision) if precision else _computed_in(x, scale)
     scale = tp.astype(_spread(scale, x, axis, block_size), divided_in)
     zero_point = _spread(zero_point, x, axis, block_size)
     x = tp.astype(x, divided_in)
-    if not saturate and dtype.startswith("float8"):
-        return tp.astype(x / scale, dtype)
-    return tp.quantize(x, scale, zero_point, dtype=dtype)
+    held = _held(dtype)
+    if dtype.startswith("float") and (not saturate or held != dtype):
+        return cast(x / scale, dtype, saturate=saturate)
+    found = tp.quantize(x, scale, zero_point, dtype=held)
+    if held == dtype:
+        return found
+    limits: tp.DType = getattr(tp, dtype)
+    return cast(tp.clip(found, limits.min, limits.max), dtype)
+
+
+def _held(dtype: str) -> str:
+    """Return a dtype of the device for the numbers of one that it may lack."""
+    if has_dtype(dtype):
+        return dtype
+    return dtype.rstrip("24") + "8" if "int" in dtype else "float32"
+
+
+def _on_device(x: Any) -> Any:
+    """Return a tensor of the same numbers; None for None."""
+    return None if x is None else as_tensor(cast(x, _held(dtype_of(x))))
 
 
 def _computed_in(x: Any, scale: Any) -> Any:
@@ -87,12 +106,16 @@ def dequantize(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Any:
-    if str(x.dtype) == "int32":
+    given = dtype_of(x)
+    if given == "int32":
         zero_point = None  # must be 0, says ONNX
+    dtype = dtype_name(output_dtype) if output_dtype else dtype_of(scale)
+    x, scale, zero_point = map(_on_device, (x, scale, zero_point))
     scale = _spread(scale, x, axis, block_size)
     zero_point = _spread(zero_point, x, axis, block_size)
-    dtype = dtype_name(output_dtype) if output_dtype else str(scale.dtype)
-    return tp.dequantize(x, scale, zero_point, dtype=dtype)
+    if given.startswith("float") and not has_dtype(given):
+        return cast((x if zero_point is None else x - zero_point) * scale, dtype)
+    return cast(tp.dequantize(x, scale, zero_point, dtype=_held(dtype)), dtype)
 
 
 @rule("MatMulInteger")
