@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from tensorplug_onnx import NodeError
+
 from .one_operator import as_host, model_of
 
 SIZE = 20_000
@@ -80,3 +82,8 @@ def test_seeds_differ():
         for seed in (1.0, 1.5)
     )
     assert (first != second).all()
+
+
+def test_multinomial_needs_a_matrix():
+    with pytest.raises(NodeError, match=r"Multinomial.*rank 1"):
+        draw_twice("called", "Multinomial", [LOGITS[0]], {})

@@ -173,6 +173,7 @@ def test_softmax_of_no_rows(opset):
 WRONG = {
     "axis of a sum": ("ReduceSum", [X, ints(3)], {}, 13),
     "axis of a sum of none": ("ReduceMax", [NONE, ints(3)], {}, 20),
+    "axes of another rank": ("ReduceSum", [X, np.array(1)], {}, 13),
     "axis twice": ("ReduceSum", [X, ints(1, -2)], {}, 13),
     "axis of an old softmax": ("Softmax", [X], {"axis": 4}, 11),
     "axis of a softmax": ("Softmax", [X], {"axis": 3}, 13),

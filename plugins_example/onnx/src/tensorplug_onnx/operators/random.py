@@ -88,6 +88,8 @@ def bernoulli(p: Any, *, dtype: int = 0, seed: float | None = None) -> Any:
 def multinomial(
     logits: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
 ) -> Any:
-    batch, _ = logits.shape
+    if logits.ndim != 2:
+        raise ValueError(f"the input is of rank {logits.ndim}, must be [batch, classes]")
+    batch = logits.shape[0]
     drawn = tp.random.categorical(_key(seed), logits, shape=(sample_size, batch))
     return tp.astype(tp.permute_dims(drawn, (1, 0)), dtype_name(dtype))

@@ -90,7 +90,9 @@ def _with_input(function: _Reduction) -> Callable[..., Any]:
         noop_with_empty_axes: int = 0,
         xp: ModuleType,
     ) -> Any:
-        chosen = () if axes is None else tuple(int(axis) for axis in axes)
+        if axes is not None and axes.ndim != 1:
+            raise ValueError(f"the axes have rank {axes.ndim}, must have rank 1")
+        chosen = () if axes is None else tuple(axes.tolist())
         every = not chosen and not noop_with_empty_axes
         return function(x, None if every else chosen, keepdims=bool(keepdims), xp=xp)
 
