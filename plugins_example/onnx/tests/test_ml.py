@@ -206,6 +206,33 @@ def test_linear_classifier_of_two_classes():
         same(found, expected.astype(F), rtol=1e-5)
 
 
+KERNELS = {
+    "LINEAR": lambda x, v: x @ v.T,
+    "POLY": lambda x, v: (0.5 * x @ v.T + 0.25) ** 3,
+    "SIGMOID": lambda x, v: np.tanh(0.5 * x @ v.T + 0.25),
+    "RBF": lambda x, v: np.exp(-0.5 * ((x[:, None] - v) ** 2).sum(-1)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("one_class", [0, 1])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_support_vector_regressor(kernel, one_class, compiled):
+    factors = np.array([1, -2, 0.5], F)
+    scores = KERNELS[kernel](X, WEIGHTS) @ factors[:, None] + F(0.125)
+    (found,) = run(
+        "SVMRegressor", X, compiled=compiled, coefficients=factors.tolist(), rho=[0.125],
+        kernel_params=[0.5, 0.25, 3.0], kernel_type=kernel, n_supports=3, one_class=one_class,
+        support_vectors=WEIGHTS.ravel().tolist(),
+    )  # fmt: skip
+    same(found, (np.where(scores > 0, 1, -1) if one_class else scores).astype(F), rtol=1e-5)
+
+
+def test_support_vector_regressor_without_vectors():
+    (found,) = run("SVMRegressor", X, coefficients=[1.0, 2.0, 3.0], rho=[0.5])
+    same(found, X @ F([[1], [2], [3]]) + F(0.5))
+
+
 # Trees ------------------------------------------------------------------------------------------
 
 COMPARISONS = {

@@ -59,6 +59,7 @@ class Plans:
         self.watch = watch
         self._known: dict[int, tuple[Graph, tuple[_Step, ...]]] = {}
         self._bodies: dict[Any, Graph | None] = {}
+        self._made: dict[tuple[int, str], tuple[Node, Any]] = {}
 
     def of(self, graph: Graph) -> tuple[_Step, ...]:
         """Return the steps of a graph."""
@@ -66,6 +67,12 @@ class Plans:
         if found is None:
             found = self._known[id(graph)] = graph, _steps(graph)  # kept, so that ids stay
         return found[1]
+
+    def once(self, node: Node, key: str, make: Callable[[], Any]) -> Any:
+        """Return what a rule makes of the attributes of a node alone, made once."""
+        if (id(node), key) not in self._made:
+            self._made[id(node), key] = node, make()  # the node is kept, so that ids stay
+        return self._made[id(node), key][1]
 
     def body(self, node: Node, values: Sequence[Value]) -> Graph | None:
         """Return the graph that defines a node's operator for values of these types."""

@@ -14,7 +14,8 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug_onnx.errors import UnsupportedError
-from tensorplug_onnx.operators.ml import DOMAIN, chosen_label, labelled, post_transformed
+from tensorplug_onnx.operators.linear_models import chosen_label, post_transformed
+from tensorplug_onnx.operators.ml import DOMAIN, labelled
 from tensorplug_onnx.rules import rule
 
 if TYPE_CHECKING:
@@ -165,7 +166,17 @@ def _old_forest(nodes: dict[str, Any], votes: dict[str, Any], targets: int, dtyp
 
 def _model_of(kind: str, attributes: dict[str, Any], x: Any, targets: int) -> tuple[Forest, Host]:
     """Return the trees and the base values of a node; ``kind``: the prefix of its votes."""
-    dtype = np.float64 if "64" in str(x.dtype) else np.float32
+    dtype = np.dtype(np.float64 if "64" in str(x.dtype) else np.float32)
+    plans, node = attributes["scope"].plans, attributes["node"]
+    found: tuple[Forest, Host] = plans.once(
+        node, dtype.name, lambda: _read_model(kind, attributes, dtype, targets)
+    )
+    return found
+
+
+def _read_model(
+    kind: str, attributes: dict[str, Any], dtype: Any, targets: int
+) -> tuple[Forest, Host]:
 
     def values(name: str) -> Any:
         """Return numbers that may come as a tensor, for the sake of float64."""
@@ -188,7 +199,7 @@ def _model_of(kind: str, attributes: dict[str, Any], x: Any, targets: int) -> tu
 def _with_keywords(names: Sequence[str], **defaults: Any) -> Callable[..., Any]:
     """Give a function that takes all attributes as one dict a signature that lists them."""
     empty: dict[str, Any] = {name: None if name.endswith("_as_tensor") else () for name in names}
-    empty |= defaults
+    empty |= {**defaults, "node": None, "scope": None}
 
     def decorated(function: Callable[[Any, dict[str, Any]], Any]) -> Callable[..., Any]:
         def called(x: Any, **attributes: Any) -> Any:
@@ -259,57 +270,56 @@ def classify(x: Any, attributes: dict[str, Any]) -> Any:
 
 
 @rule("TreeEnsemble", domain=DOMAIN, since=5)
-def ensemble(
-    x: Any,
-    *,
-    aggregate_function: int = 1,
-    leaf_targetids: Sequence[int],
-    leaf_weights: Any,
-    membership_values: Any = None,
-    n_targets: int = 1,
-    nodes_falseleafs: Sequence[int],
-    nodes_falsenodeids: Sequence[int],
-    nodes_featureids: Sequence[int],
-    nodes_hitrates: Any = None,
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Any,
-    nodes_splits: Any,
-    nodes_trueleafs: Sequence[int],
-    nodes_truenodeids: Sequence[int],
-    post_transform: int = 0,
-    tree_roots: Sequence[int],
-) -> Any:
-    """The leaves are numbered behind the nodes."""
-    del nodes_hitrates  # how often nodes are visited
-    inner, leaves = len(nodes_modes), len(leaf_targetids)
+@_with_keywords(
+    (
+        "leaf_targetids", "nodes_falseleafs", "nodes_falsenodeids", "nodes_featureids",
+        "nodes_hitrates", "nodes_missing_value_tracks_true", "nodes_trueleafs",
+        "nodes_truenodeids", "tree_roots",
+    ),
+    aggregate_function=1, n_targets=1, post_transform=0,
+    leaf_weights=None, membership_values=None, nodes_modes=None, nodes_splits=None,
+)  # fmt: skip
+def ensemble(x: Any, attributes: dict[str, Any]) -> Any:
+    plans, node = attributes["scope"].plans, attributes["node"]
+    forest: Forest = plans.once(node, "", lambda: _read_ensemble(attributes))
+    aggregate = _AGGREGATES[attributes["aggregate_function"]]
+    scores = forest.scores(x, aggregate, np.zeros(0, forest.weights.dtype))
+    return post_transformed(scores, _TRANSFORMS[attributes["post_transform"]])
+
+
+def _read_ensemble(attributes: dict[str, Any]) -> Forest:
+    """Return the trees of TreeEnsemble; the leaves are numbered behind the nodes.
+
+    A tree may be a leaf alone: then both sides of its root are that leaf.
+    """
+    modes, weights_of_leaves = attributes["nodes_modes"], attributes["leaf_weights"]
+    targets = np.array(attributes["leaf_targetids"], np.int64)
+    inner, leaves = len(modes), len(targets)
     own = inner + np.arange(leaves)
-    sides = [
-        np.concatenate([np.array(ids, np.int64) + inner * np.array(leafs, np.int64), own])
-        for ids, leafs in (
-            (nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs),
-        )
-    ]  # fmt: skip
-    weights = np.zeros((inner + leaves, n_targets), leaf_weights.dtype)
+
+    def side(name: str) -> Host:
+        ids = np.array(attributes[f"nodes_{name}nodeids"], np.int64)
+        is_leaf = np.array(attributes[f"nodes_{name}leafs"], np.int64)
+        return np.concatenate([ids + inner * is_leaf, own])
+
+    weights = np.zeros((inner + leaves, attributes["n_targets"]), weights_of_leaves.dtype)
     voted = np.zeros(weights.shape, np.bool)
-    weights[own, np.array(leaf_targetids, np.int64)] = leaf_weights
-    voted[own, np.array(leaf_targetids, np.int64)] = True
-    missing = nodes_missing_value_tracks_true or (0,) * inner
+    weights[own, targets] = weights_of_leaves
+    voted[own, targets] = True
+    missing = attributes["nodes_missing_value_tracks_true"] or (0,) * inner
     padding = (0, leaves)
-    # A tree may be a leaf alone: then both sides of its root are that leaf.
-    forest = Forest(
-        np.pad(np.array(nodes_featureids, np.int64), padding),
-        np.pad(nodes_splits, padding),
-        np.pad(nodes_modes.astype(np.int64), padding, constant_values=_LEAF),
-        sides[0],
-        sides[1],
+    return Forest(
+        np.pad(np.array(attributes["nodes_featureids"], np.int64), padding),
+        np.pad(attributes["nodes_splits"], padding),
+        np.pad(modes.astype(np.int64), padding, constant_values=_LEAF),
+        side("true"),
+        side("false"),
         np.pad(np.array(missing, np.bool), padding),
-        _members(nodes_modes, membership_values, inner + leaves),
-        np.array(tree_roots, np.int64),
+        _members(modes, attributes["membership_values"], inner + leaves),
+        np.array(attributes["tree_roots"], np.int64),
         weights,
         voted,
     )
-    scores = forest.scores(x, _AGGREGATES[aggregate_function], np.zeros(0, weights.dtype))
-    return post_transformed(scores, _TRANSFORMS[post_transform])
 
 
 def _members(modes: Host, values: Host | None, rows: int) -> Host | None:
