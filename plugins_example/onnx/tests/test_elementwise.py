@@ -34,6 +34,14 @@ def i64(*numbers):
 
 # What is asked, by name: operator, inputs, attributes, opset, expected output.
 CASES = {
+    "Add 6, at an axis": ("Add", [f32(1, 2, 3, 4).reshape(2, 2), f32(10, 20)],
+                          {"broadcast": 1, "axis": 0}, 6, f32(11, 12, 23, 24).reshape(2, 2)),
+    "Sub 6, at the end": ("Sub", [f32(1, 2, 3, 4).reshape(2, 2), f32(1, 2)], {"broadcast": 1}, 6,
+                          f32(0, 0, 2, 2).reshape(2, 2)),
+    "Div 6": ("Div", [f32(1, 2), f32(2, 4)], {}, 6, f32(0.5, 0.5)),
+    "Pow 6": ("Pow", [f32(3, 2), f32(2)], {"broadcast": 1}, 6, f32(9, 4)),
+    "PRelu 6": ("PRelu", [f32(-1, -1, -1, -1).reshape(1, 2, 2), f32(2, 3)], {}, 6,
+                f32(-2, -2, -3, -3).reshape(1, 2, 2)),
     "Pow of integers by floats": ("Pow", [i32(5, 7, 2, -3), f32(3, 2, 0.5, 3)], {}, 12,
                                   i32(125, 49, 1, -27)),
     "Pow of large integers": ("Pow", [i32(12345), f32(2)], {}, 12, i32(152399025)),
@@ -143,6 +151,22 @@ WRONG = {
     "whole slopes that are too many": ("PRelu", [i32(1), i32(1, 2)], {}, "slope"),
     "shapes": ("Add", [f32(1, 2), f32(1, 2, 3)], {}, "broadcast"),
 }
+
+
+# Likewise for version 6: operator, inputs, attributes.
+WRONG_6 = {
+    "a broadcast without the attribute": ("Add", [f32(1, 2), f32(1)], {}),
+    "a first operand that is smaller": ("Mul", [f32(1), f32(1, 2)], {"broadcast": 1}),
+    "an axis that does not fit": ("Add", [X[None], f32(1, 2)], {"broadcast": 1, "axis": 1}),
+    "a bias without the attribute": ("Gemm", [X[None], X[:, None], f32(1)], {}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_6)
+def test_errors_of_version_6(name):
+    operator, inputs, attributes = WRONG_6[name]
+    with pytest.raises(NodeError, match=operator):
+        outputs_of("called", operator, inputs, attributes, opset=6)
 
 
 @pytest.mark.parametrize("way", ["called", "compiled"])

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_onnx.rules import rule
+from tensorplug_onnx.rules import lookup, rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+
+    from tensorplug_onnx.rules import Rule
 
 # Names of the array API, which NumPy and tensorplug share.
 _SHARED: Final = {
@@ -36,8 +39,13 @@ def _of_namespace(name: str) -> Any:
     return function
 
 
+# Up to version 6 of the opset, an attribute says where the axes of the second operand lie.
+_ALIGNED: Final = {
+    "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less",
+}  # fmt: skip
+
 for _op_type, _name in _SHARED.items():
-    rule(_op_type)(_of_namespace(_name))
+    rule(_op_type, since=7 if _op_type in _ALIGNED else 1)(_of_namespace(_name))
 
 # Activations whose meaning is tensorplug's.
 for _op_type, _function in {
@@ -80,7 +88,7 @@ def mean(*inputs: Any, xp: ModuleType) -> Any:
     return reduce(xp.add, inputs) / len(inputs)
 
 
-@rule("Div")
+@rule("Div", since=7)
 def divide(a: Any, b: Any, *, xp: ModuleType) -> Any:
     """Integers are divided towards zero."""
     if not is_integer(a):
@@ -102,7 +110,7 @@ def modulo(a: Any, b: Any, *, fmod: int = 0, xp: ModuleType) -> Any:
     return xp.where(other_sign, found - b, found)
 
 
-@rule("Pow")
+@rule("Pow", since=7)
 def power(x: Any, exponent: Any, *, xp: ModuleType) -> Any:
     """The result has the dtype of x."""
     if x.dtype == exponent.dtype:
@@ -112,6 +120,28 @@ def power(x: Any, exponent: Any, *, xp: ModuleType) -> Any:
     # An error in the last place, rounded towards zero, would be off by one: float32 is too short.
     wide = xp.int64 if is_integer(exponent) else xp.float64
     return xp.astype(xp.pow(xp.astype(x, wide), xp.astype(exponent, wide)), x.dtype)
+
+
+def _aligned(rule_of_7: Rule) -> Callable[..., Any]:
+    """Return the rule of version 6, whose result has the shape of the first operand."""
+
+    def aligned(
+        a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0, xp: ModuleType
+    ) -> Any:
+        if broadcast and axis is not None:
+            b = xp.reshape(b, (*b.shape, *[1] * (a.ndim - axis % a.ndim - b.ndim)))
+        found = rule_of_7.function(a, b, xp=xp)
+        if found.shape != a.shape or not (broadcast or b.shape == a.shape):
+            raise ValueError(f"shapes {list(a.shape)} and {list(b.shape)}, broadcast={broadcast}")
+        return found
+
+    return aligned
+
+
+for _op_type in _ALIGNED:
+    _newer = lookup(_op_type, "", 7)
+    assert _newer is not None
+    rule(_op_type)(_aligned(_newer))
 
 
 @rule("BitShift")
@@ -179,6 +209,12 @@ def leaky_relu(x: Any, *, alpha: float = 0.009999999776482582) -> Any:
 
 
 @rule("PRelu")
+def prelu_of_channels(x: Any, slope: Any) -> Any:
+    """Up to version 6, there is one slope, or one for each channel."""
+    return prelu(x, slope if slope.size == 1 else tp.reshape(slope, (-1, *[1] * (x.ndim - 2))))
+
+
+@rule("PRelu", since=7)
 def prelu(x: Any, slope: Any) -> Any:
     found = tp.where(x < 0, x * slope, x) if is_integer(x) else tp.nn.prelu(x, slope)
     if found.shape != x.shape:

@@ -17,6 +17,25 @@ def matmul(a: Any, b: Any, *, xp: ModuleType) -> Any:
 
 
 @rule("Gemm")
+def gemm_6(
+    a: Any,
+    b: Any,
+    c: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    broadcast: int = 0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Any:
+    """Up to version 6, an attribute says whether C may be smaller than the product."""
+    found = gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    if not broadcast and c.shape != found.shape:
+        raise ValueError(f"C has shape {list(c.shape)}, the product {list(found.shape)}")
+    return found
+
+
+@rule("Gemm", since=7)
 def gemm(
     a: Any,
     b: Any,

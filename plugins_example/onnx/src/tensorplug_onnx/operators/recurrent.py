@@ -1,4 +1,8 @@
-"""Recurrent layers."""
+"""Recurrent layers.
+
+Up to version 6 of the opset, an attribute ``output_sequence`` says whether the outputs of all
+steps are wanted; they are always there.
+"""
 
 from __future__ import annotations
 
@@ -198,6 +202,7 @@ def rnn(
     direction: str = "forward",
     hidden_size: int | None = None,
     layout: int = 0,
+    output_sequence: int = 0,  # noqa: ARG001
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
     functions = _activations(activations, activation_alpha, activation_beta, clip)
@@ -236,6 +241,7 @@ def lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
     layout: int = 0,
+    output_sequence: int = 0,  # noqa: ARG001
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
     usual = ("Sigmoid", "Tanh", "Tanh") * len(directions)
@@ -288,6 +294,7 @@ def gru(
     hidden_size: int | None = None,
     layout: int = 0,
     linear_before_reset: int = 0,
+    output_sequence: int = 0,  # noqa: ARG001
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
     usual = ("Sigmoid", "Tanh") * len(directions)
