@@ -271,3 +271,12 @@ def test_a_fault_while_loading_keeps_the_binary(monkeypatch, folder, opened, cod
     with pytest.raises((MemoryError, RuntimeError), match="loading a program"):
         add(backend, 5)
     assert len(list(folder.glob("*.bin"))) == 1
+
+
+def test_a_kernel_is_freed_with_its_object(folder, opened):
+    """Kernels keep programs and contexts alive; pyopencl retains some of them twice."""
+    programs = opened().runtime.programs
+    for _ in range(2):
+        kernel = programs.kernel(ADD.format(5))
+        assert kernel.get_info(cl.kernel_info.REFERENCE_COUNT) == 1
+        assert kernel.get_info(cl.kernel_info.NUM_ARGS) == 4

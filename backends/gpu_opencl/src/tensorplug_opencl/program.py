@@ -68,6 +68,18 @@ def read_binary(program: cl.Program) -> bytes:
     return bytes(binaries[0])
 
 
+def _released_once(kernel: cl.Kernel) -> cl.Kernel:
+    """Return a new kernel whose last reference is this object's.
+
+    pyopencl (2026.1) retains kernels of ``all_kernels`` once more than it releases them, and each
+    of them keeps its program and context alive.
+    """
+    count: Any = kernel.get_info(cl.kernel_info.REFERENCE_COUNT)
+    if count > 1:
+        cl.Kernel.from_int_ptr(kernel.int_ptr, False)  # noqa: FBT003  # takes one, and dies
+    return kernel
+
+
 def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
     """Return whether the driver finds the kernel ``name`` in a program that it has built."""
     try:
@@ -128,7 +140,7 @@ class Programs:
         program = self._built.get(source) or self._provide(source)
         try:
             # A new one for each call; cl.Kernel would also generate code that calls it.
-            return next(iter(program.all_kernels()))
+            return _released_once(next(iter(program.all_kernels())))
         except cl.Error as error:
             raise faults.translate(error, self._name, "creating a kernel") from error
 
