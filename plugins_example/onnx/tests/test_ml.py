@@ -325,6 +325,50 @@ def test_thresholds_of_double_precision():
     same(found, forest.scores(x).sum(1).astype(F), rtol=1e-5)
 
 
+def newer(forest):
+    """Return the attributes of TreeEnsemble for trees with votes for one target."""
+    inner = [key for key, node in forest.walk.items() if node[0] != "LEAF"]
+    leaves = [key for key, node in forest.walk.items() if node[0] == "LEAF"]
+    found = {f"nodes_{name}": [] for name in (
+        "featureids", "missing_value_tracks_true", "truenodeids", "falsenodeids", "trueleafs",
+        "falseleafs",
+    )}  # fmt: skip
+    modes, splits = [], []
+    for tree, node in inner:
+        mode, feature, value, children, missing, _ = forest.walk[tree, node]
+        modes.append(list(COMPARISONS).index(mode))
+        splits.append(value)
+        found["nodes_featureids"].append(feature)
+        found["nodes_missing_value_tracks_true"].append(missing)
+        for side, child in zip(("true", "false"), children, strict=True):
+            is_leaf = (tree, child) in leaves
+            at = (leaves if is_leaf else inner).index((tree, child))
+            found[f"nodes_{side}nodeids"].append(at)
+            found[f"nodes_{side}leafs"].append(int(is_leaf))
+    weights = np.array([forest.walk[key][5][0] for key in leaves], F)
+    return {
+        **found,
+        "nodes_modes": numpy_helper.from_array(np.array(modes, np.uint8)),
+        "nodes_splits": numpy_helper.from_array(np.array(splits, F)),
+        "leaf_weights": numpy_helper.from_array(weights),
+        "leaf_targetids": [0] * len(leaves),
+        "tree_roots": [inner.index((tree, 0)) for tree in range(forest.count)],
+        "n_targets": 1,
+    }
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_tree_ensemble(aggregate, compiled):
+    forest = Trees("target", 1)
+    number = ["AVERAGE", "SUM", "MIN", "MAX"].index(aggregate)
+    (found,) = run(
+        "TreeEnsemble", POINTS, version=5, compiled=compiled, aggregate_function=number,
+        **newer(forest),
+    )  # fmt: skip
+    same(found, AGGREGATES[aggregate](forest.scores(POINTS), axis=1).astype(F), rtol=1e-5)
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_tree_classifier(transform):
     forest = Trees("class", 3)
