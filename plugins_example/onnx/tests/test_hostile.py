@@ -364,7 +364,8 @@ for path in sys.argv[1:]:
     except tensorplug_onnx.OnnxError as error:
         found = type(error).__name__
     names = sorted({str(name) for name in opened[before:]})
-    names = [name for name in names if not name.startswith((sys.prefix, sys.base_prefix))]  # Python's own
+    python = (sys.prefix, sys.base_prefix)  # its own files
+    names = [name for name in names if not name.startswith(python)]
     print(path.rsplit("/")[-1], found, *names, sep="|")
 """
 
