@@ -28,6 +28,7 @@ ALLOCATED: Final = "the memory that malloc has given out"
 _RESIDENT: Final = "the memory of the process"
 _OPEN: Final = "the number of open files"
 _THREADS: Final = "the number of threads"
+_CHILDREN: Final = "the number of child processes"
 
 
 class Leftovers:
@@ -149,9 +150,15 @@ def _open_files() -> int:
     return len(list(files.iterdir())) if files.exists() else 0
 
 
+def _child_processes() -> int:
+    tasks = Path("/proc/self/task").glob("*/children")  # of Linux
+    return sum(len(task.read_text("ascii").split()) for task in tasks)
+
+
 _HELD: Final[dict[str, Callable[[], int]]] = {
     _OPEN: _open_files,
     _THREADS: threading.active_count,
+    _CHILDREN: _child_processes,
 }
 
 

@@ -52,6 +52,7 @@ CHECKS: Final = (
     Check(0, "prints nothing", _quiet),
     Check(0, "changes no settings", _probe("settings")),
     Check(0, "opens again", _probe("reopen")),
+    Check(0, "leaves nothing when closed", _probe("reopen_often")),
     Check(0, "fork", _probe("fork")),
     Check(0, "spawn", _probe("spawn")),
     Check(0, "required dtypes", _required_dtypes),

@@ -19,6 +19,7 @@ import tensorplug as tp
 from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.checks.processes import tell, unpack
+from tensorplug_conformance.leftovers import Leftovers, settled
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.surroundings import Surroundings
 
@@ -30,6 +31,9 @@ __all__ = ["PROBES", "main"]
 CHILD_SECONDS: Final = 30.0
 _OPENINGS: Final = 3  # a child that opens the backend has so many times its parent's time more
 OFTEN: Final = 300
+_REOPENED: Final = 5
+_LEFT: Final = 200 * 2**16  # bytes; a two hundredth of them, left by each opening, is a leak
+_LONG: Final = 60.0  # seconds for all
 _CLEAR_ERROR: Final = 4
 
 
@@ -116,6 +120,26 @@ def reopen(target: Target) -> None:
     use(second)
     first.close()
     use(second)  # closing one engine's device must not take the other's away
+
+
+def reopen_often(target: Target) -> None:
+    """Open, use and close many times: nothing may be left of each time."""
+    kept = opened(target)
+    began = time.monotonic()
+    leftovers = Leftovers(kept.device.backend, _LEFT * _REOPENED)
+
+    def part() -> int:
+        for _ in range(_REOPENED):
+            session = opened(target)
+            use(session)
+            session.close()
+        if time.monotonic() - began > _LONG:
+            raise NotMeasuredError(f"to open it {_REOPENED} times took over {_LONG:g} s")
+        return _REOPENED
+
+    fault = settled(leftovers, part)
+    if fault:
+        raise CheckFailedError(f"open, use, close: {fault}")
 
 
 def fork(target: Target) -> None:
@@ -212,7 +236,7 @@ def _spawned(target: Target) -> None:
     use_often(session)
 
 
-_ALL: Final = (discovery, open_and_use, settings, reopen, fork, spawn)
+_ALL: Final = (discovery, open_and_use, settings, reopen, reopen_often, fork, spawn)
 PROBES: Final = {probe.__name__: probe for probe in _ALL}
 
 

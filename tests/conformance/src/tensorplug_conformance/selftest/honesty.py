@@ -42,6 +42,7 @@ class Misbehaviour:
     alone: bool = False
 
 
+_CLOSED: Final = ("check", 0, "leaves nothing when closed")
 MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
     Misbehaviour("hangs", "hangs", _NEG, "none", _HUNG),
     Misbehaviour("aborts", "dies", _NEG, "none", "died of signal 6"),
@@ -58,6 +59,16 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
     ),
     Misbehaviour(
         "tires in children", "tires_in_children", ("check", 0, "fork"), "fail", "read back"
+    ),
+    Misbehaviour(
+        "loses memory when closed",
+        "loses_memory_at_close",
+        _CLOSED,
+        "fail",
+        "malloc has given out",
+    ),
+    Misbehaviour(
+        "leaves a child when closed", "leaves_a_child_at_close", _CLOSED, "fail", "child processes"
     ),
     Misbehaviour("prints in a kernel", "prints_while_computing", _NEG, "fail", "it printed"),
     Misbehaviour("leaks", "keeps_everything", _NEG, "fail", "a leak", alone=True),

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
@@ -144,6 +145,37 @@ def raises_at_close() -> Engine:
 
     clean.close = close  # type: ignore[method-assign]  # that is what is wrong with it
     return engine
+
+
+def _left_at_close(leave: Callable[[], object]) -> Engine:
+    """Return an engine whose backend leaves something behind each time it is closed."""
+    engine = build_engine()
+    clean = engine.open(REFERENCE).backend
+    close = clean.close
+
+    def leaving() -> None:
+        _LEFT.append(leave())
+        close()
+
+    clean.close = leaving  # type: ignore[method-assign]  # that is what is wrong with it
+    return engine
+
+
+_LEFT: Final[list[object]] = []
+
+
+def loses_memory_at_close() -> Engine:
+    """Return an engine whose backend loses a mebibyte each time it is closed."""
+    return _left_at_close(lambda: np.ones(1 << 17))
+
+
+def leaves_a_child_at_close() -> Engine:
+    """Return an engine whose backend leaves a process behind each time it is closed."""
+    command = [sys.executable, "-c", "import time; time.sleep(20)"]
+    nothing = subprocess.DEVNULL
+    return _left_at_close(
+        lambda: subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)  # our own
+    )
 
 
 def claims_and_refuses() -> Engine:
