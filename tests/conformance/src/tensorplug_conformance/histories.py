@@ -84,7 +84,7 @@ def previous(spec: KernelSpec, case: Case, before: str) -> _Call | None:
         at = _member(target, change, rng)
         new: Operand = [changed(x) if n == at else x for n, x in enumerate(target)]
     else:
-        new = None if target is None else changed(target)
+        new = None if target is None else changed(np.asarray(target))  # no number of NumPy's
     return (*case.inputs[:position], new, *case.inputs[position + 1 :]), case.attributes
 
 
@@ -235,7 +235,8 @@ def _zero(x: Array, rng: np.random.Generator) -> Array:
 
 def _of_numbers(arrays: list[Array]) -> tuple[str, ...]:
     """Return the changes of what numbers are that arrays can have."""
-    kinds = {kind_of(array.dtype) for array in arrays if array.size}
+    computed = (array for array in arrays if array.size and dt.of(array.dtype) not in dt.STORAGE)
+    kinds = {kind_of(array.dtype) for array in computed}
     signed, numbers = bool(kinds & set("fci")), bool(kinds & set("fciu"))
     return ("sign",) * signed + ("rounding",) * numbers
 
