@@ -196,17 +196,21 @@ def _shares_by_malloc(
     if allocated is None:
         return None
 
-    def grown(called: KernelSpec, inputs: list[Tensor], asked: dict[str, Any]) -> float:
+    def grown(
+        called: KernelSpec, inputs: list[Tensor], asked: dict[str, Any]
+    ) -> tuple[float, float]:
+        """Return how many results the memory grew by: at the call, and when it was finished."""
         before = allocated()
         (result,) = session.call(called, inputs, asked)
+        at_once = allocated() - before
         session.device.backend.synchronize()  # a device that computes later takes it later
-        return (allocated() - before) / (4 * result.size)
+        return at_once / (4 * result.size), (allocated() - before) / (4 * result.size)
 
     grown(spec, [base], attributes)  # plans are made
     grown(specs.ADD, [base, base], {})
-    if grown(specs.ADD, [base, base], {}) < _MOST_OF:
-        return None  # it computes elsewhere, or when it is read
-    return grown(spec, [base], attributes) < _MOST_OF
+    if min(grown(specs.ADD, [base, base], {})) < _MOST_OF:
+        return None  # it computes elsewhere or later: what shares memory is not settled yet
+    return grown(spec, [base], attributes)[1] < _MOST_OF
 
 
 def _names_apart(_target: Target, opened: Callable[[], Session]) -> None:
