@@ -101,3 +101,17 @@ def test_diagnostics_name_versions():
 def test_readme(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(block, {})
+
+
+def test_slices_leave_the_garbage_collector_on():
+    """Dask remembers the state of its import, during which tensorplug pauses the collector."""
+    program = """
+import gc
+import tensorplug as tp
+with tp.use_backend("dask"):
+    x = tp.arange(6.0).reshape((2, 3))
+    tp.gather(x, tp.asarray([1, 0])).numpy()
+    x[1:, ::2].numpy()
+raise SystemExit(not gc.isenabled())
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -6,6 +6,7 @@ arrays to tensors and back.
 
 from __future__ import annotations
 
+from tensorplug_dask import importing as _importing  # noqa: F401  # first: see there
 from tensorplug_dask.handover import from_dask, persist, to_dask
 
 __all__ = ["from_dask", "persist", "to_dask"]

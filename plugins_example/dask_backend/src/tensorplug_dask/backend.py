@@ -83,9 +83,7 @@ class DaskBackend:
 
     def synchronize(self) -> None:
         """Compute all pending small results; larger ones stay pending."""
-        waiting = self.pending.everything()
-        if waiting:
-            self.pending.compute(waiting)
+        self.pending.finish()
 
     def memory(self) -> Mapping[str, int]:
         """Return how many small results are pending."""

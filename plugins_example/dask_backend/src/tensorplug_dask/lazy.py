@@ -13,6 +13,7 @@ With it, all other small results that wait for the same data are computed in the
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -111,10 +112,25 @@ class Pending:
         with self._lock:
             self._boxes.difference_update(boxes)
 
-    def everything(self) -> list[Lazy]:
-        """Return all of them."""
+    def finish(self) -> None:
+        """Compute all of them; raise the first error, after the others are computed.
+
+        A buffer with an error waits no longer: the error has been told, and comes again when the
+        buffer is read.
+        """
         with self._lock:
-            return list(self._boxes)
+            boxes = list(self._boxes)
+        try:
+            if boxes:
+                self.compute(boxes)
+        except Exception as error:  # noqa: BLE001  # whatever a kernel raises; it comes again
+            for box in boxes:
+                with suppress(Exception):
+                    self.compute([box])
+            with self._lock:
+                self._boxes.difference_update(boxes)
+            # Without the frames, which would keep buffers alive.
+            raise error.with_traceback(None) from None
 
 
 def _related(one: Lazy, other: Lazy) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, narrowing, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.native import native_elementwise
 
@@ -83,7 +83,8 @@ def cast(x: Array, *, dtype: DType) -> Any:
         whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)).astype(np.float64), 2.0**64)
         size = np.abs(whole).astype(np.uint64)
         x = np.where(whole < 0, -size, size)
-    return x.astype(dtype.numpy)
+    # ml_dtypes rounds wide numbers twice.
+    return narrowing.convert(x, dtype) if dtype in dt.WIDENED else x.astype(dtype.numpy)
 
 
 def joined(real: Array, imag: Array, *, out: TensorType) -> Any:
