@@ -192,8 +192,7 @@ def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Seque
     if unknown:
         raise UnsupportedError(f"{node}: the rule takes no attribute {min(unknown)!r}")
     count = len(inputs)
-    positions = range(count) if rule.host is None else rule.host
-    on_host = {at if at >= 0 else at + count for at in positions}.intersection(range(count))
+    on_host = rule.read_on_host(count)
     others = [at for at in range(count) if at not in on_host]
     given: list[Any] = list(inputs)
     extras: dict[str, Any] = dict(node.attributes)

@@ -54,9 +54,7 @@ def load(source: Any) -> Model:
     """
     loaded = load_graph(source)
     check_supported(loaded.graph)
-    chosen = _parameters(loaded.graph)
-    parameters = {name: as_tensor(loaded.graph.initializers[name]) for name in chosen}
-    return Model(loaded, parameters)
+    return Model(loaded, _parameters(loaded.graph))
 
 
 @dataclass(frozen=True)
@@ -130,9 +128,7 @@ class Model:
             >>> gradients = tp.grad(loss)(model.parameters)
 
         """
-        found = run_graph(self.graph, {**parameters, **inputs}, self._plans)
-        names = (info.name for info in self.outputs)
-        return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
+        return _outputs(self.graph, {**parameters, **inputs}, self._plans)
 
     def compile(self) -> Model:
         """Return the model as one compiled program for each set of input shapes.
@@ -146,17 +142,11 @@ class Model:
         """
         parameters = {name: as_host(value) for name, value in self.parameters.items()}
         graph = optimized(self.graph, parameters)
-        constants = {
-            name: as_tensor(array)
-            for name, array in graph.initializers.items()
-            if _is_floating(array) and name not in _read_on_host(graph)
-        }
+        constants = _parameters(graph)
         plans = Plans()
 
         def program(inputs: Mapping[str, Value]) -> dict[str, Any]:
-            found = run_graph(graph, {**constants, **inputs}, plans)
-            names = (info.name for info in graph.outputs)
-            return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
+            return _outputs(graph, {**constants, **inputs}, plans)
 
         return replace(self, _compiled=tp.compile(program))
 
@@ -187,11 +177,11 @@ class Model:
             given = {**dict(zip(names, args, strict=False)), **named}
         defaults = {info.name: info for info in self.graph.defaults}
         unknown = given.keys() - set(names) - self.parameters.keys() - defaults.keys()
-        lacking = [info.name for info in self.inputs if info.name not in given]
         if unknown:
             wrong = min(unknown)
             raise InputError(f"there is no input {wrong!r}; the model has {_listed(names)}")
-        lacking = [name for name in lacking if self._kind(name) != "optional"]
+        needed = (info.name for info in self.inputs if info.kind != "optional")
+        lacking = [name for name in needed if name not in given]
         if lacking:
             raise InputError(f"input {lacking[0]!r} is missing")
         for name in names:
@@ -199,9 +189,6 @@ class Model:
         for info in (*self.inputs, *(defaults[name] for name in defaults.keys() & given.keys())):
             _check(info, given[info.name])
         return given
-
-    def _kind(self, name: str) -> str:
-        return next(info.kind for info in self.inputs if info.name == name)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -257,17 +244,24 @@ def _check(info: ValueInfo, value: Any) -> None:
         raise InputError(f"input {info.name!r} has shape {list(shape)}, must be [{wanted}]")
 
 
-def _parameters(graph: Graph) -> list[str]:
-    """Return the names of the initializers that are parameters.
+def _outputs(graph: Graph, values: Mapping[str, Value], plans: Plans) -> dict[str, Any]:
+    """Run a graph; return its outputs by name."""
+    names = (info.name for info in graph.outputs)
+    found = run_graph(graph, values, plans)
+    return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
+
+
+def _parameters(graph: Graph) -> dict[str, Any]:
+    """Return the initializers that are parameters, on the device.
 
     They are floating-point tensors, and no node reads them on the host.
     """
     read = _read_on_host(graph)
-    return [
-        name
+    return {
+        name: as_tensor(array)
         for name, array in graph.initializers.items()
         if name not in read and _is_floating(array)
-    ]
+    }
 
 
 def _is_floating(array: Host) -> bool:
@@ -278,12 +272,10 @@ def _read_on_host(graph: Graph) -> set[str]:
     found: set[str] = set()
     for node in graph.nodes:
         rule = lookup(node.op_type, node.domain, node.version)
-        if rule is None or rule.host is None:
+        if rule is None:
             found |= set(node.inputs)
         else:
-            found |= {
-                node.inputs[at] for at in rule.host if -len(node.inputs) <= at < len(node.inputs)
-            }
+            found |= {node.inputs[at] for at in rule.read_on_host(len(node.inputs))}
         for inner in graphs_in(node.attributes):
             found |= _read_on_host(inner)
     return found

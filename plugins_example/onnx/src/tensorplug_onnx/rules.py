@@ -45,6 +45,11 @@ class Rule:
     attributes: frozenset[str]
     raw: bool = False
 
+    def read_on_host(self, count: int) -> set[int]:
+        """Return which of so many inputs the rule reads on the host."""
+        positions = range(count) if self.host is None else self.host
+        return {at if at >= 0 else at + count for at in positions}.intersection(range(count))
+
 
 _RULES: Final[dict[tuple[str, str], list[Rule]]] = {}
 

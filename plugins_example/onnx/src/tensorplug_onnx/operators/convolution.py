@@ -21,18 +21,18 @@ Ints = tuple[int, ...]
 _FORMATS: Final = {2: "NCHW", 3: "NCDHW"}
 
 
-def _check_rank(x: Any, w: Any) -> int:
-    """Return the number of spatial axes."""
+def _spatial_rank(x: Any, w: Any, kernel_shape: Sequence[int] | None) -> int:
+    """Return the number of spatial axes; the filters must fit to it and to ``kernel_shape``."""
     rank: int = x.ndim - 2
     if w.ndim != x.ndim or rank < 1:
         raise ValueError(f"X and W must have the same rank from 3 on, not {x.ndim} and {w.ndim}")
+    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
+        raise ValueError(f"kernel_shape is {list(kernel_shape)}, W has {list(w.shape[2:])}")
     return rank
 
 
 def _placed(x: Any, w: Any, kernel_shape: Sequence[int] | None, **attributes: Any) -> Windows:
-    rank = _check_rank(x, w)
-    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        raise ValueError(f"kernel_shape is {list(kernel_shape)}, W has {list(w.shape[2:])}")
+    rank = _spatial_rank(x, w, kernel_shape)
     return windows(x.shape[-rank:], w.shape[2:], **attributes)
 
 
@@ -141,9 +141,7 @@ def transposed_convolution(
     strides: Ints | None = None,
 ) -> Any:
     """What the whole filters reach is computed first, then cropped or extended by zeros."""
-    rank = _check_rank(x, w)
-    if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
-        raise ValueError(f"kernel_shape is {list(kernel_shape)}, W has {list(w.shape[2:])}")
+    rank = _spatial_rank(x, w, kernel_shape)
     if group < 1 or x.shape[1] != w.shape[0] or x.shape[1] % group:
         raise ValueError(f"{group} groups of {x.shape[1]} channels, {w.shape[0]} of them in W")
     steps, gaps = by_axis(strides, rank, "strides"), by_axis(dilations, rank, "dilations")
