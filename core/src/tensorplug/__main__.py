@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tensorplug.command_line.commands import main
+from tensorplug.command_line.running import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -27,6 +27,12 @@ def enable() -> None:
     Raises:
         ModuleNotFoundError: einops is not installed.
 
+    Examples:
+        >>> import einops
+        >>> tp.einops.enable()
+        >>> einops.rearrange(tp.ones((2, 3, 4)), "a b c -> c (a b)").shape
+        (4, 6)
+
     """
     _backend()
 

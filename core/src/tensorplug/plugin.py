@@ -36,6 +36,7 @@ from tensorplug.contract import (
 )
 from tensorplug.contract.backend import (
     Backend,
+    BindsConstants,
     Buffer,
     CompilesGroups,
     CountsBuffers,
@@ -145,6 +146,7 @@ __all__ = [
     "Backend",
     "BatchingEntry",
     "BatchingTable",
+    "BindsConstants",
     "Buffer",
     "Capabilities",
     "CompilesGroups",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.random.philox import Block
+    from tensorplug.typing import ArrayLike, DTypeLike, ShapeLike, TensorLike
 
 __all__ = [
     "Generator",
@@ -94,6 +95,17 @@ class Generator:
 
     Raises:
         ArgumentError: ``seed`` is not an integer, or is out of range.
+
+    Examples:
+        >>> rng = tp.random.Generator(0)
+        >>> rng.integers(1, 7, (5,))
+        Tensor([1, 5, 4, 6, 6], dtype=int32, device='cpu')
+        >>> rng.integers(1, 7, (5,))  # another draw
+        Tensor([3, 2, 1, 1, 2], dtype=int32, device='cpu')
+        >>> saved = rng.state
+        >>> rng.normal((2, 3)).shape
+        (2, 3)
+        >>> rng.state = saved  # the next draw is the same again
 
     """
 
@@ -170,96 +182,155 @@ class Generator:
             item._start(block_of(parent, SPLIT + number), 0)
         return made
 
-    def bits(self, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
+    def bits(self, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> Tensor:
         """Return random bits; see ``tensorplug.random.bits``."""
         return bits(self.key(), shape, dtype)
 
     def uniform(
-        self, shape: Any = None, dtype: Any = None, low: Any = 0.0, high: Any = 1.0
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        low: ArrayLike = 0.0,
+        high: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers from [low, high); see ``tensorplug.random.uniform``."""
         return uniform(self.key(), shape, dtype, low, high)
 
     def normal(
-        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return normally distributed numbers; see ``tensorplug.random.normal``."""
         return normal(self.key(), shape, dtype, loc, scale)
 
     def truncated_normal(
         self,
-        shape: Any = None,
-        dtype: Any = None,
-        lower: Any = -2.0,
-        upper: Any = 2.0,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        lower: ArrayLike = -2.0,
+        upper: ArrayLike = 2.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return normal numbers within bounds; see ``tensorplug.random.truncated_normal``."""
         return truncated_normal(self.key(), shape, dtype, lower, upper, loc, scale)
 
-    def exponential(self, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
+    def exponential(
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        scale: ArrayLike = 1.0,
+    ) -> Tensor:
         """Return exponentially distributed numbers; see ``tensorplug.random.exponential``."""
         return exponential(self.key(), shape, dtype, scale)
 
     def gumbel(
-        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the Gumbel distribution; see ``tensorplug.random.gumbel``."""
         return gumbel(self.key(), shape, dtype, loc, scale)
 
     def gamma(
-        self, concentration: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
+        self,
+        concentration: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the gamma distribution; see ``tensorplug.random.gamma``."""
         return gamma(self.key(), concentration, shape, dtype, scale)
 
     def laplace(
-        self, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the Laplace distribution; see ``tensorplug.random.laplace``."""
         return laplace(self.key(), shape, dtype, loc, scale)
 
-    def beta(self, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    def beta(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
         """Return numbers of the beta distribution; see ``tensorplug.random.beta``."""
         return beta(self.key(), a, b, shape, dtype)
 
-    def dirichlet(self, alpha: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    def dirichlet(
+        self, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """Return vectors of the Dirichlet distribution; see ``tensorplug.random.dirichlet``."""
         return dirichlet(self.key(), alpha, shape, dtype)
 
     def multivariate_normal(
-        self, mean: Any, cov: Any, shape: Any = None, dtype: Any = None
+        self,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> Tensor:
         """Return normal vectors; see ``tensorplug.random.multivariate_normal``."""
         return multivariate_normal(self.key(), mean, cov, shape, dtype)
 
-    def poisson(self, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    def poisson(
+        self, rate: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """Return numbers of the Poisson distribution; see ``tensorplug.random.poisson``."""
         return poisson(self.key(), rate, shape, dtype)
 
-    def binomial(self, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    def binomial(
+        self,
+        n: ArrayLike,
+        p: ArrayLike,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
         """Return numbers of the binomial distribution; see ``tensorplug.random.binomial``."""
         return binomial(self.key(), n, p, shape, dtype)
 
-    def integers(self, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
+    def integers(
+        self,
+        low: ArrayLike,
+        high: ArrayLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
         """Return integers from [low, high); see ``tensorplug.random.integers``."""
         return integers(self.key(), low, high, shape, dtype)
 
-    def bernoulli(self, p: Any = 0.5, shape: Any = None) -> Tensor:
+    def bernoulli(self, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Tensor:
         """Return booleans, True with probability p; see ``tensorplug.random.bernoulli``."""
         return bernoulli(self.key(), p, shape)
 
-    def categorical(self, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
+    def categorical(
+        self, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None
+    ) -> Tensor:
         """Return indices drawn by their logits; see ``tensorplug.random.categorical``."""
         return categorical(self.key(), logits, axis, shape)
 
-    def permutation(self, x: Any, axis: int = 0) -> Tensor:
+    def permutation(self, x: TensorLike, axis: int = 0) -> Tensor:
         """Return slices in random order; see ``tensorplug.random.permutation``."""
         return permutation(self.key(), x, axis)
 
     def choice(
-        self, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0
+        self,
+        a: TensorLike,
+        shape: ShapeLike = (),
+        *,
+        replace: bool = True,
+        p: ArrayLike | None = None,
+        axis: int = 0,
     ) -> Tensor:
         """Return slices chosen at random; see ``tensorplug.random.choice``."""
         return choice(self.key(), a, shape, replace=replace, p=p, axis=axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
@@ -12,6 +12,20 @@ from tensorplug.errors import ArgumentError, DTypeError
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DTypeLike, Scalar, SupportsArray
+
+    Typed: TypeAlias = DTypeLike | Tensor | SupportsArray  # a dtype, or what has one
+    KindName: TypeAlias = Literal[
+        "bool",
+        "signed integer",
+        "unsigned integer",
+        "integral",
+        "real floating",
+        "complex floating",
+        "numeric",
+    ]
+    Kind: TypeAlias = KindName | DTypeLike | tuple[KindName | DTypeLike, ...]
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -53,11 +67,17 @@ class IntegerInfo:
     dtype: DType
 
 
-def finfo(type: Any, /) -> FloatInfo:
+def finfo(type: Typed, /) -> FloatInfo:
     """Return the limits of a floating or complex dtype, or of a tensor's.
 
     Raises:
         DTypeError: the dtype is neither floating nor complex.
+
+    Examples:
+        >>> tp.finfo("float16").max
+        65504.0
+        >>> tp.finfo(tp.bfloat16).eps, tp.finfo("complex64").bits
+        (0.0078125, 32)
 
     """
     dtype = _dtype_of(type, "finfo")
@@ -67,11 +87,15 @@ def finfo(type: Any, /) -> FloatInfo:
     return FloatInfo(part.bits, part.eps, part.max, part.min, part.smallest_normal, part)
 
 
-def iinfo(type: Any, /) -> IntegerInfo:
+def iinfo(type: Typed, /) -> IntegerInfo:
     """Return the limits of an integer dtype, or of a tensor's.
 
     Raises:
         DTypeError: the dtype is not an integer.
+
+    Examples:
+        >>> tp.iinfo("int8").min, tp.iinfo("int8").max
+        (-128, 127)
 
     """
     dtype = _dtype_of(type, "iinfo")
@@ -80,7 +104,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     return IntegerInfo(dtype.bits, dtype.max, dtype.min, dtype)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Return whether ``dtype`` is of a kind.
 
     Args:
@@ -92,6 +116,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises:
         ArgumentError: the kind is unknown.
         DTypeError: ``dtype`` is not a dtype.
+
+    Examples:
+        >>> tp.isdtype(tp.int8, "integral"), tp.isdtype(tp.int8, "real floating")
+        (True, False)
+        >>> tp.isdtype("float16", ("integral", tp.float16))
+        True
 
     """
     dtype = dt.of(dtype, "isdtype")
@@ -108,16 +138,25 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return dtype is dt.of(kind, "isdtype: kind")
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: Typed, to: DTypeLike, /) -> bool:
     """Return whether a dtype, or a tensor's, promotes to ``to``.
 
     Such a cast loses nothing, except for precision from integers to floats.
+
+    Examples:
+        >>> tp.can_cast("int32", "float32"), tp.can_cast("float32", "int32")
+        (True, False)
+        >>> tp.can_cast(tp.asarray([1, 2], dtype="uint8"), tp.int16)
+        True
+        >>> tp.can_cast("uint8", "int8")
+        False
+
     """
     source, target = _dtype_of(from_, "can_cast"), dt.of(to, "can_cast")
     return dt.PROMOTION.get((source, target)) is target
 
 
-def result_type(*arrays_and_dtypes: Any) -> DType:
+def result_type(*arrays_and_dtypes: Typed | Scalar) -> DType:
     """Return the common dtype of tensors, dtypes and scalars.
 
     A scalar, Python's or NumPy's, is weak: only its kind counts.
@@ -126,12 +165,19 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         ArgumentError: there is neither a tensor nor a dtype.
         DTypeError: they have no common dtype.
 
+    Examples:
+        >>> tp.result_type("int8", "uint8")
+        tensorplug.int16
+        >>> tp.result_type("int8", 1000), tp.result_type("float16", 2.5)
+        (tensorplug.int8, tensorplug.float16)
+        >>> tp.result_type(tp.asarray([1, 2]), 2.5)
+        tensorplug.float32
+
     """
-    scalars = [value for value in arrays_and_dtypes if host_values.is_scalar(value)]
+    given: tuple[Any, ...] = arrays_and_dtypes
+    scalars = [value for value in given if host_values.is_scalar(value)]
     others = [
-        _dtype_of(value, "result_type")
-        for value in arrays_and_dtypes
-        if not host_values.is_scalar(value)
+        _dtype_of(value, "result_type") for value in given if not host_values.is_scalar(value)
     ]
     if not others:  # NumPy's scalars have dtypes
         others = [dt.of_scalar(scalar, None) for scalar in scalars if dt.is_numpy_scalar(scalar)]

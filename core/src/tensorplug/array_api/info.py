@@ -11,6 +11,7 @@ from tensorplug.engine.current import current_engine
 from tensorplug.plugins.backends import devices
 
 if TYPE_CHECKING:
+    from tensorplug.array_api.dtype_queries import KindName
     from tensorplug.contract.dtypes import DType
 
 __all__ = ["NamespaceInfo"]
@@ -46,7 +47,7 @@ class NamespaceInfo:
         return (*names,) if active in names else (active, *names)
 
     def dtypes(
-        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+        self, *, device: str | None = None, kind: KindName | tuple[KindName, ...] | None = None
     ) -> dict[str, DType]:
         """Return the dtypes of a device by name: all, or those of one or several kinds.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Return ``f`` with its intermediates recomputed in the backward pass, to save memory.
 
     The tape stores the arguments only. The backward pass calls ``f`` again with the same
@@ -45,6 +48,15 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         ArgumentError: ``f`` is not a function.
         GradientError: in the backward pass, if ``f`` did not do the same as in the first call.
+
+    Examples:
+        >>> @tp.checkpoint
+        ... def block(x, w):
+        ...     return tp.nn.relu(x @ w) ** 2
+        >>> x = tp.asarray([[1.0, 2.0]])
+        >>> tp.grad(lambda w: tp.sum(block(x, w)))(tp.asarray([[1.0, -1.0], [0.0, 0.0]]))
+        Tensor([[2., 0.],
+                [4., 0.]], dtype=float32, device='cpu')
 
     """
     check_function(f, "checkpoint")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from tensorplug.autodiff.backpropagation import FunctionNode, fit
 from tensorplug.autodiff.forward import Pushed
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["custom_grad"]
 
+Ts = TypeVarTuple("Ts")
 
-def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..., Tensor]:
+
+def custom_grad(
+    f: Callable[[*Ts], tuple[Tensor, Callable[[Tensor], Any]]],
+) -> Callable[[*Ts], Tensor]:
     """Define the gradient of a function.
 
     ``f`` takes tensors and returns ``(value, backward)``; ``backward(dy)`` returns one gradient
@@ -42,18 +46,29 @@ def custom_grad(f: Callable[..., tuple[Any, Callable[..., Any]]]) -> Callable[..
     Pass every tensor that needs a gradient as an argument: no gradient flows to a tensor that
     ``f`` captures.
 
-    Raises, when called:
+    The function raises when it is called.
+
+    Raises:
         ArgumentError: ``f`` returns something else, or the value depends on a differentiated
             tensor that is not an argument.
         GradientError: ``backward`` returns a wrong number of gradients or a wrong type.
+
+    Examples:
+        >>> @tp.custom_grad
+        ... def limited(x):
+        ...     return x, lambda dy: tp.clip(dy, -1.0, 1.0)
+        >>> tp.grad(lambda x: tp.sum(limited(x) * tp.asarray([5.0, 0.5])))(tp.asarray([1.0, 2.0]))
+        Tensor([1. , 0.5], dtype=float32, device='cpu')
+
     """
     check_function(f, "custom_grad")
     name = getattr(f, "__name__", "custom_grad")
 
     @functools.wraps(f)
-    def call(*args: Any) -> Tensor:
+    def call(*args: *Ts) -> Tensor:
         context = current_context()
-        tensors = [as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(args)]
+        listed: tuple[Any, ...] = args
+        tensors = [as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(listed)]
         lifts = is_taped_outside(context) and any(map(context.trace.holds, tensors))
         if lifts:
             compute = functools.partial(_compute, f, name)
@@ -86,9 +101,9 @@ class CustomNode(FunctionNode):
 
     def __init__(self, tensors: Sequence[Tensor], name: str, backward: Callable[..., Any]) -> None:
         super().__init__(tuple(tensor._node for tensor in tensors))
-        self.types = [tensor.type for tensor in tensors]
-        self.name = name
-        self.backward = backward
+        self.types: list[TensorType] = [tensor.type for tensor in tensors]
+        self.name: str = name
+        self.backward: Callable[..., Any] = backward
 
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Return the results of the user's function for the arguments on ``path``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from tensorplug.autodiff.backpropagation import find_path
 from tensorplug.autodiff.complex_numbers import (
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["hessian", "jacobian", "jacrev"]
 
+P = ParamSpec("P")
+
 
 def jacobian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the derivative of every element of y = ``f(...)``.
 
     One backward pass serves many elements of y at once (``vmap``): as many as fit into some tens
@@ -63,8 +65,7 @@ def jacobian(
     Raises:
         ArgumentError, DTypeError, NotConnectedError: as ``value_and_grad``.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> tp.jacobian(lambda x: x**2)(tp.asarray([1.0, 3.0])).tolist()
         [[2.0, 0.0], [0.0, 6.0]]
 
@@ -135,12 +136,12 @@ def _rows_at_once(traced: Traced, y: Tensor) -> int:
 
 
 def hessian(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the second derivatives of ``f``, forward over reverse.
 
     It is the derivative of the gradient along each element of the argument (``jacfwd``), all of
@@ -156,8 +157,7 @@ def hessian(
         ``x.shape + x.shape``, in general ``y.shape + x.shape + x.shape``; for several
         ``argnums`` it is a tuple of tuples, for trees a tree of trees.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> tp.hessian(lambda x: tp.sum(x**3))(tp.asarray([1.0, 2.0])).tolist()
         [[6.0, 0.0], [0.0, 12.0]]
 

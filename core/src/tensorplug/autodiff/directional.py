@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from tensorplug.autodiff.complex_numbers import check_holomorphic_result, check_real_loss
 from tensorplug.autodiff.forward import push
@@ -34,11 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_ELEMENTS", "forward_jacobian", "jacfwd", "jvp"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 MOST_ELEMENTS: Final = 1 << 24
 """Elements of the largest tensor in one pass, forward or backward, over many directions."""
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """Return ``f(*primals)`` and its derivative in the direction of ``tangents``.
 
     Each kernel passes the tangents on as it runs, so nothing is stored, and this costs about as
@@ -60,8 +63,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         DTypeError: a primal is neither floating nor complex.
         GradientNotFoundError: a kernel in ``f`` has no derivative.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> x, x_dot = tp.asarray([1.0, 3.0]), tp.asarray([1.0, 0.5])
         >>> y, y_dot = tp.jvp(lambda x: x**2, (x,), (x_dot,))
         >>> y.tolist(), y_dot.tolist()
@@ -130,20 +132,19 @@ def _along(
 
 
 def jacfwd(
-    f: Callable[..., Any],
+    f: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     unconnected: Unconnected = "error",
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that computes the derivative of every element of y, in forward mode.
 
     One pass serves many elements of x at once (``vmap``) and stores nothing. So this is cheaper
     than ``jacobian`` where y has more elements than x. Args, results and errors are those of
     ``jacobian``, except that y may be complex for a real x; then the result is complex, too.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> tp.jacfwd(lambda x: x**2)(tp.asarray([1.0, 3.0])).tolist()
         [[2.0, 0.0], [0.0, 6.0]]
 

@@ -38,8 +38,8 @@ class Dual(Carried):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, primal: Tensor, tangent: Tensor | None, call: object) -> None:
-        self.primal = primal
-        self.tangent = tangent
+        self.primal: Tensor = primal
+        self.tangent: Tensor | None = tangent
         self.call = call
 
     @property
@@ -209,7 +209,7 @@ class Pushed:
         self._call = current_context().call
         interpreter.check_call(tensors, self._call)
         self._tangents = [interpreter._tangent(tensor) for tensor in tensors]
-        self.constants = [
+        self.constants: list[Tensor] = [
             interpreter.logical(Dual(interpreter._primal(tensor), None, self._call), tensor.type)
             for tensor in tensors
         ]

@@ -7,7 +7,7 @@ gradients of gradients need no special code.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from tensorplug.autodiff.complex_numbers import (
     check_holomorphic_result,
@@ -34,11 +34,45 @@ from tensorplug.tensors.variable import alias
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.typing import ArrayLike
+
     VjpFunction = Callable[[Any], tuple[Any, ...]]
 
-__all__ = ["grad", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["Differentiated", "grad", "stop_gradient", "value_and_grad", "vjp"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+A = TypeVar("A")
 
 
+class Differentiated(Protocol[P, R_co]):
+    """A function of the arguments of another one, and of the keyword ``dy``."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: Any, dy: ArrayLike, **kwargs: Any) -> R_co: ...
+
+
+@overload
+def value_and_grad(
+    f: Callable[P, Tensor],
+    argnums: int | Sequence[int] = 0,
+    *,
+    unconnected: Unconnected = "error",
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Differentiated[P, tuple[Tensor, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[Tensor, A]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    unconnected: Unconnected = "error",
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Differentiated[P, tuple[tuple[Tensor, A], Any]]: ...
 def value_and_grad(
     f: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -46,7 +80,7 @@ def value_and_grad(
     unconnected: Unconnected = "error",
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., tuple[Any, Any]]:
+) -> Differentiated[..., tuple[Any, Any]]:
     """Return a function that computes ``f``'s value and its gradient.
 
     Args:
@@ -79,6 +113,15 @@ def value_and_grad(
         DTypeError: an argument to differentiate is neither floating nor complex; y is complex,
             without dy and ``holomorphic``; y or an argument is real with ``holomorphic``.
         NotConnectedError: no path leads from y to an argument.
+
+    Examples:
+        >>> value, gradient = tp.value_and_grad(lambda w: tp.sum(w**2))(tp.asarray([1.0, 3.0]))
+        >>> float(value), gradient.tolist()
+        (10.0, [2.0, 6.0])
+        >>> params = {"w": tp.asarray(3.0), "b": tp.asarray(1.0)}
+        >>> value, gradient = tp.value_and_grad(lambda p, x: p["w"] * x + p["b"])(params, 5.0)
+        >>> float(value), {name: float(g) for name, g in gradient.items()}
+        (16.0, {'w': 5.0, 'b': 1.0})
 
     """
     check_function(f, "value_and_grad", unconnected)
@@ -125,6 +168,24 @@ def _differentiate(
     return run
 
 
+@overload
+def grad(
+    f: Callable[P, Tensor],
+    argnums: int | Sequence[int] = 0,
+    *,
+    unconnected: Unconnected = "error",
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Differentiated[P, Any]: ...
+@overload
+def grad(
+    f: Callable[P, tuple[Tensor, A]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    unconnected: Unconnected = "error",
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Differentiated[P, tuple[Any, A]]: ...
 def grad(
     f: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -132,10 +193,21 @@ def grad(
     unconnected: Unconnected = "error",
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Differentiated[..., Any]:
     """Return a function that computes the gradient of ``f``; see ``value_and_grad``.
 
     With ``has_aux`` it returns ``(gradient, aux)``.
+
+    Examples:
+        >>> tp.grad(lambda w: tp.sum(w**3))(tp.asarray([1.0, 2.0]))
+        Tensor([ 3., 12.], dtype=float32, device='cpu')
+        >>> dx, dy = tp.grad(lambda x, y: x * y**2, argnums=(0, 1))(2.0, 3.0)
+        >>> float(dx), float(dy)
+        (9.0, 12.0)
+        >>> gradient, aux = tp.grad(lambda w: (w * 2, "kept"), has_aux=True)(1.0)
+        >>> float(gradient), aux
+        (2.0, 'kept')
+
     """
     check_function(f, "grad", unconnected)
     run = _differentiate(f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
@@ -150,22 +222,18 @@ def grad(
 
 @overload
 def vjp(
-    f: Callable[..., Any],
+    f: Callable[..., R],
     *primals: Any,
     unconnected: Unconnected = "error",
     has_aux: Literal[False] = False,
-) -> tuple[Any, VjpFunction]: ...
-
-
+) -> tuple[R, VjpFunction]: ...
 @overload
 def vjp(
-    f: Callable[..., Any],
+    f: Callable[..., tuple[R, A]],
     *primals: Any,
     unconnected: Unconnected = "error",
     has_aux: Literal[True],
-) -> tuple[Any, VjpFunction, Any]: ...
-
-
+) -> tuple[R, VjpFunction, A]: ...
 def vjp(
     f: Callable[..., Any],
     *primals: Any,
@@ -192,6 +260,13 @@ def vjp(
         DTypeError: a primal is neither floating nor complex.
         NotConnectedError: ``vjp_function``: no path leads from y to a primal.
 
+    Examples:
+        >>> y, pull_back = tp.vjp(lambda x: x**2, tp.asarray([1.0, 3.0]))
+        >>> y
+        Tensor([1., 9.], dtype=float32, device='cpu')
+        >>> pull_back(tp.asarray([1.0, 10.0]))
+        (Tensor([ 2., 60.], dtype=float32, device='cpu'),)
+
     """
     check_function(f, "vjp", unconnected)
     traced = Traced.of(f, primals, {}, range(len(primals)), has_aux=has_aux)
@@ -208,8 +283,14 @@ def vjp(
     return (result, vjp_function, traced.aux) if has_aux else (result, vjp_function)
 
 
-def stop_gradient(x: Any) -> Tensor:
-    """Return ``x`` as a constant: no gradient flows through it."""
+def stop_gradient(x: ArrayLike) -> Tensor:
+    """Return ``x`` as a constant: no gradient flows through it.
+
+    Examples:
+        >>> float(tp.grad(lambda x: x * tp.stop_gradient(x))(3.0))
+        3.0
+
+    """
     tensor = as_tensor(x, what="stop_gradient: x")
     if isinstance(tensor._buffer, Carried):
         tensor = tensor._placement.device.trace.stopped(tensor, stop_gradient)

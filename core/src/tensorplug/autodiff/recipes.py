@@ -66,11 +66,11 @@ class Step:
     __slots__ = ("count", "first", "name", "rule", "shared", "sources", "type")
 
     def __init__(self, name: str, first: int, type_: Any, rule: Callable[..., Any]) -> None:
-        self.name = name
-        self.first = first
-        self.type = type_
-        self.count = len(type_) if isinstance(type_, list) else None
-        self.rule = rule
+        self.name: str = name
+        self.first: int = first
+        self.type: Any = type_
+        self.count: int | None = len(type_) if isinstance(type_, list) else None
+        self.rule: Callable[..., Any] = rule
         self.sources: list[tuple[str, Any]] = []
         self.shared: tuple[Step, ...] = ()
 
@@ -97,16 +97,20 @@ class Recipe:
             for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
         ]
         asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
-        self.inputs = tuple(at for at, name in enumerate(spec.input_names) if name in asked)
-        self.outputs = tuple(at for at, name in enumerate(spec.output_names) if name in asked)
-        self.placements = [placement_of(inputs[at]) for at in self.inputs]
+        self.inputs: tuple[int, ...] = tuple(
+            at for at, name in enumerate(spec.input_names) if name in asked
+        )
+        self.outputs: tuple[int, ...] = tuple(
+            at for at, name in enumerate(spec.output_names) if name in asked
+        )
+        self.placements: list[Any] = [placement_of(inputs[at]) for at in self.inputs]
         self.moved: list[Any] | None = None
         counts = [len(type_) if isinstance(type_, list) else 1 for type_ in plan.inputs]
-        self.firsts = [sum(counts[:at]) for at in self.inputs]
+        self.firsts: list[int] = [sum(counts[:at]) for at in self.inputs]
         variadic = any(isinstance(type_, list) or type_ is None for type_ in plan.inputs)
-        self.plain = not variadic and not spec.outputs[-1].endswith("[]")
+        self.plain: bool = not variadic and not spec.outputs[-1].endswith("[]")
         # Integers and booleans have no derivative.
-        self.single = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
+        self.single: bool = not spec.multiple_outputs and plan.outputs[0].type.dtype in INEXACT
         self.steps: list[Step] = []
         adapt = widening_rule if _is_wide(plan) else _unchanged
         joint: dict[JointRule, list[Step]] = {}

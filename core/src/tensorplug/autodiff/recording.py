@@ -30,10 +30,10 @@ class Recording:
     def __init__(
         self, parent: Recording | None = None, watched: Mapping[int, Watched] = _NOTHING
     ) -> None:
-        self.parent = parent
-        self.watched = watched
+        self.parent: Recording | None = parent
+        self.watched: Mapping[int, Watched] = watched
 
-    record = staticmethod(record)
+    record: Final = staticmethod(record)
 
     def reading(self, variable: object) -> Any:
         """Return the tensor that reads of ``variable`` return; None if it is not watched."""

@@ -49,8 +49,8 @@ class Node:
     __slots__ = ("__weakref__", "order", "parents")
 
     def __init__(self, parents: tuple[Node | None, ...]) -> None:
-        self.order = _order()
-        self.parents = parents
+        self.order: int = _order()
+        self.parents: tuple[Node | None, ...] = parents
 
     @property
     def count(self) -> int:
@@ -71,7 +71,7 @@ class OutputNode(Node):
 
     def __init__(self, call: Node, index: int) -> None:
         super().__init__((call,))
-        self.index = index
+        self.index: int = index
 
 
 class CallNode(Node):

@@ -60,9 +60,9 @@ class Argnums:
 
     def __init__(self, argnums: Any) -> None:
         """Convert a position, or a sequence of them."""
-        self.several = isinstance(argnums, Sequence)
+        self.several: bool = isinstance(argnums, Sequence)
         positions: Sequence[Any] = argnums if isinstance(argnums, Sequence) else [argnums]
-        self.positions = [shapes.index(position, "argnums") for position in positions]
+        self.positions: list[int] = [shapes.index(position, "argnums") for position in positions]
         self._fitting: int | None = None  # a number of arguments that have all positions
 
     def within(self, args: Sequence[Any]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from tensorplug.autodiff.backpropagation import backpropagate
 from tensorplug.autodiff.complex_numbers import check_real_loss, conjugate
@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["VariableGrads", "scaled_variable_grads", "variable_grads"]
 
+R = TypeVar("R")
 
-class VariableGrads(NamedTuple):
+
+class VariableGrads(NamedTuple, Generic[R]):
     """A function's value, and its gradients by variable name."""
 
-    value: Any
+    value: R
     grads: dict[str, Tensor | None]
 
 
 def variable_grads(
-    f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
-) -> VariableGrads:
+    f: Callable[[], R], var_list: Any = None, *, has_aux: bool = False
+) -> VariableGrads[R]:
     """Call ``f`` and return its value and its gradients with respect to variables.
 
     ``f`` reads the contents that the variables have at the start, even if another thread assigns
@@ -59,13 +61,19 @@ def variable_grads(
         NotConnectedError: no path leads from y to any of the variables.
         GradientError: ``f`` assigns to one of the variables.
 
+    Examples:
+        >>> w, b = tp.Variable([1.0, 2.0]), tp.Variable(0.5)
+        >>> value, grads = tp.variable_grads(lambda: tp.sum(w**2) + 3 * b, [w, b])
+        >>> float(value), grads[w.name].tolist(), grads[b.name].tolist()
+        (6.5, [2.0, 4.0], 3.0)
+
     """
     return scaled_variable_grads(f, var_list, None, has_aux=has_aux)
 
 
 def scaled_variable_grads(
-    f: Callable[[], Any], var_list: Any, scale: Tensor | None, *, has_aux: bool
-) -> VariableGrads:
+    f: Callable[[], R], var_list: Any, scale: Tensor | None, *, has_aux: bool
+) -> VariableGrads[R]:
     """Return what ``variable_grads`` does, with gradients multiplied by ``scale``.
 
     ``scale``: a tensor of rank 0 with which the backward pass starts, cast to the dtype of y;
@@ -98,7 +106,8 @@ def scaled_variable_grads(
             # Not the tensor itself: another variable may have the same gradient.
             gradient = conjugate(gradient)
             grads[variable.name] = with_node(gradient, gradient._node)
-    return VariableGrads((value, traced.aux) if has_aux else value, grads)
+    result: Any = (value, traced.aux) if has_aux else value
+    return VariableGrads(result, grads)
 
 
 def _all_trainable() -> list[Variable]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.mapping.derived import align
@@ -11,7 +11,7 @@ from tensorplug.ops import arrangement as ops
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.leading(ops.REPEAT, "axis")
 batching.leading(ops.REVERSE, "dims")
@@ -24,5 +24,7 @@ def tile(x: Tensor, *, reps: tuple[int, ...]) -> Tensor:
 
 
 @batching.of(ops.MIRROR_PAD)
-def mirror_pad(x: Tensor, *, paddings: tuple[tuple[int, int], ...], mode: str) -> Tensor:
+def mirror_pad(
+    x: Tensor, *, paddings: tuple[tuple[int, int], ...], mode: Literal["reflect", "symmetric"]
+) -> Tensor:
     return ops.mirror_pad(x, ((0, 0), *paddings), mode)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops import bitcasting as ops
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.leading(ops.BITCAST)

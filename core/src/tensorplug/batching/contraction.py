@@ -11,7 +11,7 @@ from tensorplug.ops import contraction as ops
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 
 @batching.of(ops.EINSUM)

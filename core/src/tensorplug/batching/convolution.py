@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 
 def _of_input(spec: KernelSpec) -> Callable[..., Any]:

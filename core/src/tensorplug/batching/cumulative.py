@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops import cumulative as ops
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.leading(ops.CUMSUM, "axis")
 batching.leading(ops.CUMPROD, "axis")

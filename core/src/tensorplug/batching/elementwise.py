@@ -6,7 +6,7 @@ from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops import comparison, complexes, elementwise, rounding, strings
 from tensorplug.ops.nn import activation
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.elementwise(
     *(comparison.NOT_EQUAL, comparison.LOGICAL_XOR),

@@ -6,7 +6,7 @@ from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops import blocks
 from tensorplug.ops.image import resizing, warping
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.folded(resizing.RESIZE_BILINEAR, "images")
 batching.folded(resizing.RESIZE_BILINEAR_GRAD, "images", "dy")

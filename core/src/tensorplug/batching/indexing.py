@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.leading(ops.ONE_HOT)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 for _spec in (ops.CHOLESKY, ops.MATRIX_INVERSE, ops.QR, diagonals.TRIANGLE):
     batching.leading(_spec)

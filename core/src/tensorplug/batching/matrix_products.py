@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 
 @batching.of(ops.BATCH_MAT_MUL)

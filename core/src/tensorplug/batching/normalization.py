@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 batching.leading(activation.SOFTMAX, "dim")
 batching.leading(activation.LOG_SOFTMAX, "axis")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops.nn.convolution import pooling as ops
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D, ops.MAX_POOL, ops.MAX_POOL_3D):
     batching.folded(_spec, "x")

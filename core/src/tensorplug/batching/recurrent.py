@@ -8,7 +8,7 @@ from __future__ import annotations
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops.nn import gru, lstm
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 for _spec in (gru.GRU, gru.GRU_GRAD, lstm.LSTM, lstm.LSTM_GRAD):
     _weights = ("recurrent", "bias")

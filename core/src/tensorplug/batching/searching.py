@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 
 def _search(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.batching import BatchingTable
 from tensorplug.ops.fft import spectral as ops
 
-batching = BatchingTable()
+batching: BatchingTable = BatchingTable()
 
 for _spec in (ops.FFT, ops.IFFT, ops.RFFT, ops.IRFFT):
     batching.leading(_spec)

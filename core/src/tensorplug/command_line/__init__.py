@@ -1,1 +1,1 @@
-"""The commands of ``python -m tensorplug``."""
+"""The command ``tensorplug``, also ``python -m tensorplug``."""

@@ -1,186 +1,189 @@
-"""The commands, and their output: tables, or JSON for machines."""
+"""The commands: each asks for data, prints it, and returns the exit code."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import shutil
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.command_line import doctor, listings, new
+from tensorplug.command_line import completion, doctor, listings, new
+from tensorplug.command_line.output import Column, Printer
+from tensorplug.command_line.parser import parse
 from tensorplug.engine.distributions import INSTALL
-from tensorplug.engine.foreign_text import message_of, printable
-from tensorplug.errors import TensorplugError
-from tensorplug.observers import text_tables
-from tensorplug.observers.text_tables import Column
+from tensorplug.engine.foreign_text import message_of
+from tensorplug.errors import (
+    ArgumentError,
+    BackendNotInstalledError,
+    DTypeError,
+    SettingsError,
+    TensorplugError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.command_line.new_names import Kind
 
-__all__ = ["main"]
+__all__ = ["DONE", "NO", "WRONG_CALL", "main", "perform"]
 
-Lines = list[dict[str, Any]]
+DONE: Final = 0
+NO: Final = 1  # the answer is no, or something failed
+WRONG_CALL: Final = 2
+# What is wrong with arguments, or with the variables that stand in for them.
+_WRONG: Final = (ArgumentError, BackendNotInstalledError, DTypeError, SettingsError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 if all is well, 1 if something is wrong, 2 for invalid arguments."""
-    options = _parser().parse_args(arguments)
+    """Run a command in this process, and return its exit code.
+
+    Raises:
+        SystemExit: 0 after help, 2 if the arguments are wrong.
+
+    """
+    options = parse(arguments, "tensorplug")
+    return perform(options, Printer(sys.stdout, options.json))
+
+
+def perform(options: argparse.Namespace, printer: Printer) -> int:
+    """Run a command, and return its exit code; errors go to standard error.
+
+    Raises:
+        OutputError: the answer cannot be written.
+
+    """
     try:
-        code: int = options.function(options)
+        return _COMMANDS[options.command](options, printer)
     except TensorplugError as error:
         print(f"error: {message_of(error)}", file=sys.stderr)
-        return 2
-    return code
+        return WRONG_CALL if isinstance(error, _WRONG) else NO
 
 
-def _backends(options: argparse.Namespace) -> int:
-    _show(listings.installed(), options, empty=f"nothing is installed. Try: {INSTALL['cpu']}")
-    return 0
+def _version(options: argparse.Namespace, printer: Printer) -> int:
+    found = listings.versions()
+    if printer.json:
+        printer.data(found)
+        return DONE
+    printer.text(f"tensorplug {found['tensorplug']}")
+    if options.verbose:
+        printer.text(f"Python {found['python']}, NumPy {found['numpy']}, {found['platform']}")
+        for line in found["plugins"]:
+            text = "{kind} {name}: {distribution} {version}, {state}".format_map(line)
+            printer.text(f"{text}: {line['detail']}" if line["detail"] else text)
+    return DONE
 
 
-def _kernels(options: argparse.Namespace) -> int:
-    lines = listings.kernels(options.pattern, options.backend, options.dtype)
-    for line in lines:
-        line["inputs"] = ", ".join(line["inputs"])
-        line["outputs"] = ", ".join(line["outputs"])
-    _show(lines, options)
-    return 0
+def _backends(_options: argparse.Namespace, printer: Printer) -> int:
+    lines = listings.installed()
+    if not lines and not printer.json:
+        printer.text(f"nothing is installed. Try: {INSTALL['cpu']}")
+        return DONE
+    titles = ("kind", "name", "distribution", "version", "state", "detail")
+    _show(printer, lines, [Column(title) for title in titles])
+    return DONE
 
 
-def _explain(options: argparse.Namespace) -> int:
-    found = listings.explained(options.kernel, options.backend, options.inputs, options.set)
-    if options.json:
-        steps = [{"what": what, "outcome": outcome} for what, outcome in found.steps]
-        print(
-            json.dumps(
-                {
-                    "kernel": found.kernel,
-                    "call": found.call,
-                    "backend": found.backend,
-                    "how": found.how,
-                    "owner": found.owner,
-                    "steps": steps,
-                    "reason": found.reason,
-                },
-                indent=1,
-            )
-        )
+def _devices(options: argparse.Namespace, printer: Printer) -> int:
+    lines = listings.devices(options.backend)
+    if not lines and not printer.json:
+        printer.text(f"no backend is installed. Try: {INSTALL['cpu']}")
     else:
-        print(printable(str(found)))
-    return 0 if found.how else 1
+        texts = [
+            {**line, "memory": _size(line["memory"]), "hardware": _hardware(line)}
+            for line in lines
+        ]
+        columns = [Column(title) for title in ("device", "state", "memory", "hardware")]
+        _show(printer, lines, columns, texts)
+    return DONE if any(line["state"] == "ok" for line in lines) else NO
 
 
-def _doctor(options: argparse.Namespace) -> int:
+def _hardware(line: Mapping[str, Any]) -> str:
+    """Return what there is to say of a device: hardware and driver, and why it is not ok."""
+    named = ", ".join(filter(None, (line["hardware"], line["driver"])))
+    return "\n".join(filter(None, (named, line["detail"])))
+
+
+def _kernels(options: argparse.Namespace, printer: Printer) -> int:
+    lines = listings.kernels(options.kernels, options.backend, options.dtype, options.how)
+    texts = [
+        {**line, "how": line["how"] or "not possible", "inputs": _signature(line)}
+        for line in lines
+    ]
+    columns = [Column("kernel"), Column("how"), Column("owner", cut=True)]
+    columns += [Column("inputs", cut=True), Column("detail", cut=True)]
+    if lines or printer.json:
+        _show(printer, lines, columns, texts)
+    if not lines:
+        print(f"no such kernel runs {' or '.join(options.how)} there", file=sys.stderr)
+    return DONE if lines else NO
+
+
+def _signature(line: Mapping[str, Any]) -> str:
+    """Return the inputs of a kernel as text, and its outputs if they have names of their own."""
+    outputs = "" if line["outputs"] == ["out"] else f" -> {', '.join(line['outputs'])}"
+    return f"{', '.join(line['inputs'])}{outputs}"
+
+
+def _explain(options: argparse.Namespace, printer: Printer) -> int:
+    found = listings.explained(options.kernel, options.backend, options.inputs, options.set)
+    if printer.json:
+        printer.data(listings.explanation(found))
+    else:
+        printer.text(str(found))
+    return DONE if found.how else NO
+
+
+def _doctor(options: argparse.Namespace, printer: Printer) -> int:
     lines = doctor.examine(options.backend, options.timeout)
-    _show(lines, options)
-    return 1 if any(line["state"] == "failed" for line in lines) else 0
+    texts = [
+        {**line, "finding": "\n".join(filter(None, (line["finding"], line["advice"])))}
+        for line in lines
+    ]
+    columns = [Column(title) for title in ("backend", "device", "state", "finding")]
+    _show(printer, lines, columns, texts)
+    return NO if any(line["state"] == "failed" for line in lines) else DONE
 
 
-def _new(options: argparse.Namespace) -> int:
+def _new(options: argparse.Namespace, printer: Printer) -> int:
     kind: Kind = "extension" if options.extension else "backend"
     project = new.create(options.name, kind, options.directory, options.author, options.license)
-    print(new.advice(project))
-    return 0
+    printer.text(new.advice(project))
+    return DONE
 
 
-_WHOLE = ("kernel", "name", "state")
-_COLOURS = {"ok": "green", "native": "green", "failed": "bold red", "not possible": "red"}
+def _completion(options: argparse.Namespace, printer: Printer) -> int:
+    if options.words:
+        words = [word for word in listings.words(options.words) if completion.WORD.fullmatch(word)]
+        printer.text("\n".join(words))
+    else:
+        printer.text(completion.script(options.shell))
+    return DONE
 
 
-def _show(lines: Lines, options: argparse.Namespace, empty: str = "") -> None:
-    """Print lines as a table, or as JSON with ``--json``."""
-    if options.json:
-        print(json.dumps(lines, indent=1))
-        return
-    if not lines:
-        print(empty)
-        return
-    columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    cells = [[printable(str(line[name])) for name in columns] for line in lines]
-    try:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-    except ImportError:  # an extra, for colours only
-        titles = [Column(name, whole=name in _WHOLE) for name in columns]
-        print(text_tables.table(titles, cells, shutil.get_terminal_size().columns))
-        return
-    table = Table()
-    for name in columns:  # findings may wrap, names may not
-        table.add_column(name, no_wrap=name in _WHOLE, overflow="fold")
-    for row in cells:
-        escaped = map(escape, row)
-        table.add_row(
-            *(f"[{_COLOURS[cell]}]{cell}[/]" if cell in _COLOURS else cell for cell in escaped)
-        )
-    Console().print(table)
+def _show(
+    printer: Printer,
+    lines: Sequence[Mapping[str, Any]],
+    columns: Sequence[Column],
+    texts: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Print lines as JSON, or as a table, where ``texts`` take their place."""
+    if printer.json:
+        printer.data(lines)
+    else:
+        shown = lines if texts is None else texts
+        printer.table(columns, [[line[column.title] for column in columns] for line in shown])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tensorplug",
-        description="List plugins and kernels, find out what is wrong, start a plugin.",
-        epilog="Exit code: 0 all is well, 1 something is wrong, 2 invalid arguments.",
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--json", action="store_true", help="for machines")
-    listing = commands.add_parser(
-        "backends", parents=[shared], help="list installed plugins, without importing them"
-    )
-    listing.set_defaults(function=_backends)
-    table = commands.add_parser(
-        "kernels", parents=[shared], help="list kernels and how they run on a backend"
-    )
-    table.set_defaults(function=_kernels)
-    table.add_argument("pattern", nargs="?", default="*", help="such as 'Conv*'")
-    table.add_argument("--backend", metavar="NAME", help="the active one by default")
-    table.add_argument("--dtype", help="for inputs of this dtype")
-    why = commands.add_parser("explain", parents=[shared], help="say how a kernel runs, and why")
-    why.set_defaults(function=_explain)
-    why.add_argument("kernel")
-    why.add_argument(
-        "inputs", nargs="*", metavar="TYPE", help="of an input, such as float32[2,3]; - if absent"
-    )
-    why.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="attribute")
-    why.add_argument("--backend", metavar="NAME", help="the active one by default")
-    cure = commands.add_parser(
-        "doctor", parents=[shared], help="try each backend in a separate process"
-    )
-    cure.set_defaults(function=_doctor)
-    cure.add_argument("backend", nargs="?", help="only this one")
-    cure.add_argument(
-        "--timeout",
-        type=float,
-        default=120.0,
-        metavar="SECONDS",
-        help="per backend (120)",
-    )
-    _add_new(commands.add_parser("new", help="start a backend or an op of your own"))
-    return parser
+def _size(count: int | None) -> str:
+    return "" if count is None else f"{count / 2**30:.1f} GiB"
 
 
-def _add_new(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(function=_new)
-    parser.description = (
-        "Write a complete, tested distribution tensorplug-NAME: a backend, or an op with its "
-        "kernels and gradient."
-    )
-    parser.add_argument("name", help="of the backend or the op, such as acme or acme-gpu")
-    parser.add_argument(
-        "--extension", action="store_true", help="an op for other people's backends"
-    )
-    parser.add_argument(
-        "--directory",
-        type=Path,
-        metavar="DIR",
-        help="default: tensorplug-NAME",
-    )
-    parser.add_argument("--author", default="", help="a name for the package's metadata")
-    parser.add_argument(
-        "--license", default=new.LICENSE, metavar="SPDX", help=f"default: {new.LICENSE}"
-    )
+_COMMANDS: Final[Mapping[str | None, Callable[[argparse.Namespace, Printer], int]]] = {
+    None: _version,
+    "backends": _backends,
+    "devices": _devices,
+    "kernels": _kernels,
+    "explain": _explain,
+    "doctor": _doctor,
+    "new": _new,
+    "completion": _completion,
+}

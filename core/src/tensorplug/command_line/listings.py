@@ -1,25 +1,41 @@
-"""The results of the commands as data: lists of lines, each a mapping of texts and numbers."""
+"""The results of the commands as data; ``output.schema.json`` describes them."""
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
+import platform
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.errors import ArgumentError
+from tensorplug.engine.current import current_engine
+from tensorplug.engine.foreign_text import cause_of
+from tensorplug.errors import ArgumentError, TensorplugError
 from tensorplug.plugins import backends as control
 from tensorplug.plugins import registration
-from tensorplug.plugins.catalogue import catalogue
 from tensorplug.plugins.discovery import backends, extensions
+from tensorplug.plugins.metadata import core_version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from tensorplug.contract.backend import DeviceInfo
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.introspection.explanation import Explanation
 
-__all__ = ["explained", "installed", "kernels"]
+__all__ = [
+    "devices",
+    "explained",
+    "explanation",
+    "installed",
+    "kernels",
+    "versions",
+    "words",
+]
 
 Line = dict[str, Any]
 
@@ -41,32 +57,106 @@ def installed() -> list[Line]:
     ]
 
 
-def kernels(pattern: str, backend: str | None, dtype: str | None) -> list[Line]:
-    """Return, for each matching kernel of the catalogue, how it runs on a backend.
+def versions() -> Line:
+    """Return the versions of the core, of what it runs on, and of the installed plugins."""
+    return {
+        "tensorplug": core_version(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "plugins": installed(),
+    }
+
+
+def devices(backend: str | None) -> list[Line]:
+    """Return the devices of one backend, or of all that are installed and not refused by metadata.
+
+    This loads plugins. A backend that fails has one line, whose state is "failed".
 
     Raises:
-        ArgumentError: no kernel matches.
+        BackendNotInstalledError: there is no such ``backend``.
 
     """
-    specs = sorted(catalogue(), key=lambda spec: spec.name.lower())
-    chosen = [spec for spec in specs if fnmatch.fnmatchcase(spec.name.lower(), pattern.lower())]
-    if not chosen:
-        raise ArgumentError(f"no kernel of the catalogue matches {pattern!r}")
+    if backend is not None:
+        known = [info.name for info in backends()]
+        if backend not in known:
+            control.devices(backend)  # raises what asking for it raises
+        return _devices_of(backend)
+    usable = [info.name for info in backends() if info.state in ("available", "loaded")]
+    return [line for name in usable for line in _devices_of(name)]
+
+
+def _devices_of(backend: str) -> list[Line]:
+    try:
+        found = control.devices(backend)
+    except TensorplugError as error:
+        return [_device(backend, backend, None, "failed", cause_of(error))]
+    return [
+        _device(backend, name, info, "refused" if info.refused else "ok", info.refused)
+        for name, info in found.items()
+    ]
+
+
+def _device(backend: str, name: str, info: DeviceInfo | None, state: str, detail: str) -> Line:
+    dtypes = None if info is None or info.dtypes is None else sorted(map(str, info.dtypes))
+    return {
+        "backend": backend,
+        "device": name,
+        "state": state,
+        "hardware": info.hardware if info else "",
+        "driver": info.driver if info else "",
+        "memory": info.memory if info else None,
+        "dtypes": dtypes,
+        "detail": detail,
+    }
+
+
+def kernels(
+    patterns: Sequence[str],
+    backend: str | None,
+    dtype: str | None,
+    how: Collection[str] | None = None,
+) -> list[Line]:
+    """Return, for each matching kernel, how it runs on a backend; ``how`` leaves only some.
+
+    Raises:
+        ArgumentError: a pattern matches no kernel.
+
+    """
+    wanted = None if dtype is None else dt.of(dtype, "kernels")
     name = backend or control.get_backend()
     lines = []
-    for spec in chosen:
-        found = registration.explain(spec.name, backend=name, dtype=dtype)
+    for spec in _matching(current_engine().registry.state.specs.values(), patterns):
+        found = registration.explain(spec.name, backend=name, dtype=wanted)
+        if how and (found.how or "not-possible") not in how:
+            continue
         lines.append(
             {
                 "kernel": spec.name,
                 "inputs": list(spec.inputs),
                 "outputs": list(spec.outputs),
-                "how": found.how or "not possible",
+                "how": found.how,
                 "owner": found.owner,
                 "detail": found.reason,
             }
         )
     return lines
+
+
+def _matching(specs: Iterable[KernelSpec], patterns: Sequence[str]) -> list[KernelSpec]:
+    """Return the specs whose names match one of the patterns, by name."""
+    by_name = {spec.name: spec for spec in specs}
+    chosen: dict[str, KernelSpec] = {}
+    for pattern in patterns:
+        glob = re.compile(fnmatch.translate(pattern), re.IGNORECASE)
+        found = {name: spec for name, spec in by_name.items() if glob.match(name)}
+        if not found:
+            lower = {name.lower(): name for name in by_name}
+            near = difflib.get_close_matches(pattern.lower(), lower, n=1)
+            hint = f"; did you mean {lower[near[0]]}?" if near else ""
+            raise ArgumentError(f"no kernel matches {pattern!r}{hint}")
+        chosen |= found
+    return [chosen[name] for name in sorted(chosen, key=str.lower)]
 
 
 def explained(
@@ -84,6 +174,30 @@ def explained(
     types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
     return registration.explain(kernel, types or None, options, backend=name)
+
+
+def explanation(found: Explanation) -> Line:
+    """Return an explanation as data."""
+    return {
+        "kernel": found.kernel,
+        "call": found.call,
+        "backend": found.backend,
+        "how": found.how,
+        "owner": found.owner,
+        "steps": [{"what": what, "outcome": outcome} for what, outcome in found.steps],
+        "reason": found.reason,
+        "vmap": found.vmap,
+        "inner": [explanation(call) for call in found.inner],
+    }
+
+
+def words(kind: str) -> list[str]:
+    """Return the names of the "backends", "kernels" or "dtypes" that a shell may complete."""
+    if kind == "backends":
+        return [info.name for info in backends()]
+    if kind == "kernels":
+        return sorted(current_engine().registry.state.specs)
+    return sorted(map(str, dt.STORED))
 
 
 _TYPE = re.compile(r"(?P<dtype>[a-z]+[0-9]*)(?:\[(?P<shape>[0-9, ]*)\])?", re.ASCII)

@@ -9,10 +9,12 @@ from types import MethodType
 from typing import (
     TYPE_CHECKING,
     Any,
+    Concatenate,
     Final,
     Generic,
     ParamSpec,
     Protocol,
+    Self,
     TypeAlias,
     TypeVar,
     cast,
@@ -51,6 +53,10 @@ LIMIT: Final = 64
 Donated: TypeAlias = "int | str | Sequence[int | str]"
 P = ParamSpec("P")
 R = TypeVar("R")
+# Of methods: the object, the other parameters, the result.
+S = TypeVar("S")
+Q = ParamSpec("Q")
+T = TypeVar("T")
 
 
 class _Decorator(Protocol):
@@ -134,8 +140,7 @@ def compile(
         CompileError: in a call: ``f`` does something a program cannot, at the line in the
             message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> step = tp.compile(lambda w, slope, rate: w - rate * slope)
         >>> w, slope = tp.asarray([1.0, 2.0]), tp.asarray([1.0, 1.0])
         >>> [step(w, slope, rate).tolist() for rate in (0.5, 0.25)]  # one program
@@ -187,7 +192,13 @@ class Compiled(Generic[P, R]):
         count = len(set(map(id, self._known.values())))
         return f"<compiled {self._f!r}, {count} programs>"
 
-    def __get__(self, instance: object, _owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, _owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Compiled[Concatenate[S, Q], T], instance: S, _owner: type | None = None
+    ) -> Callable[Q, T]: ...
+    def __get__(self, instance: Any, _owner: type | None = None) -> Any:
         """Return the function bound to an object, as a method."""
         return self if instance is None else MethodType(self, instance)
 

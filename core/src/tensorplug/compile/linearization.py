@@ -6,7 +6,7 @@ tangents and runs all others at once. What is recorded is a program of the tange
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.autodiff.directional import read_points
 from tensorplug.autodiff.forward import push
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["linearize"]
 
+R = TypeVar("R")
 
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+
+def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     """Return ``f(*primals)`` and its derivative there, a linear function of tangents.
 
     ``f`` is called once. Each call of the derivative runs only what depends on the tangents, as a
@@ -58,8 +60,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         DTypeError: a primal is neither floating nor complex.
         GradientNotFoundError: a kernel in ``f`` has no derivative.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> y, f_jvp = tp.linearize(lambda x: x**3, tp.asarray([1.0, 2.0]))
         >>> f_jvp(tp.asarray([1.0, 1.0])).tolist()
         [3.0, 12.0]

@@ -6,6 +6,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.fusion.epilogues import add_epilogues
+from tensorplug.compile.fusion.layouts import choose_layouts
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.bodies import call_body
@@ -151,6 +152,7 @@ def make_executable(
 ) -> Executable:
     """Return the program of recorded calls, without repeated and dead ones."""
     calls, wanted = eliminate_common_calls(calls, wanted)
+    calls, wanted = choose_layouts(engine, eliminate_dead_calls(calls, wanted), wanted)
     calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
     return Executable(engine, Program(device, inputs, calls, wanted), small=True, donated=free)
 

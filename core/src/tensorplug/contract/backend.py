@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "BindsConstants",
     "Buffer",
     "CompilesGroups",
     "CountsBuffers",
@@ -289,6 +290,28 @@ class CompilesGroups(Protocol):
         same time. Its results are as accurate as those of the backend's kernels. If the backend
         declines, the core asks for parts of the group, or runs the kernels one by one. Whether
         it declines depends on the group alone, so that a program always gives the same bits.
+        """
+
+
+@runtime_checkable
+class BindsConstants(Protocol):
+    """A backend whose kernels prepare constants of programs, such as the weights of a network.
+
+    Without this, each run prepares them again.
+    """
+
+    def bind_constants(
+        self, call: Callable[..., Any], constants: Sequence[Any]
+    ) -> Callable[..., Any] | None:
+        """Return a kernel for inputs of which some are always the same; None to decline.
+
+        The function takes the same arguments as ``call``, gives the same bits, and may keep what
+        it made of the constants: they do not change, and live as long as the program.
+
+        Args:
+            call: what a kernel of this backend returned when it was prepared, or a kernel.
+            constants: one entry per input: its buffer if it is a constant, else None.
+
         """
 
 

@@ -14,6 +14,7 @@ field                methods of the backend                   without them
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
 ``reuses``           ``owns_memory``                          groups take new memory
+``binds``            ``bind_constants``                       each run prepares constants again
 ``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
                                                              with bfloat16 in float32
 ``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.backend import (
+    BindsConstants,
     CompilesGroups,
     CountsBuffers,
     ExchangesDeviceMemory,
@@ -60,6 +62,7 @@ class Capabilities:
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     groups: CompilesGroups | None = None
     reuses: ReusesMemory | None = None
+    binds: BindsConstants | None = None
     widens: frozenset[DType] = dt.WIDENED
     flushes: frozenset[DType] = frozenset()
 
@@ -84,6 +87,7 @@ def of(backend: Backend) -> Capabilities:
         exclusive=overwrites and overwrites.exclusive,
         groups=_find(backend, CompilesGroups),
         reuses=_find(backend, ReusesMemory),
+        binds=_find(backend, BindsConstants),
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
         flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
     )

@@ -54,6 +54,14 @@ class DType:
         bits: fewer than ``itemsize`` bytes have; each element still takes whole bytes.
         limits: ``smallest_normal`` and ``max`` of a float for which IEEE 754 has no formula.
 
+    Examples:
+        >>> tp.int8.min, tp.int8.max, tp.float16.eps
+        (-128, 127, 0.0009765625)
+        >>> tp.bfloat16.bits, tp.bfloat16.compute
+        (16, tensorplug.float32)
+        >>> tp.float32 == "float32", tp.float32 == np.float32
+        (True, True)
+
     """
 
     __slots__ = (
@@ -71,6 +79,20 @@ class DType:
         "significand",
         "smallest_normal",
     )
+
+    name: str
+    kind: Kind
+    itemsize: int
+    bits: int
+    compute: DType
+    significand: int
+    eps: float
+    smallest_normal: float
+    min: Any  # an int or a float, as the dtype
+    max: Any
+    numpy: np.dtype[np.generic]
+    dtype: np.dtype[np.generic]
+    __numpy_dtype__: np.dtype[np.generic]
 
     def __init__(
         self,
@@ -121,8 +143,7 @@ class DType:
 
     def _set_limits(self, given: tuple[float, float] | None) -> None:
         self.eps = self.smallest_normal = 0.0
-        self.min: Any = 0
-        self.max: Any = 1
+        self.min, self.max = 0, 1
         if self.kind == "signed":
             self.min, self.max = -(1 << self.bits - 1), (1 << self.bits - 1) - 1
         elif self.kind == "unsigned":
@@ -147,7 +168,12 @@ class DType:
 
     # Not a function: dtypes are parts of the keys of plans. The spellings have hashes of their
     # own ("f4", "float" and numpy.float32), so no hash could agree with all of them.
-    __hash__ = object.__hash__
+    if TYPE_CHECKING:
+
+        def __hash__(self) -> int: ...
+
+    else:
+        __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"tensorplug.{self.name}"

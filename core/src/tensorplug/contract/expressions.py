@@ -65,7 +65,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "add": Operation(2, dt.NUMERIC),
     "subtract": Operation(2, dt.NUMERIC),
     "multiply": Operation(2, dt.NUMERIC),
-    "divide": Operation(2, dt.INEXACT),
+    "divide": Operation(2, dt.INEXACT),  # complex: finite wherever the quotient is
     # Rounds down; an integer divided by 0 gives 0, and so does its remainder.
     "floor_divide": Operation(2, dt.REAL),
     "remainder": Operation(2, dt.REAL),  # has the sign of the divisor

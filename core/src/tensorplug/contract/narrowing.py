@@ -25,7 +25,7 @@ _EXACT = 2.0**53  # up to here float64 holds every integer
 def convert(array: Array, dtype: DType) -> Array:
     """Return ``array``, of real numbers, in ``dtype``: rounded once if that is floating.
 
-    Example:
+    Examples:
         >>> from tensorplug.contract import dtypes
         >>> just_above_the_middle = np.array([1 + 2.0**-8 + 2.0**-40])
         >>> float(convert(just_above_the_middle, dtypes.bfloat16)[0])

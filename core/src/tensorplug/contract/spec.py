@@ -34,6 +34,14 @@ class TensorType:
 
     A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
     tensors themselves have none such.
+
+    Examples:
+        >>> image = tp.TensorType(tp.uint8, (28, 28))
+        >>> str(image), image.size, image.nbytes
+        ('uint8[28,28]', 784, 784)
+        >>> tp.asarray([[1.0, 2.0]]).type == tp.TensorType(tp.float32, (1, 2))
+        True
+
     """
 
     dtype: DType
@@ -93,6 +101,16 @@ class Attribute:
     (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
     ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none. ``form`` says in a few words
     what ``canonical`` returns; docs/specs.md shows it.
+
+    Examples:
+        >>> power = tp.Attribute(lambda value, known: float(value), default=2)
+        >>> spec = tp.KernelSpec("Power", ("x",), lambda x: x, attributes={"power": power})
+        >>> with tp.register_kernel(spec, "cpu", lambda x, *, power: x**power):
+        ...     print(tp.run_kernel(spec, [[1.0, 2.0]]))
+        ...     print(tp.run_kernel(spec, [[1.0, 2.0]], {"power": 3}))
+        Tensor([1., 4.], dtype=float32, device='cpu')
+        Tensor([1., 8.], dtype=float32, device='cpu')
+
     """
 
     canonical: Callable[[Any, InputTypes], Hashable]
@@ -138,6 +156,12 @@ class KernelSpec:
         exact: the kernel only moves elements, or depends on their bits: it runs in the dtypes of
             the call, never in wider ones whose results are rounded. By default, what takes
             strings.
+
+    Examples:
+        >>> spec = tp.KernelSpec("Total", ("x",), lambda x: tp.TensorType(x.dtype, x.shape[:-1]))
+        >>> with tp.register_kernel(spec, "cpu", lambda x: x.sum(axis=-1)):
+        ...     print(tp.run_kernel(spec, [[[1.0, 2.0], [3.0, 4.0]]]))
+        Tensor([3., 7.], dtype=float32, device='cpu')
 
     """
 

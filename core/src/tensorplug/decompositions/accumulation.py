@@ -10,7 +10,7 @@ from tensorplug.ops import accumulation as ops
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.MULTIPLY_ADD)

@@ -6,6 +6,6 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import bits
 from tensorplug.ops import bitcasting as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 decompositions.on_host(ops.BITCAST)(bits.bitcast)

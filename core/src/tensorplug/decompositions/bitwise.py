@@ -16,7 +16,7 @@ from tensorplug.ops.order import reverse_order
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 _PAIRS = [first & second for first in range(16) for second in range(16)]
 

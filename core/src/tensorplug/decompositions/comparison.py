@@ -13,7 +13,7 @@ from tensorplug.ops.complexes import imag, real
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.NOT_EQUAL)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.contraction_order import Arranged, Join, Reduced
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.EINSUM)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Family
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 Attributes = dict[str, Any]
 

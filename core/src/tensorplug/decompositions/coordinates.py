@@ -6,5 +6,5 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import coordinates
 from tensorplug.ops.indexing import coordinates as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 decompositions.on_host(ops.WHERE)(coordinates.where)

@@ -14,7 +14,7 @@ from tensorplug.ops.movement import expand_dims, reshape
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.CROP_AND_RESIZE)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 Attributes = dict[str, Any]
 

@@ -15,7 +15,7 @@ from tensorplug.ops.special.evaluation import polynomial
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.SQUARE)

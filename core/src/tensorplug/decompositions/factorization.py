@@ -6,7 +6,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import linalg
 from tensorplug.ops.linalg import factorization as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 decompositions.on_host(ops.CHOLESKY)(linalg.cholesky)
 decompositions.on_host(ops.MATRIX_INVERSE)(linalg.matrix_inverse)

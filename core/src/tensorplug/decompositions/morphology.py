@@ -14,7 +14,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 Attributes = dict[str, Any]
 

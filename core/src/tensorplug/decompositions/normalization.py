@@ -12,7 +12,7 @@ from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbo
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.FUSED_BATCH_NORM)

@@ -16,7 +16,7 @@ from tensorplug.ops.movement import slice as slice_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 _BY_OPS = Arithmetic(floor, where)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 def _take_largest(x: Tensor, windows: Windows) -> Tensor:

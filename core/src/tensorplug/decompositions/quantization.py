@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.QUANTIZE)
@@ -102,8 +102,10 @@ def quantized_mat_mul(
 
 
 def _quantized(x: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> Tensor:
-    """Return a factor as integers; floats have a scale."""
-    return x if x.dtype in ops.FACTORS else ops.quantize(x, scale, zero_point)
+    """Return a factor as integers. One without a scale has them already, says its spec."""
+    if scale is None or x.dtype in ops.FACTORS:
+        return x
+    return ops.quantize(x, scale, zero_point)
 
 
 def _exactly(*factors: Tensor) -> DType:

@@ -6,7 +6,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import ragged
 from tensorplug.ops import ragged as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 decompositions.on_host(ops.RAGGED_GATHER)(ragged.gather)
 decompositions.on_host(ops.RAGGED_RANGE)(ragged.ragged_range)
 decompositions.on_host(ops.RAGGED_TENSOR_TO_TENSOR)(ragged.to_tensor)

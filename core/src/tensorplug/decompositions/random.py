@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Pair = tuple[Tensor, Tensor]  # two halves of a product, or a number as a sum of two floats
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 _SEGMENT: Final = 1 << 14  # blocks at a time; their single bits take 32 times the memory
 

@@ -12,7 +12,7 @@ from tensorplug.ops.nn import recurrent_steps as steps
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(lstm_ops.LSTM)

@@ -15,7 +15,7 @@ from tensorplug.ops.order import reverse_order
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 Axes = tuple[int, ...]
 

@@ -14,7 +14,7 @@ from tensorplug.ops.movement import permute_dims, reshape
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 _AXES = (1, 2)  # height and width of [batch, height, width, channels]
 

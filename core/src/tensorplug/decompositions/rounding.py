@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.CEIL)

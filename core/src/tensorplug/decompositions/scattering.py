@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 def _choose_fold(

@@ -6,5 +6,5 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import sets
 from tensorplug.ops import sets as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 decompositions.on_host(ops.UNIQUE)(sets.unique)

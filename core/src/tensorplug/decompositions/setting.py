@@ -16,7 +16,7 @@ from tensorplug.ops.movement import broadcast_to
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.STRIDED_SLICE_UPDATE)

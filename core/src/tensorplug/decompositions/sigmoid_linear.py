@@ -14,7 +14,7 @@ from tensorplug.ops.rounding import clip
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.SILU)

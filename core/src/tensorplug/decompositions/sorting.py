@@ -14,7 +14,7 @@ from tensorplug.ops.movement import permute_dims
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.SORT)

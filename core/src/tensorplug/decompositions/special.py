@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 _FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     gamma_functions.LGAMMA: gamma_formulas.lgamma,

@@ -6,7 +6,7 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import suppression
 from tensorplug.ops.image import suppression as ops
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 decompositions.on_host(ops.NON_MAX_SUPPRESSION_V3)(suppression.plain)
 decompositions.on_host(ops.NON_MAX_SUPPRESSION_V4)(suppression.padded)
 decompositions.on_host(ops.NON_MAX_SUPPRESSION_V5)(suppression.scored)

@@ -22,7 +22,7 @@ from tensorplug.ops.special.evaluation import polynomial
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable()
 
 
 @decompositions.of(ops.ACOS)

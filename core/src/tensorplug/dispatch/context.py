@@ -129,15 +129,15 @@ class Context:
         autocast: DType | None = None,
         call: object = None,
     ) -> None:
-        self.engine = engine
-        self.call = call
-        self.device = device
-        self.autocast = autocast
-        self.outside = outside
-        self.observers = observers
-        self.recording = recording
-        self.scope = scope
-        self.watched = recording is not None or scope is not None
+        self.engine: EngineProtocol | None = engine
+        self.call: object = call
+        self.device: Device | None = device
+        self.autocast: DType | None = autocast
+        self.outside: Context | None = outside
+        self.observers: tuple[Observer, ...] = observers
+        self.recording: Any = recording
+        self.scope: Any = scope
+        self.watched: bool = recording is not None or scope is not None
         self.record: Callable[[Any, Sequence[Any], Sequence[Tensor]], None] = (
             recording.record
             if recording is not None and scope is None
@@ -279,9 +279,9 @@ class _Entry:
     __slots__ = ("block", "context", "left", "token")
 
     def __init__(self, block: ContextBlock, context: Context) -> None:
-        self.block = block
-        self.context = context
-        self.left = False
+        self.block: ContextBlock = block
+        self.context: Context = context
+        self.left: bool = False
         self.token: Token[Context] | None = None
 
 

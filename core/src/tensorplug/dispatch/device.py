@@ -16,8 +16,10 @@ from tensorplug.dispatch.weak import WeakValues
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from threading import RLock
 
     from tensorplug.contract.backend import Backend
+    from tensorplug.contract.capabilities import Capabilities
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.entries import KernelEntry
     from tensorplug.contract.owner import Owner
@@ -47,8 +49,8 @@ class Placement:
     __slots__ = ("__weakref__", "device", "type")
 
     def __init__(self, device: Device, type_: TensorType) -> None:
-        self.device = device
-        self.type = type_
+        self.device: Device = device
+        self.type: TensorType = type_
 
     def __repr__(self) -> str:
         return f"{self.type} on {self.device.name}"
@@ -60,7 +62,7 @@ class Usage:
     __slots__ = ("last",)
 
     def __init__(self) -> None:
-        self.last = now()
+        self.last: int = now()
 
 
 class Counters:
@@ -69,7 +71,7 @@ class Counters:
     __slots__ = ("fallbacks", "transfers_in")
 
     def __init__(self) -> None:
-        self.transfers_in = 0  # tensors copied to this device for its kernels
+        self.transfers_in: int = 0  # tensors copied to this device for its kernels
         self.fallbacks: dict[str, int] = {}  # kernel name -> how often another backend ran it
 
 
@@ -120,12 +122,12 @@ class Device:
         owner: Owner,
         host: Device | None = None,
     ) -> None:
-        self.host = host
-        self.name = name
-        self.backend_name = backend_name
-        self.backend = backend
-        self.capabilities = capabilities.of(backend)
-        self.owner = owner
+        self.host: Device | None = host
+        self.name: str = name
+        self.backend_name: str = backend_name
+        self.backend: Backend = backend
+        self.capabilities: Capabilities = capabilities.of(backend)
+        self.owner: Owner = owner
         self.plans: dict[Hashable, Any] = {}
         self.slow_plans: dict[Hashable, Any] = {}
         self.programs: dict[Hashable, Any] = {}
@@ -133,12 +135,12 @@ class Device:
         self.compiled: dict[Hashable, Any] = {}
         self.autocast: dict[DType, tuple[dict[Hashable, Any], dict[Hashable, Any]]] = {}
         self.constants: dict[Hashable, Any] = {}
-        self.counters = Counters()
+        self.counters: Counters = Counters()
         self.installed: dict[int, KernelEntry] = {}  # by identity
-        self.lock = Lock()
+        self.lock: RLock = Lock()
         self.interpreters: dict[Hashable, Any] = {}
-        self.closed = False
-        self.fate = ""
+        self.closed: bool = False
+        self.fate: str = ""
         self.trace: Any = None
         self._placements: WeakValues[tuple[DType, Shape], Placement] = WeakValues()
 

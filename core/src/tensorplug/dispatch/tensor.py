@@ -44,6 +44,21 @@ class Tensor:
 
     Created by ``tensorplug.asarray`` and by ops, not by calling the class. The buffer is freed
     when the last tensor that shares it is deleted, or earlier by ``dispose``.
+
+    Examples:
+        >>> x = tp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.shape, x.dtype, x.device
+        ((2, 2), tensorplug.float32, 'cpu')
+        >>> (2 * x + 1).sum(axis=0)
+        Tensor([10., 14.], dtype=float32, device='cpu')
+        >>> view = x[0]
+        >>> x[0, 1] = 9.0  # other tensors keep their values
+        >>> x.tolist(), view.tolist()
+        ([[1.0, 9.0], [3.0, 4.0]], [1.0, 2.0])
+        >>> x > 3
+        Tensor([[False,  True],
+                [False,  True]], dtype=bool, device='cpu')
+
     """
 
     # Only an assignment sets `_exclusive`: memory that no other tensor shares.

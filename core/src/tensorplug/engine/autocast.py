@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.registry import Registry, State
+    from tensorplug.typing import DTypeLike
 
 __all__ = ["IN_FLOAT32", "IN_LOW_PRECISION", "autocast", "find_plan", "find_promotion"]
 
@@ -170,8 +171,7 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
         ArgumentError: ``enabled`` is not a bool.
         RuntimeError: when entered: the same object is in use already, here or in another thread.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> w, x = tp.ones((2, 2)), tp.ones((2, 2))
         >>> with tp.autocast(tp.float16):
         ...     y = x @ w
@@ -187,7 +187,7 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
 
     _chosen: DType | None
 
-    def __init__(self, dtype: Any = None, *, enabled: bool = True) -> None:
+    def __init__(self, dtype: DTypeLike | None = None, *, enabled: bool = True) -> None:
         super().__init__("autocast")
         flag(enabled, "autocast: enabled")
         self._enabled = enabled

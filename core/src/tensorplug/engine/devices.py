@@ -89,7 +89,7 @@ class Devices:
         self._lock = Lock()
         self._devices: dict[str, Device] = {}
         self._registered: dict[str, list[Handle]] = {}  # the registrations of opened backends
-        self.host = open_host()
+        self.host: Device = open_host()
         self._forked: set[str] = set()  # backends that the parent process uses
         self._active: Device | None = None
         self._followers: WeakObjects[Context] = WeakObjects()

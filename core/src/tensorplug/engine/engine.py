@@ -69,9 +69,9 @@ class Engine:
         run_steps: Callable[..., list[Tensor]] | None = None,
     ) -> None:
         self.registry = registry
-        self.devices = Devices(source, registry, prefer)
+        self.devices: Devices = Devices(source, registry, prefer)
         self.fallback: Fallback = fallback
-        self.observers = tuple(observers)
+        self.observers: tuple[Observer, ...] = tuple(observers)
         self._make_program = make_program
         self.run_backward = run_backward
         self.run_steps = run_steps

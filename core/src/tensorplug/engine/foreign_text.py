@@ -11,7 +11,7 @@ def printable(text: str) -> str:
     Control characters, those that change the direction of writing, and lone surrogates become
     ``\x1b``, ``\u202e``, ``\udc80``; line ends and tabs remain.
 
-    Example:
+    Examples:
         >>> print(printable("\x1b[2Jno driver"))
         \x1b[2Jno driver
 

@@ -77,7 +77,7 @@ class Interpreter(ABC):
         self.real = real
         outer = real.trace
         self.depth: int = outer.depth + 1 if isinstance(outer, Interpreter) else 1
-        self.device = LogicalDevice(real, self)
+        self.device: LogicalDevice = LogicalDevice(real, self)
 
     @classmethod
     def of(cls, outside: Context, *parameters: Hashable) -> Self:
@@ -438,7 +438,7 @@ class Lifted:
         self.function = function
         self.types = types
         self.results: list[TensorType] = []
-        self.autocast = current_context().autocast
+        self.autocast: DType | None = current_context().autocast
 
     def __call__(self, *physical: Tensor) -> list[Tensor]:
         """Call the function; return the physical tensors that carry its results."""

@@ -88,24 +88,24 @@ class Plan:
         outputs: Sequence[TensorType],
         state: State,
     ) -> None:
-        self.spec = spec
-        self.attributes = attributes
-        self.device = device
-        self.inputs = [_intern(device, operand) for operand in inputs]
-        self.outputs = tuple(_place(device, output) for output in outputs)
-        self.static_shapes = all(output.known for output in outputs)
+        self.spec: KernelSpec = spec
+        self.attributes: dict[str, Any] = attributes
+        self.device: Device = device
+        self.inputs: list[InputType] = [_intern(device, operand) for operand in inputs]
+        self.outputs: tuple[Placement, ...] = tuple(_place(device, output) for output in outputs)
+        self.static_shapes: bool = all(output.known for output in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
-        self.state = state
-        self.tensor = Tensor
+        self.state: State = state
+        self.tensor: type[Tensor] = Tensor
         self.recipes: dict[tuple[bool, ...], Any] = {}
-        self.published = False  # True after the first run, which verifies and caches it
-        self.varied = 0  # how often ``vary`` was called
-        self.variant = False  # whether ``vary`` made it, for one call
-        self.taped = True  # whether the tape records one node for the whole call
-        self.takes_buffers = False
+        self.published: bool = False  # True after the first run, which verifies and caches it
+        self.varied: int = 0  # how often ``vary`` was called
+        self.variant: bool = False  # whether ``vary`` made it, for one call
+        self.taped: bool = True  # whether the tape records one node for the whole call
+        self.takes_buffers: bool = False
         self.source: Plan | None = None
         self.usage: Usage | None = None
-        self.traceable = False
+        self.traceable: bool = False
         self.how: How = "native"
         self.owner: Owner | None = None
         self.call: Callable[..., Any] = _unresolved

@@ -31,12 +31,12 @@ class Promotion:
     def __init__(
         self, spec: KernelSpec, dtype: DType, state: State, names: Sequence[str] | None = None
     ) -> None:
-        self.spec = spec
-        self.names = spec.promote if names is None else names
-        self.dtype = dtype
+        self.spec: KernelSpec = spec
+        self.names: tuple[str, ...] | Sequence[str] = spec.promote if names is None else names
+        self.dtype: DType = dtype
         self._cast = {"dtype": dtype}
-        self.state = state
-        self.published = False
+        self.state: State = state
+        self.published: bool = False
 
     def needed(self, types: Sequence[Any]) -> bool:
         """Return whether any of the promoted inputs has another dtype."""

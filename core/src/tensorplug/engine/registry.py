@@ -120,7 +120,7 @@ class Registry:
         self._lock = Lock()
         self._catalogue = {spec.name: spec for spec in catalogue}
         self._listeners: list[Callable[[], None]] = []
-        self.state = State(specs=dict(self._catalogue))
+        self.state: State = State(specs=dict(self._catalogue))
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after every change, before the change returns."""

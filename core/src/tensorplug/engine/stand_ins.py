@@ -92,7 +92,7 @@ class StandInDevice(Device):
 
     def __init__(self, real: Device, backend: StandInBackend, trace: Any) -> None:
         super().__init__(real.name, real.backend_name, backend, real.owner, real.host)
-        self.real = real
+        self.real: Device = real
         self.trace = trace
 
     def placement(self, type_: TensorType) -> Placement:

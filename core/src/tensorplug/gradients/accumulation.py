@@ -10,7 +10,7 @@ from tensorplug.ops import accumulation as ops
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.MULTIPLY_ADD, "x")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Tensors = Sequence[Tensor]
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 gradients.stop(ops.ATTENTION, "mask", because="a boolean mask has no derivative")
 gradients.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask has no derivative")

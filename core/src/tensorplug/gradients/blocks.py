@@ -9,8 +9,9 @@ from tensorplug.ops import blocks as ops
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DataFormat
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.BATCH_TO_SPACE_ND, "x")
@@ -24,10 +25,10 @@ def space_to_batch_nd(dy: Tensor, block_shape: tuple[int, ...], paddings: ops.Pa
 
 
 @gradients.wrt(ops.DEPTH_TO_SPACE, "x")
-def depth_to_space(dy: Tensor, block_size: int, data_format: str) -> Tensor:
+def depth_to_space(dy: Tensor, block_size: int, data_format: DataFormat) -> Tensor:
     return ops.space_to_depth(dy, block_size, data_format)
 
 
 @gradients.wrt(ops.SPACE_TO_DEPTH, "x")
-def space_to_depth(dy: Tensor, block_size: int, data_format: str) -> Tensor:
+def space_to_depth(dy: Tensor, block_size: int, data_format: DataFormat) -> Tensor:
     return ops.depth_to_space(dy, block_size, data_format)

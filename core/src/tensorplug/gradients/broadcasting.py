@@ -5,5 +5,5 @@ from __future__ import annotations
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import broadcasting as ops
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.BROADCAST_ARGS, because="shapes: whole numbers")

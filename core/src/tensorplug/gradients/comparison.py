@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.tables import GradientTable
 from tensorplug.ops import comparison as ops
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 for spec in (
     ops.EQUAL,
     ops.NOT_EQUAL,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.UNSORTED_SEGMENT_SUM, "segment_ids", because="whole numbers")
 gradients.stop(ops.BINCOUNT, "x", because="whole numbers")
 gradients.stop(ops.DENSE_BINCOUNT, "x", because="whole numbers")

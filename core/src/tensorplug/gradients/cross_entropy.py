@@ -15,7 +15,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.SOFTMAX_CROSS_ENTROPY, "labels")

@@ -11,7 +11,7 @@ from tensorplug.ops.scans import shift
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.CUMSUM, "x")

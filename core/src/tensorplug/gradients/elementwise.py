@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.FLOOR, because="constant between jumps")
 gradients.stop(ops.FLOOR_DIV, because="constant between jumps")
 gradients.stop(ops.SELECT, "condition", because="truth values")

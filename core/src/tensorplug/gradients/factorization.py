@@ -33,7 +33,7 @@ from tensorplug.ops.movement import slice as slice_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 def conj(x: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Family
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 Attributes = dict[str, Any]
 

@@ -15,7 +15,7 @@ from tensorplug.ops.rounding import clip
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 _DENSITY: Final = 1.0 / math.sqrt(2.0 * math.pi)  # of the normal distribution at 0
 _INNER: Final = math.sqrt(2.0 / math.pi)

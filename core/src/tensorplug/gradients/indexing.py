@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.GATHER_V2, "indices", because="whole numbers")
 gradients.stop(ops.GATHER_ND, "indices", because="whole numbers")
 gradients.stop(ops.SCATTER_ND, "indices", because="whole numbers")

@@ -21,7 +21,7 @@ from tensorplug.ops.reduction import mean
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.LAYER_NORM, "x")

@@ -15,7 +15,7 @@ from tensorplug.ops.nn.convolution.patches import find_largest_sums, taps
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 # They only choose places.
 _CHOOSE = "they only choose places"
 gradients.stop(ops.DILATION2D_BACKPROP_INPUT, "x", "filter", because=_CHOOSE)

@@ -13,7 +13,7 @@ from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbo
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.of(ops.FUSED_BATCH_NORM)

@@ -22,7 +22,7 @@ from tensorplug.ops.nn.convolution.patches import (
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.AVG_POOL_GRAD, "input", because="only its shape matters")
 gradients.stop(ops.AVG_POOL_3D_GRAD, "input", because="only its shape matters")
 _CHOOSE = "they only choose places"

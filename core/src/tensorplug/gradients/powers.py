@@ -14,7 +14,7 @@ from tensorplug.ops.nn.activation import sigmoid
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.EXPM1, "x")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 _ROUNDED = "rounds to integers; fake_quantize passes gradients"
 gradients.stop(ops.QUANTIZE, because=_ROUNDED)

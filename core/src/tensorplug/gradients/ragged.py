@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.RAGGED_GATHER, "params_nested_splits", "indices", because="whole numbers")
 gradients.stop(ops.RAGGED_RANGE, "limits", because="only how many numbers there are depends on it")
 gradients.stop(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Tensors = Sequence[Tensor]
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 for _spec in (lstm_ops.LSTM, lstm_ops.LSTM_GRAD, gru_ops.GRU, gru_ops.GRU_GRAD):
     gradients.stop(_spec, "mask", because="a boolean mask has no derivative")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.ARG_MAX, because="gives indices")
 gradients.stop(ops.ARG_MIN, because="gives indices")
 gradients.stop(ops.ANY, because="truth values")

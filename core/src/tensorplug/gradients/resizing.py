@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 def _register(forward: KernelSpec, transposed: KernelSpec) -> None:

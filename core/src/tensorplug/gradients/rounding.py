@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.CEIL, because="constant between jumps")
 gradients.stop(ops.ROUND, because="constant between jumps")
 gradients.stop(ops.TRUNC, because="constant between jumps")

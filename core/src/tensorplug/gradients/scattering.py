@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.TENSOR_SCATTER_REDUCE, "indices", because="whole numbers")
 
 

@@ -14,7 +14,7 @@ from tensorplug.ops.rounding import clip
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.wrt(ops.SILU, "x")

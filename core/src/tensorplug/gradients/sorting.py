@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.ARG_SORT, because="gives indices")
 gradients.stop(ops.ARG_PARTITION, because="gives indices")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape", because="whole numbers")
 gradients.stop(ops.SPARSE_RESHAPE, because="whole numbers")
 gradients.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids", because="whole numbers")

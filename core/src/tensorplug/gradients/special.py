@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 _TWO_OVER_ROOT_PI: Final = 2.0 / sqrt(pi)
 _SERIES: Final = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(8))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 gradients.stop(ops.NON_MAX_SUPPRESSION_V3, because="gives indices")
 gradients.stop(ops.NON_MAX_SUPPRESSION_V4, because="gives indices")
 

@@ -15,7 +15,7 @@ from tensorplug.ops.movement import matrix_transpose as t
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 @gradients.of(ops.MATRIX_TRIANGULAR_SOLVE)

@@ -14,7 +14,7 @@ from tensorplug.ops.powers import hypot
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-gradients = GradientTable()
+gradients: GradientTable = GradientTable()
 
 
 def _one_minus_square(x: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def pack(x: Array) -> Array:
 
     The first element has the lowest bits of a byte, as in ``bitcast``. Bits that are left are 0.
 
-    Example:
+    Examples:
         >>> import ml_dtypes
         >>> pack(np.array([1, 2, -1], ml_dtypes.int4)).tolist()
         [33, 15]

@@ -45,7 +45,7 @@ class Batched(Carried):
     __slots__ = ("tensor",)
 
     def __init__(self, tensor: Tensor, call: object) -> None:
-        self.tensor = tensor
+        self.tensor: Tensor = tensor
         self.call = call
 
     @property

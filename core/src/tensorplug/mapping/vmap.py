@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["vmap"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 Axes: TypeAlias = Any
 """An axis, None, or a tree of them of which each is for a whole subtree."""
 
 
 def vmap(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     axis_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Return a function that applies ``f`` to each example of its arguments, all at once.
 
     Write ``f`` for one example. It is called once, with tensors that lack the axis of the
@@ -65,13 +68,12 @@ def vmap(
         ShapeError, OutOfRangeError: the numbers of examples differ, an axis is out of range, or a
             kernel's output shape depends on its data.
 
-    Example:
-        >>> import tensorplug as tp
+    Source: JAX's ``vmap``.
+
+    Examples:
         >>> matrices, vector = tp.ones((3, 2, 2)), tp.asarray([1.0, 2.0])
         >>> tp.vmap(lambda m, v: m @ v, in_axes=(0, None))(matrices, vector).tolist()
         [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]
-
-    (JAX's vmap.)
 
     """
     if not callable(f):

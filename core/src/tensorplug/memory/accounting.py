@@ -71,6 +71,12 @@ def memory() -> Memory:
     It visits all live objects of the interpreter (except those frozen by ``gc.freeze``), which
     takes milliseconds; no other thread runs meanwhile. Tensors that other threads create or free
     before or after may or may not be counted. Tensors of removed backends are on ``"host"``.
+
+    Examples:
+        >>> x = tp.ones((256, 256))
+        >>> tp.memory()["cpu"].bytes >= x.nbytes
+        True
+
     """
     engine: Any = engine_of(current_context())
     counts = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from tensorplug.dispatch.context import ContextBlock, current_context
 from tensorplug.dispatch.exits import Exit
@@ -19,10 +19,15 @@ from tensorplug.tensors.tree import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from tensorplug.dispatch.context import Context
 
 __all__ = ["DeviceMemory", "Memory", "dispose", "keep", "memory", "tidy"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound=Tensor)
 
 
 class Scope:
@@ -34,7 +39,7 @@ class Scope:
 
     def __init__(self, parent: Scope | None) -> None:
         self.parent = parent
-        self.closed = False
+        self.closed: bool = False
         self._members: dict[int, weakref.ref[Tensor]] = {}
 
     def nearest_open(self) -> Scope | None:
@@ -112,6 +117,10 @@ class _Tidy(ContextBlock):
                 scope.parent.adopt(leaf)
 
 
+@overload
+def tidy(function: None = None) -> AbstractContextManager[object, None]: ...
+@overload
+def tidy(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Any:
     """Free the tensors that a function or block creates, except its result.
 
@@ -129,6 +138,14 @@ def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) 
         ArgumentError: ``function`` is not a function, or is a coroutine or generator function;
             or the result contains a coroutine, another awaitable or a generator.
         RuntimeError: a scope is entered again before it was left.
+
+    Examples:
+        >>> tp.tidy(lambda x: tp.sum(x * x), tp.asarray([3.0, 4.0]))
+        Tensor(25., dtype=float32, device='cpu')
+        >>> with tp.tidy():
+        ...     x = tp.ones(2)
+        >>> x.is_disposed
+        True
 
     """
     scope = _Tidy()
@@ -172,12 +189,18 @@ def _check_finished(leaf: object) -> None:
     )
 
 
-def keep(tensor: Tensor) -> Tensor:
+def keep(tensor: T) -> T:
     """Let ``tensor`` outlive every enclosing ``tidy``; return it.
 
     Raises:
         ArgumentError: it is not a tensor.
         DisposedError, BackendClosedError: it was disposed, or its backend was closed.
+
+    Examples:
+        >>> with tp.tidy():
+        ...     kept, freed = tp.keep(tp.ones(2)), tp.ones(2)
+        >>> kept.is_disposed, freed.is_disposed
+        (False, True)
 
     """
     if not isinstance(tensor, Tensor):
@@ -197,6 +220,13 @@ def dispose(tree: Any) -> None:
     """Dispose of every tensor in nested dicts, lists, tuples and dataclasses.
 
     Disposed tensors are skipped. Other tensors that share the memory keep it.
+
+    Examples:
+        >>> x = tp.ones(3)
+        >>> tp.dispose({"weights": [x], "rate": 0.1})
+        >>> x.is_disposed
+        True
+
     """
     for leaf in leaves(tree):
         if isinstance(leaf, Tensor):

@@ -51,7 +51,7 @@ class Allocations:
     """
 
     def __init__(self) -> None:
-        self.peak = 0
+        self.peak: int = 0
         self._bytes = 0
         self._pieces: dict[Key, _Piece] = {}
         self._numbers = itertools.count(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from tensorplug.contract.arguments import flag
 from tensorplug.errors import ArgumentError
@@ -12,6 +12,7 @@ from tensorplug.observers.observation import Observation, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from contextlib import AbstractContextManager
 
     from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
@@ -20,7 +21,30 @@ if TYPE_CHECKING:
 
 __all__ = ["SpecCheck", "checks", "debug"]
 
+R = TypeVar("R")
 
+
+@overload
+def debug(
+    function: None = None,
+    /,
+    *,
+    nan: bool = True,
+    inf: bool = True,
+    leaks: bool = False,
+    verify: bool = True,
+) -> AbstractContextManager[object, None]: ...
+@overload
+def debug(
+    function: Callable[..., R],
+    /,
+    *args: Any,
+    nan: bool = True,
+    inf: bool = True,
+    leaks: bool = False,
+    verify: bool = True,
+    **kwargs: Any,
+) -> R: ...
 def debug(
     function: Callable[..., Any] | None = None,
     /,
@@ -58,6 +82,13 @@ def debug(
         KernelOutputError: by ``verify``.
         ArgumentError: ``function`` is not a function, or is a coroutine function.
         RuntimeError: an object is entered again before it was left.
+
+    Examples:
+        >>> try:
+        ...     tp.debug(tp.log, tp.asarray([1.0, -1.0]))
+        ... except tp.errors.NonFiniteError as error:
+        ...     print(str(error).splitlines()[0])
+        Log made 1 NaN of 2, at [1]: nan
 
     """
     chosen: dict[Check, bool] = {"nan": nan, "inf": inf, "leaks": leaks, "verify": verify}

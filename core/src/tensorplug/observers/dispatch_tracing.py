@@ -137,5 +137,11 @@ def trace_dispatch(file: TextIO | None = None) -> DispatchTrace:
     Raises, when entered:
         RuntimeError: this object has been entered already, here or in another thread.
 
+    Examples:
+        >>> with tp.trace_dispatch() as trace:
+        ...     y = tp.nn.relu(tp.asarray([-1.0, 2.0]))
+        >>> [(call.name, call.how, call.device) for call in trace.calls]
+        [('Relu', 'native', 'cpu')]
+
     """
     return DispatchTrace(file)

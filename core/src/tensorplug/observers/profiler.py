@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TextIO, overload
 
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tensorplug.observers.callsite import CallSite
 
 __all__ = ["KernelRecord", "Profile", "profile"]
+
+P = ParamSpec("P")
 
 
 class Profile(Observation):
@@ -146,6 +148,10 @@ class _End:
     peak_bytes: int
 
 
+@overload
+def profile(function: None = None, /) -> Profile: ...
+@overload
+def profile(function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Profile: ...
 def profile(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Profile:
     """Record time, memory and line of every kernel call.
 
@@ -160,6 +166,11 @@ def profile(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     Raises:
         ArgumentError: ``function`` is not a function, or is a coroutine function.
         RuntimeError: a profile is entered a second time.
+
+    Examples:
+        >>> profile = tp.profile(lambda x: tp.sum(x * x), tp.ones((4, 4)))
+        >>> profile.kernel_names, profile.new_bytes, float(profile.result)
+        (['Multiply', 'Sum'], 4, 16.0)
 
     """
     recorded = Profile()

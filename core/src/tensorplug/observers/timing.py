@@ -91,6 +91,11 @@ def time(function: Callable[..., Any], /, *args: Any, repeat: int = 5, **kwargs:
         ArgumentError: ``function`` is not a function, or is a coroutine function; ``repeat`` is
             not a positive integer.
 
+    Examples:
+        >>> timing = tp.time(tp.sin, tp.ones((100, 100)), repeat=3)
+        >>> timing.repeat, timing.wall_ms > 0
+        (3, True)
+
     """
     if shapes.index(repeat, "time: repeat") < 1:
         raise ArgumentError(f"time: repeat must be positive, got {repeat}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -11,6 +11,7 @@ from tensorplug.dispatch.calls import as_constant, dispatch
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["multiply_add"]
 
@@ -28,7 +29,7 @@ MULTIPLY_ADD = KernelSpec(
 )
 
 
-def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
+def multiply_add(x: ArrayLike, y: ArrayLike, z: ArrayLike, /) -> Tensor:
     """Return ``x * y + z`` elementwise, with broadcasting, in one pass if the device can.
 
     ``multiply_add(gradient, -rate, weights)`` is a step of gradient descent. The device
@@ -36,7 +37,16 @@ def multiply_add(x: Any, y: Any, z: Any, /) -> Tensor:
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        DTypeError: the dtypes do not promote.
+        DTypeError: only booleans, or strings, or dtypes that do not promote.
+
+    Source: C's fma, but the product may be rounded.
+
+    Examples:
+        >>> tp.multiply_add([1.0, 2.0], [3.0, 4.0], 10.0)
+        Tensor([13., 18.], dtype=float32, device='cpu')
+        >>> weights, gradient = tp.asarray([1.0, 2.0]), tp.asarray([4.0, -4.0])
+        >>> tp.multiply_add(gradient, -0.25, weights)
+        Tensor([0., 3.], dtype=float32, device='cpu')
 
     """
     return dispatch(MULTIPLY_ADD, x, as_constant(MULTIPLY_ADD, 1, y, x), z)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis, TensorLike
 
 __all__ = ["flip", "mirror_pad", "moveaxis", "repeat", "roll", "tile"]
 
@@ -86,53 +87,89 @@ MIRROR_PAD = KernelSpec(
 
 
 @chained
-def tile(x: Any, repetitions: Any, /) -> Tensor:
+def tile(x: TensorLike, repetitions: SupportsIndex | Sequence[SupportsIndex], /) -> Tensor:
     """Return ``x`` repeated as a whole along each axis.
 
     Args:
         x: a tensor of any dtype.
         repetitions: number of copies along each axis, an int or a sequence. If it is shorter
             than the rank, it applies to the last axes; if longer, ``x`` gets new axes in front.
-            (TensorFlow's Tile.)
 
     Returns:
-        A tensor of the sizes ``n * repetitions``.
+        A tensor whose axes have the sizes ``n * repetitions``.
+
+    Raises:
+        ShapeError: a number is negative.
+
+    Source: TensorFlow's Tile; NumPy's tile.
+
+    Examples:
+        >>> tp.tile([1, 2], 3)
+        Tensor([1, 2, 1, 2, 1, 2], dtype=int32, device='cpu')
+        >>> tp.tile([1, 2], (2, 2))
+        Tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]], dtype=int32, device='cpu')
 
     """
     return dispatch(TILE, x, reps=repetitions)
 
 
 @chained
-def flip(x: Any, /, axis: Any = None) -> Tensor:
-    """Return ``x`` reversed along ``axis``: one axis, several, or all (None).
+def flip(x: TensorLike, /, axis: Axis | None = None) -> Tensor:
+    """Return ``x``, of any dtype, reversed along ``axis``: one axis, several, or all (None).
 
-    (TensorFlow's Reverse.)
+    Raises:
+        ShapeError: an axis is out of range or named twice.
+
+    Source: the array API standard; TensorFlow's Reverse.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6]])
+        >>> tp.flip(x, axis=1)
+        Tensor([[3, 2, 1],
+                [6, 5, 4]], dtype=int32, device='cpu')
+        >>> tp.flip(x)
+        Tensor([[6, 5, 4],
+                [3, 2, 1]], dtype=int32, device='cpu')
+
     """
     axes = None if axis is None else shapes.as_ints(axis)
     return dispatch(REVERSE, x, dims=axes)
 
 
 @chained
-def mirror_pad(x: Any, paddings: Sequence[Sequence[int]], mode: str) -> Tensor:
+def mirror_pad(
+    x: TensorLike, paddings: Sequence[Sequence[int]], mode: Literal["reflect", "symmetric"]
+) -> Tensor:
     """Return ``x`` padded along each axis with its own elements in reverse order.
 
     Args:
         x: a tensor of any dtype.
         paddings: one (before, after) pair per axis.
-        mode: "reflect" omits the outermost element: ``[1, 2, 3]`` padded by (2, 1) is
-            ``[3, 2, 1, 2, 3, 2]``; "symmetric" repeats it: ``[2, 1, 1, 2, 3, 3]``.
+        mode: "reflect" omits the outermost element, "symmetric" repeats it.
 
     Raises:
         ShapeError: a padding exceeds n - 1, or n if symmetric, for an axis of length n.
+        ArgumentError: an unknown mode.
 
-    (TensorFlow's MirrorPad.)
+    Source: TensorFlow's MirrorPad.
+
+    Examples:
+        >>> tp.mirror_pad([1, 2, 3], [(2, 1)], "reflect")
+        Tensor([3, 2, 1, 2, 3, 2], dtype=int32, device='cpu')
+        >>> tp.mirror_pad([1, 2, 3], [(2, 1)], "symmetric")
+        Tensor([2, 1, 1, 2, 3, 3], dtype=int32, device='cpu')
+        >>> tp.mirror_pad([[1, 2, 3]], [(0, 0), (2, 0)], mode="reflect")
+        Tensor([[3, 2, 1, 2, 3]], dtype=int32, device='cpu')
 
     """
     return dispatch(MIRROR_PAD, x, paddings=paddings, mode=mode)
 
 
 @chained
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+def roll(
+    x: TensorLike, /, shift: SupportsIndex | Sequence[SupportsIndex], axis: Axis | None = None
+) -> Tensor:
     """Return ``x`` with its elements shifted cyclically.
 
     Args:
@@ -141,6 +178,26 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
             one per axis.
         axis: one axis or several; an axis may be repeated. None shifts the elements in
             row-major order.
+
+    Raises:
+        ShapeError: an axis is out of range.
+        ArgumentError: ``shift`` and ``axis`` differ in length.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.roll([1, 2, 3, 4], 1)
+        Tensor([4, 1, 2, 3], dtype=int32, device='cpu')
+        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6]])
+        >>> tp.roll(x, -1, axis=1)
+        Tensor([[2, 3, 1],
+                [5, 6, 4]], dtype=int32, device='cpu')
+        >>> tp.roll(x, (1, 1), axis=(0, 1))
+        Tensor([[6, 4, 5],
+                [3, 1, 2]], dtype=int32, device='cpu')
+        >>> tp.roll(x, 1)
+        Tensor([[6, 1, 2],
+                [3, 4, 5]], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(x, what="roll: x")
@@ -177,7 +234,7 @@ def _roll_along(x: Tensor, by: int, axis: int) -> Tensor:
 
 
 @chained
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
+def repeat(x: TensorLike, repeats: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Return ``x`` with each element repeated.
 
     Args:
@@ -189,7 +246,19 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
 
     Raises:
         ArgumentError: a number is negative.
-        ShapeError: ``repeats`` and ``axis`` differ in length.
+        ShapeError: ``repeats`` and ``axis`` differ in length, or the axis is out of range.
+        DTypeError: ``repeats`` are not integers.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.repeat([1, 2, 3], 2)
+        Tensor([1, 1, 2, 2, 3, 3], dtype=int32, device='cpu')
+        >>> tp.repeat(["a", "b", "c"], [3, 0, 1])
+        Tensor(['a', 'a', 'a', 'c'], dtype=string, device='cpu')
+        >>> tp.repeat([[1, 2], [3, 4]], 2, axis=1)
+        Tensor([[1, 1, 2, 2],
+                [3, 3, 4, 4]], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(x, what="repeat: x")
@@ -227,13 +296,22 @@ def _count_repetitions(repeats: Any, length: int, caller: str) -> int | np.ndarr
 
 
 @chained
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
-    """Return ``x`` with its axes ``source`` at the places ``destination``.
+def moveaxis(x: TensorLike, source: Axis, destination: Axis, /) -> Tensor:
+    """Return ``x``, of any dtype, with its axes ``source`` at the places ``destination``.
 
     Both are ints or sequences of equal length. The other axes keep their order.
 
     Raises:
         ShapeError: an axis is out of range or named twice, or the lengths differ.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> images = tp.zeros((8, 3, 32, 64))
+        >>> tp.moveaxis(images, 1, -1).shape
+        (8, 32, 64, 3)
+        >>> tp.moveaxis(images, (0, 1), (-1, 0)).shape
+        (3, 32, 64, 8)
 
     """
     tensor = as_tensor(x, what="moveaxis: x")

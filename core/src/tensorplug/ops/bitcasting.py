@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import attributes, expressions
 from tensorplug.contract import dtypes as dt
@@ -13,6 +13,7 @@ from tensorplug.errors import DTypeError, ShapeError
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike
 
 __all__ = ["bitcast"]
 
@@ -46,7 +47,7 @@ BITCAST = KernelSpec(
 )
 
 
-def bitcast(x: Any, dtype: Any, /) -> Tensor:
+def bitcast(x: ArrayLike, dtype: DTypeLike, /) -> Tensor:
     """Return the bits of the elements of ``x``, read as another dtype; the values change.
 
     Bytes are in the order of the device, which is little-endian on all devices in use. Of elements
@@ -56,7 +57,7 @@ def bitcast(x: Any, dtype: Any, /) -> Tensor:
     other dtypes it is 0.
 
     Args:
-        x: numbers. For a wider dtype, the elements along the last axis are the parts of one.
+        x: numbers. If ``dtype`` is wider, the elements along the last axis are the parts of one.
         dtype: a numeric dtype, or one for storage.
 
     Returns:
@@ -68,13 +69,16 @@ def bitcast(x: Any, dtype: Any, /) -> Tensor:
         ShapeError: ``dtype`` is n times as wide, but the last axis does not have length n.
         DTypeError: booleans or strings.
 
-    Example::
-
-        tp.bitcast([1.0], tp.int32)  # [0x3f800000]
-        tp.bitcast(tp.asarray([0x2F], dtype="uint8"), tp.int4)  # [[-1, 2]]
-
     Sources: TensorFlow's Bitcast, whose attribute ``type`` is ``dtype`` here; for less than a
     byte, XLA's BitcastConvert.
+
+    Examples:
+        >>> hex(tp.bitcast(1.0, "int32").item())
+        '0x3f800000'
+        >>> tp.bitcast([1 + 2j], "float32")  # the parts, on a new axis
+        Tensor([[1., 2.]], dtype=float32, device='cpu')
+        >>> tp.bitcast(tp.asarray([0x2F], dtype="uint8"), "int4")
+        Tensor([[-1, 2]], dtype=int4, device='cpu')
 
     """
     return dispatch(BITCAST, x, dtype=dtype)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DataFormat, ShapeLike, TensorLike
 
 __all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to_depth"]
 
@@ -189,7 +190,9 @@ def plan_depth_rearrangement(
 
 
 @chained
-def batch_to_space_nd(x: Any, block_shape: Any, crops: Sequence[Sequence[int]]) -> Tensor:
+def batch_to_space_nd(
+    x: TensorLike, block_shape: ShapeLike, crops: Sequence[Sequence[int]]
+) -> Tensor:
     """Return ``x`` with parts of its batch moved into blocks of spatial cells, then cropped.
 
     Args:
@@ -203,15 +206,27 @@ def batch_to_space_nd(x: Any, block_shape: Any, crops: Sequence[Sequence[int]]) 
     Raises:
         ShapeError: the batch is not a multiple of the block, or the crops are larger than an axis.
 
-    (TensorFlow's BatchToSpaceND.)
+    Source: TensorFlow's BatchToSpaceND.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(4), (4, 1, 1))
+        >>> tp.batch_to_space_nd(x, (2, 2), [(0, 0), (0, 0)])
+        Tensor([[[0, 1],
+                 [2, 3]]], dtype=int32, device='cpu')
+        >>> tp.batch_to_space_nd(x, (2, 2), [(0, 1), (0, 0)])
+        Tensor([[[0, 1]]], dtype=int32, device='cpu')
 
     """
     return dispatch(BATCH_TO_SPACE_ND, x, block_shape=block_shape, crops=crops)
 
 
 @chained
-def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]]) -> Tensor:
+def space_to_batch_nd(
+    x: TensorLike, block_shape: ShapeLike, paddings: Sequence[Sequence[int]]
+) -> Tensor:
     """Return ``x`` padded with zeros, with the cells of each block moved into the batch.
+
+    It is the inverse of ``batch_to_space_nd``. A convolution between the two is a dilated one.
 
     Args:
         x: of shape ``[batch, *spatial, *rest]``, of any dtype. Strings are padded with "".
@@ -224,14 +239,23 @@ def space_to_batch_nd(x: Any, block_shape: Any, paddings: Sequence[Sequence[int]
     Raises:
         ShapeError: a padded axis is not a multiple of the block.
 
-    (TensorFlow's SpaceToBatchND.)
+    Source: TensorFlow's SpaceToBatchND.
+
+    Examples:
+        >>> image = tp.asarray([[[0, 1], [2, 3]]])
+        >>> tp.space_to_batch_nd(image, (2, 2), [(0, 0), (0, 0)]).shape
+        (4, 1, 1)
+        >>> signal = tp.asarray([[1, 2, 3]])
+        >>> tp.space_to_batch_nd(signal, [2], [(0, 1)])  # even places, odd places
+        Tensor([[1, 3],
+                [2, 0]], dtype=int32, device='cpu')
 
     """
     return dispatch(SPACE_TO_BATCH_ND, x, block_shape=block_shape, paddings=paddings)
 
 
 @chained
-def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor:
+def depth_to_space(x: TensorLike, block_size: int, data_format: DataFormat = "NHWC") -> Tensor:
     """Return images with parts of their channels moved into blocks of pixels.
 
     Args:
@@ -245,21 +269,38 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor
 
     Raises:
         ShapeError: the rank is not 4, or the channels are not a multiple of ``b**2``.
+        ArgumentError: an unknown ``data_format``, or a block size below 1.
 
-    (TensorFlow's DepthToSpace.)
+    Source: TensorFlow's DepthToSpace.
+
+    Examples:
+        >>> x = tp.asarray([[[[1, 2, 3, 4]]]])
+        >>> x.shape
+        (1, 1, 1, 4)
+        >>> tp.depth_to_space(x, 2)[0, :, :, 0]
+        Tensor([[1, 2],
+                [3, 4]], dtype=int32, device='cpu')
 
     """
     return dispatch(DEPTH_TO_SPACE, x, block_size=block_size, data_format=data_format)
 
 
 @chained
-def space_to_depth(x: Any, block_size: int, data_format: str = "NHWC") -> Tensor:
+def space_to_depth(x: TensorLike, block_size: int, data_format: DataFormat = "NHWC") -> Tensor:
     """Return images with blocks of pixels moved into channels: the inverse of ``depth_to_space``.
 
     Raises:
         ShapeError: the rank is not 4, or height and width are not a multiple of the block.
+        ArgumentError: an unknown ``data_format``, or a block size below 1.
 
-    (TensorFlow's SpaceToDepth.)
+    Source: TensorFlow's SpaceToDepth.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([[1, 2], [3, 4]]), (1, 2, 2, 1))
+        >>> tp.space_to_depth(x, 2)
+        Tensor([[[[1, 2, 3, 4]]]], dtype=int32, device='cpu')
+        >>> tp.space_to_depth(tp.zeros((8, 3, 32, 32)), 4, "NCHW").shape
+        (8, 48, 8, 8)
 
     """
     return dispatch(SPACE_TO_DEPTH, x, block_size=block_size, data_format=data_format)

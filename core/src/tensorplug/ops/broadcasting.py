@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -13,8 +13,11 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.movement import broadcast_to, reshape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, ShapeLike, TensorLike
 
 __all__ = [
     "broadcast_args",
@@ -37,25 +40,38 @@ BROADCAST_ARGS = KernelSpec(
 )
 
 
-def broadcast_args(s0: Any, s1: Any) -> Tensor:
+def broadcast_args(s0: ArrayLike, s1: ArrayLike) -> Tensor:
     """Return the shape to which two shapes broadcast; all three are vectors of integers.
 
     ``broadcast_shapes`` does the same for tuples.
 
     Raises:
         ShapeError: the shapes do not broadcast, or are not vectors.
+        DTypeError: they are not integers.
 
-    (TensorFlow's BroadcastArgs.)
+    Source: TensorFlow's BroadcastArgs.
+
+    Examples:
+        >>> tp.broadcast_args([2, 1, 3], [4, 1])
+        Tensor([2, 4, 3], dtype=int32, device='cpu')
 
     """
     return dispatch(BROADCAST_ARGS, s0, s1)
 
 
-def broadcast_shapes(*all_shapes: Any) -> Shape:
+def broadcast_shapes(*all_shapes: ShapeLike) -> Shape:
     """Return the shape to which shapes (tuples or lists of sizes) broadcast; ``()`` by default.
 
     Raises:
         ShapeError: they do not broadcast, or a size is negative.
+
+    Source: the array API standard; NumPy's broadcast_shapes.
+
+    Examples:
+        >>> tp.broadcast_shapes((2, 1, 3), (4, 1))
+        (2, 4, 3)
+        >>> tp.broadcast_shapes((5, 1), ())
+        (5, 1)
 
     """
     return shapes.broadcast(
@@ -63,11 +79,22 @@ def broadcast_shapes(*all_shapes: Any) -> Shape:
     )
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Return the tensors broadcast to their common shape.
+def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
+    """Return the tensors, of any dtypes, broadcast to their common shape.
 
     Raises:
         ShapeError: their shapes do not broadcast.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> columns, rows = tp.broadcast_arrays([1, 2, 3], [[10], [20]])
+        >>> columns
+        Tensor([[1, 2, 3],
+                [1, 2, 3]], dtype=int32, device='cpu')
+        >>> rows
+        Tensor([[10, 10, 10],
+                [20, 20, 20]], dtype=int32, device='cpu')
 
     """
     tensors = [as_tensor(array, what="broadcast_arrays: an argument") for array in arrays]
@@ -78,7 +105,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     return tuple(broadcast_to(tensor, shape) for tensor in tensors)
 
 
-def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid, one tensor for each vector of coordinates.
 
     Args:
@@ -87,11 +114,24 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
             and the second along axis 0, as columns and rows do.
 
     Returns:
-        As many tensors as vectors, of shape ``[n0, n1, ...]``, for "xy" ``[n1, n0, ...]``.
+        One tensor per vector, of shape ``[n0, n1, ...]``, or ``[n1, n0, ...]`` for "xy".
 
     Raises:
         ShapeError: an array has a rank above 1.
         ArgumentError: an unknown ``indexing``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x, y = tp.meshgrid([1, 2, 3], [10, 20])
+        >>> x
+        Tensor([[1, 2, 3],
+                [1, 2, 3]], dtype=int32, device='cpu')
+        >>> y
+        Tensor([[10, 10, 10],
+                [20, 20, 20]], dtype=int32, device='cpu')
+        >>> [part.shape for part in tp.meshgrid([1, 2, 3], [10, 20], indexing="ij")]
+        [(3, 2), (3, 2)]
 
     """
     choice(indexing, ("xy", "ij"), "meshgrid: indexing")
@@ -116,13 +156,19 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor
     )
 
 
-def ensure_shape(x: Any, shape: Any) -> Tensor:
+def ensure_shape(x: TensorLike, shape: Sequence[int | None] | None) -> Tensor:
     """Return ``x`` after checking its shape; None in ``shape`` stands for any size.
 
     Raises:
         ShapeError: ``x`` has another shape.
+        ArgumentError: ``shape`` is not a list of sizes.
 
-    (TensorFlow's EnsureShape.)
+    Source: TensorFlow's EnsureShape.
+
+    Examples:
+        >>> batch = tp.zeros((8, 28, 28))
+        >>> tp.ensure_shape(batch, (None, 28, 28)).shape
+        (8, 28, 28)
 
     """
     tensor = as_tensor(x, what="ensure_shape: x")

@@ -18,11 +18,12 @@ from tensorplug.ops.sorting import topk
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["confusion_matrix", "in_top_k"]
 
 
-def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
+def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, num_classes: int) -> Tensor:
     """Return the confusion matrix: ``[num_classes, num_classes]``, int32.
 
     Args:
@@ -39,7 +40,13 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int) -> Tensor:
         DTypeError: complex numbers or strings.
         ArgumentError: a num_classes that is not a positive integer.
 
-    (TensorFlow.js's math.confusionMatrix.)
+    Source: TensorFlow.js's math.confusionMatrix.
+
+    Examples:
+        >>> tp.confusion_matrix([0, 1, 2, 1], [0, 2, 2, 1], 3)
+        Tensor([[1, 0, 0],
+                [0, 1, 1],
+                [0, 0, 1]], dtype=int32, device='cpu')
 
     """
     true = _read_classes(labels, "labels")
@@ -74,7 +81,7 @@ def _mark_within(x: Tensor, count: int) -> Tensor:
     return logical_and(logical_not(less(x, 0)), less(x, count))
 
 
-def in_top_k(predictions: Any, targets: Any, k: int = 1) -> Tensor:
+def in_top_k(predictions: ArrayLike, targets: ArrayLike, k: int = 1) -> Tensor:
     """Return whether each target is among the ``k`` classes with the largest predictions.
 
     Args:
@@ -90,7 +97,14 @@ def in_top_k(predictions: Any, targets: Any, k: int = 1) -> Tensor:
         DTypeError: targets that are not integers.
         ArgumentError: a k below 1.
 
-    (TensorFlow.js's inTopKAsync.)
+    Source: TensorFlow.js's inTopKAsync.
+
+    Examples:
+        >>> scores = tp.asarray([[0.1, 0.7, 0.2], [0.3, 0.3, 0.4]])
+        >>> tp.in_top_k(scores, [1, 0])
+        Tensor([ True, False], dtype=bool, device='cpu')
+        >>> tp.in_top_k(scores, [2, 0], k=2)
+        Tensor([ True,  True], dtype=bool, device='cpu')
 
     """
     scores = as_tensor(predictions, what="in_top_k: predictions")

@@ -16,6 +16,7 @@ from tensorplug.ops.reduction import all
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["allclose", "array_equal", "isclose"]
 
@@ -23,13 +24,19 @@ _UNSIGNED = {dtype.itemsize: dtype for dtype in dt.UNSIGNED}
 
 
 def isclose(
-    a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    rtol: ArrayLike = 1e-5,
+    atol: ArrayLike = 1e-8,
+    *,
+    equal_nan: bool = False,
 ) -> Tensor:
     """Return whether ``|a - b| <= atol + rtol * |b|`` elementwise, with broadcasting.
 
-    Infinities are close to themselves only, NaN to nothing unless ``equal_nan``. Differences of
-    integers are exact, and the tolerance is then computed in float32. float16 is computed in
-    float32.
+    Infinities are close only to themselves; NaN is close to nothing, unless ``equal_nan``. For
+    integers, differences are exact, and the tolerance is computed in float32. float16 is computed
+    in float32.
 
     Args:
         a: numbers or booleans.
@@ -45,34 +52,48 @@ def isclose(
         DTypeError: strings, or complex tolerances.
         ShapeError: the shapes do not broadcast.
 
-    Example::
-
-        tp.isclose([1.0, 2.0], [1.000001, 2.1])  # [True, False]
-
     Source: NumPy's isclose.
+
+    Examples:
+        >>> tp.isclose([1.0, 2.0], [1.000001, 2.1])
+        Tensor([ True, False], dtype=bool, device='cpu')
+        >>> tp.isclose([100.0, 100.0], [101.0, 103.0], rtol=0.02)
+        Tensor([ True, False], dtype=bool, device='cpu')
+        >>> tp.isclose([0.0, np.nan, np.inf], [1e-9, np.nan, np.inf])
+        Tensor([ True, False,  True], dtype=bool, device='cpu')
 
     """
     return _compare(a, b, rtol, atol, "isclose", equal_nan=equal_nan)
 
 
 def allclose(
-    a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    rtol: ArrayLike = 1e-5,
+    atol: ArrayLike = 1e-8,
+    *,
+    equal_nan: bool = False,
 ) -> Tensor:
     """Return whether all elements are close: ``all(isclose(a, b))``, a boolean of rank 0.
 
     Arguments and errors are those of ``isclose``.
 
-    Example::
-
-        assert tp.allclose([1.0, 2.0], [1.000001, 2.0])
-
     Source: NumPy's allclose.
+
+    Examples:
+        >>> tp.allclose([1.0, 2.0], [1.000001, 2.0])
+        Tensor(True, dtype=bool, device='cpu')
+        >>> bool(tp.allclose([1.0, np.nan], [1.0, np.nan]))
+        False
+        >>> bool(tp.allclose([1.0, np.nan], [1.0, np.nan], equal_nan=True))
+        True
 
     """
     return all(_compare(a, b, rtol, atol, "allclose", equal_nan=equal_nan))
 
 
-def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
+def array_equal(a: TensorLike, b: TensorLike, /, *, equal_nan: bool = False) -> Tensor:
     """Return whether ``a`` and ``b`` have the same shape and elements, a boolean of rank 0.
 
     Args:
@@ -83,11 +104,15 @@ def array_equal(a: Any, b: Any, /, *, equal_nan: bool = False) -> Tensor:
     Raises:
         DTypeError: only one of them holds strings.
 
-    Example::
-
-        assert tp.array_equal([1, 2], [1.0, 2.0])
-
     Source: NumPy's array_equal.
+
+    Examples:
+        >>> tp.array_equal([1, 2], [1.0, 2.0])
+        Tensor(True, dtype=bool, device='cpu')
+        >>> bool(tp.array_equal([1, 1], 1))  # shapes do not broadcast
+        False
+        >>> bool(tp.array_equal([np.nan], [np.nan], equal_nan=True))
+        True
 
     """
     flag(equal_nan, "array_equal: equal_nan")

@@ -6,7 +6,7 @@ array API standard 2025.12 unless a docstring says otherwise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -15,6 +15,7 @@ from tensorplug.dispatch.calls import chained, dispatch_binary, dispatch_unary
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "complex",
@@ -55,26 +56,76 @@ COMPLEX_ABS = KernelSpec("ComplexAbs", ("x",), _infer_modulus, accepts=dt.COMPLE
 CONJ = KernelSpec("Conj", ("x",), _infer_conjugate, accepts=dt.NUMERIC, promote=("x",))
 
 
-def complex(real: Any, imag: Any, /) -> Tensor:
+def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:
     """Return ``real + imag * 1j`` elementwise, with broadcasting. Each part is exact.
 
-    float64 gives complex128, other floats complex64. Integers become the default float first.
-    (TensorFlow's Complex.)
+    float64 gives complex128, other floats complex64. Integers and booleans become floats, float32
+    by default.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
+    Source: TensorFlow's Complex.
+
+    Examples:
+        >>> tp.complex([1.0, 2.0], [0.0, -3.0])
+        Tensor([1.+0.j, 2.-3.j], dtype=complex64, device='cpu')
+        >>> tp.complex(0.0, [1.0, 2.0])
+        Tensor([0.+1.j, 0.+2.j], dtype=complex64, device='cpu')
+
     """
     return dispatch_binary(COMPLEX, real, imag)
 
 
 @chained
-def conj(x: Any, /) -> Tensor:
-    """Return the complex conjugate elementwise; real numbers stay as they are."""
+def conj(x: ArrayLike, /) -> Tensor:
+    """Return the complex conjugate elementwise; real numbers stay as they are.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.conj([1 + 2j, 3 - 1j])
+        Tensor([1.-2.j, 3.+1.j], dtype=complex64, device='cpu')
+        >>> tp.conj([1.5, 2.5])
+        Tensor([1.5, 2.5], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(CONJ, x)
 
 
-def imag(x: Any, /) -> Tensor:
-    """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers."""
+def imag(x: ArrayLike, /) -> Tensor:
+    """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.imag([1 + 2j, 3 - 1j])
+        Tensor([ 2., -1.], dtype=float32, device='cpu')
+        >>> tp.imag([1.5, 2.5])
+        Tensor([0., 0.], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(IMAG, x)
 
 
-def real(x: Any, /) -> Tensor:
-    """Return the real part elementwise, in the dtype of the parts; real numbers stay."""
+def real(x: ArrayLike, /) -> Tensor:
+    """Return the real part elementwise, in the dtype of the parts; real numbers stay.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.real([1 + 2j, 3 - 1j])
+        Tensor([1., 3.], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(REAL, x)

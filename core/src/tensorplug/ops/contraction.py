@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "einsum",
@@ -116,7 +117,7 @@ EINSUM = KernelSpec(
 )
 
 
-def einsum(equation: str, /, *operands: Any) -> Tensor:
+def einsum(equation: str, /, *operands: ArrayLike) -> Tensor:
     """Return sums of products of the operands' elements, over the labels that ``equation`` drops.
 
     ``einsum("ij,jk->ik", a, b)[i, k]`` is ``sum over j of a[i, j] * b[j, k]``. Each operand has a
@@ -130,9 +131,21 @@ def einsum(equation: str, /, *operands: Any) -> Tensor:
     Raises:
         ArgumentError: the equation cannot be parsed, or does not match the operands.
         ShapeError: a term does not match its operand's rank, or a label has two lengths.
-        DTypeError: booleans.
+        DTypeError: booleans or strings.
 
     Source: NumPy's ``einsum``; TensorFlow's kernel ``Einsum``.
+
+    Examples:
+        >>> a, b = [[1, 2], [3, 4]], [[5, 6], [7, 8]]
+        >>> tp.einsum("ij,jk->ik", a, b)  # the matrix product
+        Tensor([[19, 22],
+                [43, 50]], dtype=int32, device='cpu')
+        >>> tp.einsum("ii", a)  # the trace
+        Tensor(5, dtype=int32, device='cpu')
+        >>> tp.einsum("ij->j", a)  # sums of columns
+        Tensor([4, 6], dtype=int32, device='cpu')
+        >>> tp.einsum("...ij,...j", tp.ones((5, 2, 3)), tp.ones((5, 3))).shape
+        (5, 2)
 
     """
     return dispatch(EINSUM, list(operands), equation=equation)

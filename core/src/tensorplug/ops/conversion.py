@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DTypeLike, SupportsBuffer, TensorLike
 
 __all__ = ["asarray"]
 
@@ -26,16 +27,22 @@ _WHAT: Final = "asarray: obj"
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+    obj: TensorLike | SupportsBuffer,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
 ) -> Tensor:
     """Return ``obj`` as a tensor.
 
     Args:
         obj: a tensor, a Python number, nested lists of them, a NumPy array, or anything that
             NumPy can read as an array. Tensors in a list are stacked, with their gradients.
-        dtype: of the result. By default an array keeps its dtype, Python floats become float32,
-            ints int32 (int64 if they do not fit), bools bool. Tensors and arrays in a list are
-            promoted, and Python numbers beside them follow.
+        dtype: of the result: a dtype, its name, a Python type or a NumPy dtype. By default an
+            array keeps its dtype, Python floats become float32, ints int32 (int64 if they do not
+            fit), bools bool. Tensors and arrays in a list are promoted, and Python numbers beside
+            them follow.
         device: of the result, such as ``"cpu"`` or ``x.device``. By default a tensor stays on
             its device; other data goes to the active device.
         copy: True gives a tensor a new handle (tensors are values, so they share the data).
@@ -43,17 +50,27 @@ def asarray(
             False shares the memory of an array, or of another object with Python's buffer
             protocol, as ``from_dlpack`` does. Later writes to it are seen then.
 
-    Example::
-
-        x = tp.asarray([2.0, 3.0])
-        tp.asarray([[x[0], 0.0], [1.0, x[1]]])  # [[2.0, 0.0], [1.0, 3.0]]
-
     Raises:
         ShapeError: ragged lists.
         DTypeError: object arrays, or a dtype the device does not have; no common dtype.
         ArgumentError: a number does not fit ``dtype``.
         CopyNeededError: ``copy=False``, but ``obj`` is a list or a number, or has another dtype
             or device, or the device does not share the host's memory.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.asarray([[1, 2], [3, 4]])
+        Tensor([[1, 2],
+                [3, 4]], dtype=int32, device='cpu')
+        >>> tp.asarray(np.linspace(0, 1, 3))
+        Tensor([0. , 0.5, 1. ], dtype=float64, device='cpu')
+        >>> tp.asarray([1, 2], dtype="bfloat16")
+        Tensor([1., 2.], dtype=bfloat16, device='cpu')
+        >>> x = tp.asarray([2.0, 3.0])
+        >>> tp.asarray([[x[0], 0.0], [1.0, x[1]]])
+        Tensor([[2., 0.],
+                [1., 3.]], dtype=float32, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "asarray")
@@ -70,24 +87,26 @@ def asarray(
     except ArgumentError:  # asked only now, because it takes a walk through the list
         if not _holds_tensors(obj):
             raise
-        tensor = run_on(device, lambda: _join(obj, wanted or _common_dtype(obj)))
+        members: Sequence[Any] = obj
+        tensor = run_on(device, lambda: _join(members, wanted or _common_dtype(members)))
     if copy is False:
+        given: Any = obj  # a tensor or a variable
         asked = f"{tensor.dtype} on {tensor.device!r}"
         raise CopyNeededError(
-            f"asarray: obj, {obj.type} on {obj.device!r}, must be copied to become {asked}; "
+            f"asarray: obj, {given.type} on {given.device!r}, must be copied to become {asked}; "
             "leave copy=False out"
         )
     return tensor
 
 
-def _stays(obj: Any, dtype: DType | None, device: str | None) -> bool:
+def _stays(obj: Any, dtype: DType | None, device: str | None) -> TypeGuard[Tensor]:
     """Return whether ``obj`` is a live tensor of that dtype on that device."""
     if not hasattr(obj, "_placement") or hasattr(obj.__class__, "_reading") or obj.is_disposed:
         return False  # not a tensor, or a variable, which must be read
     return dtype in (None, obj.dtype) and device in (None, obj.device)
 
 
-def _holds_tensors(obj: Any) -> bool:
+def _holds_tensors(obj: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether nested lists hold a tensor."""
     return isinstance(obj, list | tuple) and any(
         hasattr(member, "_placement")

@@ -14,6 +14,7 @@ from tensorplug.ops.default_integers import gives_indices
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["bincount", "dense_bincount", "unsorted_segment_sum"]
 
@@ -78,7 +79,7 @@ DENSE_BINCOUNT = KernelSpec(
 
 
 @chained
-def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_sum(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Tensor:
     """Return ``out[s] = sum of x[i] over all i with segment_ids[i] == s``.
 
     Args:
@@ -92,8 +93,16 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
 
     Raises:
         ShapeError: the shape of ``x`` does not begin with that of ``segment_ids``.
+        DTypeError: ``x`` holds booleans or strings, or the ids are not integers.
 
-    (TensorFlow's UnsortedSegmentSum.)
+    Source: TensorFlow's UnsortedSegmentSum.
+
+    Examples:
+        >>> tp.unsorted_segment_sum([1.0, 2.0, 3.0, 4.0], [0, 2, 0, -1], 3)
+        Tensor([4., 0., 2.], dtype=float32, device='cpu')
+        >>> tp.unsorted_segment_sum([[1, 2], [3, 4], [5, 6]], [1, 0, 1], 2)
+        Tensor([[3, 4],
+                [6, 8]], dtype=int32, device='cpu')
 
     """
     return dispatch(UNSORTED_SEGMENT_SUM, x, segment_ids, num_segments=num_segments)
@@ -101,7 +110,7 @@ def unsorted_segment_sum(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
 
 @gives_indices(unless="weights")
 def bincount(
-    x: Any, weights: Any = None, size: int | None = None, *, minlength: int = 0
+    x: ArrayLike, weights: ArrayLike | None = None, size: int | None = None, *, minlength: int = 0
 ) -> Tensor:
     """Return the number of occurrences in ``x`` of each integer from 0 to ``size - 1``.
 
@@ -118,8 +127,19 @@ def bincount(
         ArgumentError: both ``minlength`` and ``size``; or an integer is negative (some devices
             ignore it instead).
         ShapeError: the weights have another shape.
+        DTypeError: ``x`` does not hold integers, or the weights are not numbers.
 
-    (TensorFlow's Bincount.)
+    Source: NumPy's bincount; TensorFlow's Bincount.
+
+    Examples:
+        >>> tp.bincount([0, 1, 1, 3])
+        Tensor([1, 2, 0, 1], dtype=int32, device='cpu')
+        >>> tp.bincount([0, 1, 1, 3], [0.5, 1.0, 2.0, 4.0])
+        Tensor([0.5, 3. , 0. , 4. ], dtype=float32, device='cpu')
+        >>> tp.bincount([0, 1, 1, 3], size=2)
+        Tensor([1, 2], dtype=int32, device='cpu')
+        >>> tp.bincount([0, 1], minlength=4)
+        Tensor([1, 1, 0, 0], dtype=int32, device='cpu')
 
     """
     least = shapes.index(minlength, "bincount: minlength")
@@ -133,7 +153,11 @@ def bincount(
 
 @gives_indices(unless="weights")
 def dense_bincount(
-    x: Any, weights: Any = None, size: int | None = None, *, binary_output: bool = False
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    size: int | None = None,
+    *,
+    binary_output: bool = False,
 ) -> Tensor:
     """Return how often each integer from 0 to ``size - 1`` occurs in ``x``, row by row.
 
@@ -147,9 +171,17 @@ def dense_bincount(
         ``[size]`` or ``[rows, size]``, int32 or the dtype of the weights.
 
     Raises:
-        ArgumentError, ShapeError: as for ``bincount``; or ``x`` has another rank.
+        ArgumentError, ShapeError, DTypeError: as for ``bincount``; or ``x`` has another rank.
 
-    (TensorFlow's DenseBincount.)
+    Source: TensorFlow's DenseBincount.
+
+    Examples:
+        >>> tp.dense_bincount([[0, 1, 1], [2, 2, 2]])
+        Tensor([[1, 2, 0],
+                [0, 0, 3]], dtype=int32, device='cpu')
+        >>> tp.dense_bincount([[0, 1, 1], [2, 2, 2]], binary_output=True)
+        Tensor([[1, 1, 0],
+                [0, 0, 1]], dtype=int32, device='cpu')
 
     """
     x, size = _choose_size(x, size, "dense_bincount")

@@ -18,11 +18,12 @@ from tensorplug.ops.reduction import mean
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["corrcoef", "cov"]
 
 
-def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
+def cov(x: ArrayLike, /, *, correction: float = 1.0) -> Tensor:
     """Return the covariances of variables, whose observations are rows.
 
     ``c[i, j] = sum((x[i] - mean(x[i])) * conj(x[j] - mean(x[j]))) / (n - correction)``.
@@ -42,16 +43,31 @@ def cov(x: Any, /, *, correction: float = 1.0) -> Tensor:
 
     Source: NumPy's cov; the name of the correction is the array API standard's.
 
+    Examples:
+        >>> tp.cov([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])
+        Tensor([[ 1., -2.],
+                [-2.,  4.]], dtype=float32, device='cpu')
+        >>> tp.cov([1.0, 2.0, 3.0, 4.0], correction=0)
+        Tensor(1.25, dtype=float32, device='cpu')
+
     """
     tensor = _read_rows(x, "cov")
     result = _compute_covariances(tensor, correction, "cov")
     return result if tensor.ndim > 1 else reshape(result, ())
 
 
-def corrcoef(x: Any, /) -> Tensor:
+def corrcoef(x: ArrayLike, /) -> Tensor:
     """Return the correlations of variables: ``c[i, j] / sqrt(c[i, i] * c[j, j])`` of ``cov``.
 
     Shapes and errors are the same. The correlations of a constant variable are NaN.
+
+    Source: NumPy's corrcoef.
+
+    Examples:
+        >>> tp.corrcoef([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]]).numpy().round(4)
+        array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
+
     """
     tensor = _read_rows(x, "corrcoef")
     covariances = _compute_covariances(tensor, 0.0, "corrcoef")

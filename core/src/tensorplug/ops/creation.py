@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import (
+        ArrayLike,
+        DTypeLike,
+        Operand,
+        ShapeLike,
+        SupportsArray,
+        TensorLike,
+    )
 
 __all__ = [
     "arange",
@@ -177,15 +185,36 @@ ZEROS_LIKE = KernelSpec("ZerosLike", ("x",), inference.same, accepts=_FIXED, exa
 ONES_LIKE = KernelSpec("OnesLike", ("x",), inference.same, accepts=_FIXED, exact=True)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def full(
+    shape: ShapeLike,
+    fill_value: Operand | str,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
     """Return a tensor of ``shape`` filled with one number or string.
 
-    ``dtype`` defaults to the number's default dtype, ``device`` to the active one. The number may
-    be a tensor or array of rank 0. Its dtype is then the default, and its gradient the sum.
+    Args:
+        shape: sizes of the axes, or one size for a tensor of rank 1.
+        fill_value: a number or a string, or a tensor or array of rank 0, to which gradients flow.
+        dtype: by default that of a tensor or array; for a Python value the default of its kind:
+            float32, int32, bool, complex64 or string.
+        device: of the result; the active one by default.
 
     Raises:
-        ShapeError: ``fill_value`` is a tensor or an array of another rank.
+        ShapeError: ``fill_value`` is a tensor or an array of another rank, or a size is negative.
         ArgumentError, DTypeError: it is not a number, or does not fit ``dtype``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.full((2, 3), 7)
+        Tensor([[7, 7, 7],
+                [7, 7, 7]], dtype=int32, device='cpu')
+        >>> tp.full(2, 0.5, dtype="float64")
+        Tensor([0.5, 0.5], dtype=float64, device='cpu')
+        >>> tp.full(2, "n/a")
+        Tensor(['n/a', 'n/a'], dtype=string, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "full")
@@ -201,8 +230,28 @@ def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
     return dispatch(BROADCAST_TO, fill, shape=shape)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape`` filled with 0, float32 by default; of strings, with ``""``."""
+def zeros(
+    shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """Return a tensor of ``shape`` filled with 0, float32 by default; of strings, with ``""``.
+
+    ``shape`` is one size or a sequence, ``device`` the active one by default.
+
+    Raises:
+        ShapeError: a size is negative.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.zeros((2, 3))
+        Tensor([[0., 0., 0.],
+                [0., 0., 0.]], dtype=float32, device='cpu')
+        >>> tp.zeros(2, dtype="int64")
+        Tensor([0, 0], dtype=int64, device='cpu')
+        >>> tp.zeros(()).shape
+        ()
+
+    """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "zeros")
     return full(shape, _zero(wanted), dtype=wanted, device=device)
 
@@ -211,40 +260,129 @@ def _zero(dtype: DType) -> int | str:
     return "" if dtype is dt.string else 0
 
 
-def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return a tensor of ``shape`` filled with 1, float32 by default."""
+def ones(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """Return a tensor of ``shape`` filled with 1, float32 by default.
+
+    ``shape`` is one size or a sequence, ``device`` the active one by default.
+
+    Raises:
+        ShapeError: a size is negative.
+        DTypeError: ``dtype`` is string.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.ones((2, 3))
+        Tensor([[1., 1., 1.],
+                [1., 1., 1.]], dtype=float32, device='cpu')
+        >>> tp.ones(2, dtype=bool)
+        Tensor([ True,  True], dtype=bool, device='cpu')
+
+    """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "ones")
     return full(shape, 1, dtype=wanted, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def empty(
+    shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Return a tensor of ``shape``, filled with 0 as by ``zeros``, float32 by default.
 
     Tensors are immutable values, so uninitialized ones would have no use.
+
+    Raises:
+        ShapeError: a size is negative.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.empty(3)
+        Tensor([0., 0., 0.], dtype=float32, device='cpu')
+
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "empty")
     return full(shape, _zero(wanted), dtype=wanted, device=device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return zeros with the shape of ``x``, and by default with its dtype and device."""
+def zeros_like(
+    x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """Return zeros with the shape of ``x``, and by default with its dtype and device.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2], [3, 4]], dtype="int8")
+        >>> tp.zeros_like(x)
+        Tensor([[0, 0],
+                [0, 0]], dtype=int8, device='cpu')
+        >>> tp.zeros_like(x, dtype="float32").dtype
+        tensorplug.float32
+
+    """
     return _fill_like(x, 0, dtype, device, "zeros_like")
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return ones with the shape of ``x``, and by default with its dtype and device."""
+def ones_like(
+    x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """Return ones with the shape of ``x``, and by default with its dtype and device.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.ones_like([[1.5, 2.5], [3.5, 4.5]])
+        Tensor([[1., 1.],
+                [1., 1.]], dtype=float32, device='cpu')
+
+    """
     return _fill_like(x, 1, dtype, device, "ones_like")
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Return zeros, as ``zeros_like`` does."""
+def empty_like(
+    x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
+    """Return zeros with the type of ``x``, as ``zeros_like`` does.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.empty_like([1.5, 2.5])
+        Tensor([0., 0.], dtype=float32, device='cpu')
+
+    """
     return _fill_like(x, 0, dtype, device, "empty_like")
 
 
 def full_like(
-    x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
+    x: TensorLike,
+    /,
+    fill_value: Operand | str,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Tensor:
-    """Return a filled tensor with the shape of ``x``, and by default with its dtype and device."""
+    """Return a filled tensor with the shape of ``x``, and by default with its dtype and device.
+
+    ``fill_value`` is as for ``full``.
+
+    Raises:
+        ShapeError: ``fill_value`` is a tensor or an array that does not have rank 0.
+        ArgumentError, DTypeError: it does not fit the dtype, such as 0.5 for integers.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.full_like([[1.0, 2.0], [3.0, 4.0]], 9)
+        Tensor([[9., 9.],
+                [9., 9.]], dtype=float32, device='cpu')
+        >>> tp.full_like([1, 2], 0.5, dtype="float32")
+        Tensor([0.5, 0.5], dtype=float32, device='cpu')
+
+    """
     shape, own = _look_up_type(x, "full_like")
     wanted = own if dtype is None else dt.of(dtype, "full_like")
     return run_near(x, device, lambda: full(shape, fill_value, dtype=wanted))
@@ -271,12 +409,12 @@ def _look_up_type(x: Any, caller: str) -> tuple[Shape, DType]:
 
 
 def arange(
-    start: float,
+    start: float | SupportsArray,
     /,
-    stop: float | None = None,
-    step: float = 1,
+    stop: float | SupportsArray | None = None,
+    step: float | SupportsArray = 1,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
     """Return the numbers from ``start`` up to, but not including, ``stop`` in steps of ``step``.
@@ -286,15 +424,28 @@ def arange(
     arrays of rank 0, which are read.
 
     Raises:
-        ArgumentError: the step is 0, or a number does not fit into ``dtype``.
+        ArgumentError: the step is 0, or a number is not finite or does not fit into ``dtype``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.arange(4)
+        Tensor([0, 1, 2, 3], dtype=int32, device='cpu')
+        >>> tp.arange(1, 10, 3)
+        Tensor([1, 4, 7], dtype=int32, device='cpu')
+        >>> tp.arange(1.0, 0.0, -0.25)
+        Tensor([1.  , 0.75, 0.5 , 0.25], dtype=float32, device='cpu')
+        >>> tp.arange(5, 0).shape
+        (0,)
 
     """
-    start, stop, step = _read_number(start), _read_number(stop), _read_number(step)
-    first, last = (0, start) if stop is None else (start, stop)
-    wanted = _choose_range_dtype(first, last, step) if dtype is None else dt.of(dtype, "arange")
-    if _is_real(first) and _is_real(last) and _is_real(step) and step > 0 and last < first:
+    first, last, by = _read_number(start), _read_number(stop), _read_number(step)
+    if last is None:
+        first, last = 0, first
+    wanted = _choose_range_dtype(first, last, by) if dtype is None else dt.of(dtype, "arange")
+    if _is_real(first) and _is_real(last) and _is_real(by) and by > 0 and last < first:
         return zeros((0,), dtype=wanted, device=device)  # the kernel would count down
-    return run_on(device, lambda: dispatch(RANGE, start=first, stop=last, step=step, dtype=wanted))
+    return run_on(device, lambda: dispatch(RANGE, start=first, stop=last, step=by, dtype=wanted))
 
 
 def _read_number(value: Any) -> Any:
@@ -317,12 +468,12 @@ def _choose_range_dtype(*numbers: Any) -> DType:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     /,
     num: int,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
     endpoint: bool = True,
 ) -> Tensor:
@@ -330,35 +481,41 @@ def linspace(
 
     Args:
         start: the first number. Both ends may be tensors or arrays, which broadcast to a shape
-            S; the result has the shape (num, *S), and gradients flow to them.
+            S; the result has the shape ``(num, *S)``, and gradients flow to them.
         stop: the last number; without ``endpoint`` the numbers end one step before it.
-        num: their number.
-        dtype: float32 by default, complex64 if an end is complex; that of tensors, promoted.
-            Integers are rounded down, as in NumPy.
+        num: how many numbers.
+        dtype: float32 by default, complex64 if an end is complex; for tensors, their promoted
+            dtype. Integers are rounded down, as in NumPy.
         device: of the result; the active one by default.
         endpoint: whether ``stop`` is included.
-
-    Example:
-        ``linspace(0, 10, 4, dtype="int32")`` is ``[0, 3, 6, 10]``.
 
     Raises:
         DTypeError: the dtype is bool or string, or real though an end is complex.
         ArgumentError: ``num`` is negative, or an end does not fit an integer dtype.
         ShapeError: the ends do not broadcast.
 
-    (TensorFlow's LinSpace.)
+    Source: the array API standard; TensorFlow's LinSpace.
+
+    Examples:
+        >>> tp.linspace(0, 1, 5)
+        Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32, device='cpu')
+        >>> tp.linspace(0, 1, 4, endpoint=False)
+        Tensor([0.  , 0.25, 0.5 , 0.75], dtype=float32, device='cpu')
+        >>> tp.linspace(0, 10, 4, dtype="int32")
+        Tensor([ 0,  3,  6, 10], dtype=int32, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "linspace")
-    if any(hasattr(end, "_placement") or isinstance(end, np.ndarray) for end in (start, stop)):
+    ends: tuple[Any, Any] = (start, stop)
+    if any(hasattr(end, "_placement") or isinstance(end, np.ndarray) for end in ends):
         return run_on(
             device, lambda: spread(LIN_SPACE, start, stop, num, wanted, endpoint=endpoint)
         )
     if wanted in dt.INTEGER:
-        numbers = make_integers(start, stop, num, wanted, endpoint=endpoint)
+        numbers = make_integers(*ends, num, wanted, endpoint=endpoint)
         return asarray(numbers, device=device)
     if wanted is None:
-        ends_complex = any(np.iscomplexobj(end) for end in (start, stop))
+        ends_complex = any(np.iscomplexobj(end) for end in ends)
         wanted = dt.default_complex if ends_complex else dt.default_float
     return run_on(
         device,
@@ -374,8 +531,8 @@ def eye(
     /,
     *,
     k: int = 0,
-    batch_shape: Any = (),
-    dtype: Any = None,
+    batch_shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
     """Return a matrix with ones on a diagonal and zeros otherwise, float32 by default.
@@ -387,6 +544,22 @@ def eye(
         batch_shape: sizes of leading axes along which the matrix is repeated.
         dtype: any but strings.
         device: of the result; the active one by default.
+
+    Raises:
+        ArgumentError: a number of rows or columns is negative.
+        DTypeError: ``dtype`` is string.
+
+    Source: the array API standard; ``batch_shape`` is TensorFlow's.
+
+    Examples:
+        >>> tp.eye(2)
+        Tensor([[1., 0.],
+                [0., 1.]], dtype=float32, device='cpu')
+        >>> tp.eye(2, 3, k=1)
+        Tensor([[0., 1., 0.],
+                [0., 0., 1.]], dtype=float32, device='cpu')
+        >>> tp.eye(2, batch_shape=(5,)).shape
+        (5, 2, 2)
 
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "eye")

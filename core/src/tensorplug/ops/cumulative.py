@@ -23,6 +23,7 @@ from tensorplug.ops.scans import scan
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "cumprod",
@@ -49,15 +50,31 @@ CUMPROD = KernelSpec("Cumprod", ("x",), _infer_running, attributes=_ATTRIBUTES, 
 
 @chained
 @accumulates(dt.BOOL)
-def cumsum(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+def cumsum(
+    x: ArrayLike, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
     """Return the running sums ``y[i] = x[0] + ... + x[i]`` along ``axis``.
 
     ``exclusive`` omits ``x[i]`` itself, so that the first sum is 0. ``reverse`` runs from the
-    end. The result has the type of ``x``, but booleans are counted in int32. Integers wrap.
-    (TensorFlow's Cumsum; see ``cumulative_sum`` for the standard's form.)
+    end. The result has the type of ``x``, but booleans are counted in int32. Integers wrap. See
+    ``cumulative_sum`` for the standard's form, which widens small integers.
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
+        DTypeError: strings.
+
+    Source: TensorFlow's Cumsum.
+
+    Examples:
+        >>> tp.cumsum([1, 2, 3])
+        Tensor([1, 3, 6], dtype=int32, device='cpu')
+        >>> tp.cumsum([1, 2, 3], exclusive=True)
+        Tensor([0, 1, 3], dtype=int32, device='cpu')
+        >>> tp.cumsum([1, 2, 3], reverse=True)
+        Tensor([6, 5, 3], dtype=int32, device='cpu')
+        >>> tp.cumsum([[True, False], [True, True]])
+        Tensor([[1, 0],
+                [2, 1]], dtype=int32, device='cpu')
 
     """
     return dispatch(CUMSUM, x, axis=axis, exclusive=exclusive, reverse=reverse)
@@ -65,15 +82,29 @@ def cumsum(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool =
 
 @chained
 @accumulates(dt.BOOL)
-def cumprod(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+def cumprod(
+    x: ArrayLike, /, axis: int = 0, *, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
     """Return the running products ``y[i] = x[0] * ... * x[i]`` along ``axis``.
 
     ``exclusive`` omits ``x[i]`` itself, so that the first product is 1. ``reverse`` runs from
-    the end. The result has the type of ``x``, but booleans become int32. Integers wrap.
-    (TensorFlow's Cumprod; see ``cumulative_prod`` for the standard's form.)
+    the end. The result has the type of ``x``, but booleans become int32. Integers wrap. See
+    ``cumulative_prod`` for the standard's form, which widens small integers.
 
     Raises:
         ShapeError: rank 0, or an axis out of range.
+        DTypeError: strings.
+
+    Source: TensorFlow's Cumprod.
+
+    Examples:
+        >>> tp.cumprod([1.0, 2.0, 3.0])
+        Tensor([1., 2., 6.], dtype=float32, device='cpu')
+        >>> tp.cumprod([[1, 2], [3, 4]], axis=1)
+        Tensor([[ 1,  2],
+                [ 3, 12]], dtype=int32, device='cpu')
+        >>> tp.cumprod([2, 3, 4], exclusive=True, reverse=True)
+        Tensor([12,  4,  1], dtype=int32, device='cpu')
 
     """
     return dispatch(CUMPROD, x, axis=axis, exclusive=exclusive, reverse=reverse)
@@ -81,7 +112,12 @@ def cumprod(x: Any, /, axis: int = 0, *, exclusive: bool = False, reverse: bool 
 
 @accumulates(dt.INTEGER | dt.BOOL)
 def cumulative_sum(
-    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Tensor:
     """Return the running sums along ``axis``, which may be omitted for rank 1.
 
@@ -94,8 +130,18 @@ def cumulative_sum(
     Raises:
         ArgumentError: ``axis`` is missing and the rank is above 1.
         ShapeError: rank 0, or an axis out of range.
+        DTypeError: strings.
 
     Source: the array API standard.
+
+    Examples:
+        >>> tp.cumulative_sum([1, 2, 3])
+        Tensor([1, 3, 6], dtype=int32, device='cpu')
+        >>> tp.cumulative_sum([[1, 2], [3, 4]], axis=1, include_initial=True)
+        Tensor([[0, 1, 3],
+                [0, 3, 7]], dtype=int32, device='cpu')
+        >>> tp.cumulative_sum(tp.asarray([100, 100], dtype="int8"))
+        Tensor([100, 200], dtype=int32, device='cpu')
 
     """
     starts = flag(include_initial, "cumulative_sum: include_initial")
@@ -106,11 +152,25 @@ def cumulative_sum(
 
 @accumulates(dt.INTEGER | dt.BOOL)
 def cumulative_prod(
-    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Tensor:
     """Return the running products along ``axis``, which may be omitted for rank 1.
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.cumulative_prod([1, 2, 3, 4])
+        Tensor([ 1,  2,  6, 24], dtype=int32, device='cpu')
+        >>> tp.cumulative_prod([0.5, 0.5], include_initial=True)
+        Tensor([1.  , 0.5 , 0.25], dtype=float32, device='cpu')
+
     """
     starts = flag(include_initial, "cumulative_prod: include_initial")
     wide = widen(x, dtype, "cumulative_prod")
@@ -119,11 +179,11 @@ def cumulative_prod(
 
 
 def cumulative_log_sum_exp(
-    x: Any, /, axis: int | None = None, *, include_initial: bool = False
+    x: ArrayLike, /, axis: int | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """Return the running ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
-    It never computes the sums of powers, but joins running values by ``logaddexp``, in log2(n)
+    It never computes sums of exponentials, but joins running values with ``logaddexp``, in log2(n)
     steps for length n.
 
     Args:
@@ -136,7 +196,13 @@ def cumulative_log_sum_exp(
         ShapeError: rank 0, or an axis out of range.
         DTypeError: complex numbers or strings.
 
-    (TensorFlow's cumulative_logsumexp, PyTorch's logcumsumexp.)
+    Source: TensorFlow's cumulative_logsumexp, PyTorch's logcumsumexp.
+
+    Examples:
+        >>> tp.cumulative_log_sum_exp([0.0, 0.0, 0.0]).numpy().round(4)  # log of 1, 2, 3
+        array([0.    , 0.6931, 1.0986], dtype=float32)
+        >>> tp.cumulative_log_sum_exp([-1000.0, -1000.0]).numpy().round(2)
+        array([-1000.  ,  -999.31], dtype=float32)
 
     """
     caller = "cumulative_log_sum_exp"
@@ -171,14 +237,20 @@ def _normalize_axis(tensor: Tensor, axis: int, caller: str) -> int:
 
 
 def diff(
-    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
+    x: ArrayLike,
+    /,
+    n: int = 1,
+    axis: int = -1,
+    *,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
 ) -> Tensor:
     """Return the differences ``x[i + 1] - x[i]`` along ``axis``, applied ``n`` times.
 
     Args:
         x: a tensor of rank 1 or more, of length m along ``axis``; the result has length
-            ``max(m - n, 0)`` there. For booleans it is whether neighbours differ.
-        n: number of repetitions; for 0 the result is x, without what is prepended or appended.
+            ``max(m - n, 0)`` there. For booleans it tells whether neighbours differ.
+        n: number of repetitions; for 0 the result is x, with nothing prepended or appended.
         axis: the axis to subtract along.
         prepend: a number, or a tensor that may differ from x in its length along ``axis``; it
             is put in front of x first.
@@ -187,8 +259,19 @@ def diff(
     Raises:
         ArgumentError: a negative n.
         ShapeError: rank 0, an axis out of range, shapes that do not fit.
+        DTypeError: strings.
 
     Source: the array API standard.
+
+    Examples:
+        >>> tp.diff([1, 4, 9, 16])
+        Tensor([3, 5, 7], dtype=int32, device='cpu')
+        >>> tp.diff([1, 4, 9, 16], 2)
+        Tensor([2, 2], dtype=int32, device='cpu')
+        >>> tp.diff([1, 4, 9], prepend=0)
+        Tensor([1, 3, 5], dtype=int32, device='cpu')
+        >>> tp.diff([[1, 2], [5, 9]], axis=0)
+        Tensor([[4, 7]], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(x, what="diff: x")

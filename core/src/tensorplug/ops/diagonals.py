@@ -12,6 +12,7 @@ from tensorplug.errors import ShapeError
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["diag", "tril", "triu"]
 
@@ -59,12 +60,22 @@ TRIANGLE = KernelSpec(
 )
 
 
-def diag(x: Any, /) -> Tensor:
+def diag(x: TensorLike, /) -> Tensor:
     """Return zeros with the elements of ``x`` on the diagonal.
 
-    ``out[i, i] = x[i]``, where i is an index into all axes of ``x``: the result's shape is that of
-    ``x`` twice. For strings, the other elements are empty. Unlike NumPy's function of this name,
-    it does not read the diagonal of a matrix. (TensorFlow's Diag.)
+    ``out[i, i] = x[i]``, where i is an index into all axes of ``x``: the result has the
+    shape ``x.shape + x.shape``. For strings, the other elements are empty. Unlike NumPy's
+    function of this name, it does not read the diagonal of a matrix; ``tp.linalg.diagonal`` does.
+
+    Source: TensorFlow's Diag.
+
+    Examples:
+        >>> tp.diag([1, 2])
+        Tensor([[1, 0],
+                [0, 2]], dtype=int32, device='cpu')
+        >>> tp.diag([[1, 2, 3], [4, 5, 6]]).shape
+        (2, 3, 2, 3)
+
     """
     return dispatch_unary(DIAG, x)
 
@@ -83,21 +94,64 @@ def band_part(x: Any, num_lower: Any, num_upper: Any) -> Tensor:
         ``num_upper < 0 or j - i <= num_upper``; otherwise 0.
 
     Raises:
-        ShapeError: the rank is less than 2.
+        ShapeError: the rank is less than 2, or a number of diagonals is not one number.
+        DTypeError: strings, or a number of diagonals that is not an integer.
 
-    (TensorFlow's MatrixBandPart.)
+    Source: TensorFlow's MatrixBandPart.
 
     """
     return dispatch(MATRIX_BAND_PART, x, num_lower, num_upper)
 
 
 @chained
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
-    """Return the lower triangles of matrices: ``x[..., i, j]`` where ``j - i <= k``, else 0."""
+def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
+    """Return the lower triangles of matrices: ``x[..., i, j]`` where ``j - i <= k``, else 0.
+
+    ``x`` holds numbers or booleans of shape ``[..., M, N]``; the result has its type.
+
+    Raises:
+        ShapeError: the rank is less than 2.
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+        >>> tp.tril(x)
+        Tensor([[1, 0, 0],
+                [4, 5, 0],
+                [7, 8, 9]], dtype=int32, device='cpu')
+        >>> tp.tril(x, k=-1)
+        Tensor([[0, 0, 0],
+                [4, 0, 0],
+                [7, 8, 0]], dtype=int32, device='cpu')
+
+    """
     return dispatch(TRIANGLE, x, upper=False, k=k)
 
 
 @chained
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """Return the upper triangles of matrices: ``x[..., i, j]`` where ``j - i >= k``, else 0."""
+def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
+    """Return the upper triangles of matrices: ``x[..., i, j]`` where ``j - i >= k``, else 0.
+
+    ``x`` holds numbers or booleans of shape ``[..., M, N]``; the result has its type.
+
+    Raises:
+        ShapeError: the rank is less than 2.
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+        >>> tp.triu(x)
+        Tensor([[1, 2, 3],
+                [0, 5, 6],
+                [0, 0, 9]], dtype=int32, device='cpu')
+        >>> tp.triu(tp.ones((3, 3), dtype=bool), k=1)  # a mask of what comes later
+        Tensor([[False,  True,  True],
+                [False, False,  True],
+                [False, False, False]], dtype=bool, device='cpu')
+
+    """
     return dispatch(TRIANGLE, x, upper=True, k=k)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.expression_rules import Given
     from tensorplug.contract.expressions import Expression
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, TensorLike
 
 __all__ = [
     "abs",
@@ -195,105 +196,315 @@ SELECT = KernelSpec(
 
 
 @chained
-def negative(x: Any, /) -> Tensor:
-    """Return ``-x`` elementwise. Arithmetic negation. Unsigned integers wrap."""
+def negative(x: ArrayLike, /) -> Tensor:
+    """Return ``-x`` elementwise, in the dtype of ``x``.
+
+    Unsigned integers wrap, and so does the least signed one.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.negative([1.5, 0.0, -2.0])
+        Tensor([-1.5, -0. ,  2. ], dtype=float32, device='cpu')
+        >>> tp.negative(tp.asarray([1, 0], dtype="uint8"))
+        Tensor([255,   0], dtype=uint8, device='cpu')
+
+    """
     return dispatch_unary(NEG, x)
 
 
 @chained
-def abs(x: Any, /) -> Tensor:
+def abs(x: ArrayLike, /) -> Tensor:
     """Return ``|x|`` elementwise.
 
-    Absolute value; the most negative integer stays as it is. For complex numbers it is the
-    modulus, in the dtype of the parts.
+    The dtype is that of ``x``. For complex numbers the result is the modulus, in the dtype of
+    the parts. The least signed integer stays as it is, because its absolute value does not fit.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.abs([-1.5, 0.0, 2.0])
+        Tensor([1.5, 0. , 2. ], dtype=float32, device='cpu')
+        >>> tp.abs([3 + 4j])
+        Tensor([5.], dtype=float32, device='cpu')
+        >>> tp.abs(tp.asarray([-128, -127], dtype="int8"))
+        Tensor([-128,  127], dtype=int8, device='cpu')
+
     """
-    tensor = x if hasattr(x, "_placement") else as_tensor(x, what="Abs: input 'x'")
+    tensor: Any = x if hasattr(x, "_placement") else as_tensor(x, what="Abs: input 'x'")
     return dispatch_unary(COMPLEX_ABS if tensor.dtype.kind == "complex" else ABS, tensor)
 
 
 @chained
-def positive(x: Any, /) -> Tensor:
-    """Return ``x`` as it is."""
+def positive(x: ArrayLike, /) -> Tensor:
+    """Return ``x`` as it is: ``+x``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.positive([-1.5, 2.0])
+        Tensor([-1.5,  2. ], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(IDENTITY, x)
 
 
 @chained
-def floor(x: Any, /) -> Tensor:
-    """Return ``largest integer <= x`` elementwise. Rounding down; integers stay as they are."""
+def floor(x: ArrayLike, /) -> Tensor:
+    """Return the largest integer that is not above ``x``, elementwise.
+
+    The dtype is that of ``x``, so floats stay floats. Integers stay as they are.
+
+    Raises:
+        DTypeError: complex numbers, booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.floor([1.7, -1.2, 3.0])
+        Tensor([ 1., -2.,  3.], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(FLOOR, x)
 
 
 @chained
-def exp(x: Any, /) -> Tensor:
-    """Return ``e**x`` elementwise. Exponential."""
+def exp(x: ArrayLike, /) -> Tensor:
+    """Return ``e**x`` elementwise: the exponential function.
+
+    Above about 88.7, float32 gives infinity. Integers and booleans become floats, float32 by
+    default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.exp([0.0, 1.0, -1.0]).numpy().round(4)
+        array([1.    , 2.7183, 0.3679], dtype=float32)
+        >>> tp.exp([-np.inf, 100.0])
+        Tensor([ 0., inf], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(EXP, x)
 
 
 @chained
-def log(x: Any, /) -> Tensor:
-    """Return ``ln x`` elementwise. Natural logarithm: -inf at 0, NaN below."""
+def log(x: ArrayLike, /) -> Tensor:
+    """Return ``ln x`` elementwise: the natural logarithm.
+
+    It is -inf at 0 and NaN below, but complex for complex ``x``. Integers and booleans become
+    floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.log([1.0, 10.0]).numpy().round(4)
+        array([0.    , 2.3026], dtype=float32)
+        >>> tp.log([0.0, -1.0])
+        Tensor([-inf,  nan], dtype=float32, device='cpu')
+        >>> tp.log([-1 + 0j]).numpy().round(4)
+        array([0.+3.1416j], dtype=complex64)
+
+    """
     return dispatch_unary(LOG, x)
 
 
 @chained
-def sqrt(x: Any, /) -> Tensor:
-    """Return ``x**0.5`` elementwise. Square root: NaN below 0; -0.0 stays -0.0."""
+def sqrt(x: ArrayLike, /) -> Tensor:
+    """Return ``x**0.5`` elementwise: the square root.
+
+    It is NaN below 0, but complex for complex ``x``; -0.0 stays -0.0. Integers and booleans become
+    floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.sqrt([0.0, 2.25, -1.0])
+        Tensor([0. , 1.5, nan], dtype=float32, device='cpu')
+        >>> tp.sqrt([16, 25])
+        Tensor([4., 5.], dtype=float32, device='cpu')
+        >>> tp.sqrt([-4 + 0j])
+        Tensor([0.+2.j], dtype=complex64, device='cpu')
+
+    """
     return dispatch_unary(SQRT, x)
 
 
 @chained
-def sin(x: Any, /) -> Tensor:
-    """Return ``sin x`` elementwise. Sine of radians."""
+def sin(x: ArrayLike, /) -> Tensor:
+    """Return ``sin x`` elementwise: the sine of radians.
+
+    Integers and booleans become floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.sin([0.0, np.pi / 6, np.pi / 2]).numpy().round(4)
+        array([0. , 0.5, 1. ], dtype=float32)
+
+    """
     return dispatch_unary(SIN, x)
 
 
 @chained
-def cos(x: Any, /) -> Tensor:
-    """Return ``cos x`` elementwise. Cosine of radians."""
+def cos(x: ArrayLike, /) -> Tensor:
+    """Return ``cos x`` elementwise: the cosine of radians.
+
+    Integers and booleans become floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.cos([0.0, np.pi / 3, np.pi]).numpy().round(4)
+        array([ 1. ,  0.5, -1. ], dtype=float32)
+
+    """
     return dispatch_unary(COS, x)
 
 
 @chained
-def atan(x: Any, /) -> Tensor:
-    """Return ``atan x`` elementwise. Inverse tangent in radians, within [-pi/2, pi/2]."""
+def atan(x: ArrayLike, /) -> Tensor:
+    """Return ``atan x`` elementwise: the inverse tangent, in radians within [-pi/2, pi/2].
+
+    Integers and booleans become floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.atan([0.0, 1.0, -np.inf]).numpy().round(4)
+        array([ 0.    ,  0.7854, -1.5708], dtype=float32)
+
+    """
     return dispatch_unary(ATAN, x)
 
 
 @chained
-def erf(x: Any, /) -> Tensor:
-    """Return ``2/sqrt(pi) * integral of exp(-t**2) from 0 to x`` elementwise.
+def erf(x: ArrayLike, /) -> Tensor:
+    """Return the Gauss error function elementwise.
 
-    Gauss error function.
+    ``erf(x)`` is ``2/sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to x. Integers and
+    booleans become floats, float32 by default.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: C's erf; TensorFlow's Erf.
+
+    Examples:
+        >>> tp.erf([0.0, 0.5, np.inf]).numpy().round(4)
+        array([0.    , 0.5205, 1.    ], dtype=float32)
+        >>> x = tp.asarray([0.0, 1.0, 2.0])
+        >>> (0.5 * (1 + tp.erf(x / 2**0.5))).numpy().round(4)  # the normal distribution function
+        array([0.5   , 0.8413, 0.9772], dtype=float32)
+
     """
     return dispatch_unary(ERF, x)
 
 
 @chained
-def tanh(x: Any, /) -> Tensor:
-    """Return ``tanh x`` elementwise. Hyperbolic tangent."""
+def tanh(x: ArrayLike, /) -> Tensor:
+    """Return ``tanh x`` elementwise: the hyperbolic tangent, within [-1, 1].
+
+    Integers and booleans become floats, float32 by default.
+
+    Raises:
+        DTypeError: strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.tanh([0.0, 0.5, -np.inf]).numpy().round(4)
+        array([ 0.    ,  0.4621, -1.    ], dtype=float32)
+
+    """
     return dispatch_unary(TANH, x)
 
 
 @chained
-def square(x: Any, /) -> Tensor:
-    """Return ``x*x`` elementwise. Square; integers wrap."""
+def square(x: ArrayLike, /) -> Tensor:
+    """Return ``x * x`` elementwise, in the dtype of ``x``.
+
+    Integers wrap.
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.square([1.5, -3.0])
+        Tensor([2.25, 9.  ], dtype=float32, device='cpu')
+        >>> tp.square(tp.asarray([15, 16], dtype="uint8"))
+        Tensor([225,   0], dtype=uint8, device='cpu')
+
+    """
     return dispatch_unary(SQUARE, x)
 
 
 @chained
-def add(a: Any, b: Any, /) -> Tensor:
-    """Return ``a + b`` elementwise. Sum. Not for booleans: use logical_or."""
+def add(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``a + b`` elementwise.
+
+    Integers wrap.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: only booleans (see ``logical_or``), or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.add([1.0, 2.0], 10)
+        Tensor([11., 12.], dtype=float32, device='cpu')
+        >>> tp.add([[1], [2]], [10, 20])
+        Tensor([[11, 21],
+                [12, 22]], dtype=int32, device='cpu')
+        >>> tp.add(tp.asarray([200], dtype="uint8"), 100)
+        Tensor([44], dtype=uint8, device='cpu')
+
+    """
     return dispatch_binary(ADD, a, b)
 
 
-def add_n(xs: Sequence[Any], /) -> Tensor:
+def add_n(xs: Sequence[ArrayLike], /) -> Tensor:
     """Return the sum of the tensors ``xs``, a list or tuple, which have the same shape.
 
-    Their dtypes are promoted. (TensorFlow's AddN.)
+    Their dtypes are promoted; integers wrap.
 
     Raises:
         ShapeError: the shapes differ.
+        DTypeError: only booleans, or strings, or dtypes that do not promote.
         ArgumentError: ``xs`` is empty or not a list.
+
+    Source: TensorFlow's AddN.
+
+    Examples:
+        >>> tp.add_n([[1, 2], [10, 20], [100.0, 200.0]])
+        Tensor([111., 222.], dtype=float32, device='cpu')
 
     """
     if not isinstance(xs, list | tuple):
@@ -302,85 +513,239 @@ def add_n(xs: Sequence[Any], /) -> Tensor:
 
 
 @chained
-def subtract(a: Any, b: Any, /) -> Tensor:
-    """Return ``a - b`` elementwise. Difference; integers wrap."""
+def subtract(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``a - b`` elementwise.
+
+    Integers wrap.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: only booleans (see ``logical_xor``), or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.subtract([5.0, 7.0], [1.0, 10.0])
+        Tensor([ 4., -3.], dtype=float32, device='cpu')
+        >>> tp.subtract(tp.asarray([1], dtype="uint8"), 2)
+        Tensor([255], dtype=uint8, device='cpu')
+
+    """
     return dispatch_binary(SUB, a, b)
 
 
 @chained
-def multiply(a: Any, b: Any, /) -> Tensor:
-    """Return ``a * b`` elementwise. Product; integers wrap."""
+def multiply(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``a * b`` elementwise.
+
+    Integers wrap.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: only booleans (see ``logical_and``), or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.multiply([1.0, 2.0, 3.0], 0.5)
+        Tensor([0.5, 1. , 1.5], dtype=float32, device='cpu')
+        >>> tp.multiply([[1], [2]], [3, 4])
+        Tensor([[3, 4],
+                [6, 8]], dtype=int32, device='cpu')
+
+    """
     return dispatch_binary(MULTIPLY, a, b)
 
 
 @chained
-def divide(a: Any, b: Any, /) -> Tensor:
-    """Return ``a / b`` elementwise. Quotient; integers become the default float first."""
+def divide(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``a / b`` elementwise.
+
+    Integers and booleans become floats, float32 by default. Division by 0 gives an infinity, and
+    NaN for 0 / 0.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.divide([1, 3], 2)
+        Tensor([0.5, 1.5], dtype=float32, device='cpu')
+        >>> tp.divide([1.0, -1.0, 0.0], 0.0)
+        Tensor([ inf, -inf,  nan], dtype=float32, device='cpu')
+
+    """
     return dispatch_binary(REAL_DIV, a, b)
 
 
 @chained
-def div_no_nan(a: Any, b: Any, /) -> Tensor:
+def div_no_nan(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return ``a / b`` elementwise, and 0 where ``b`` is 0.
 
-    Integers become the default float first. The gradients are those of the quotient, and 0
-    where ``b`` is 0. (TensorFlow's DivNoNan.)
+    Integers and booleans become floats, float32 by default. The gradients are those of the
+    quotient, and 0 where ``b`` is 0.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: strings, or dtypes that do not promote.
+
+    Source: TensorFlow's DivNoNan.
+
+    Examples:
+        >>> tp.div_no_nan([1.0, 3.0], [0.0, 2.0])
+        Tensor([0. , 1.5], dtype=float32, device='cpu')
+
     """
     return dispatch_binary(DIV_NO_NAN, a, b)
 
 
 @chained
-def floor_divide(a: Any, b: Any, /) -> Tensor:
-    """Return ``floor(a / b)`` elementwise.
+def floor_divide(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``floor(a / b)`` elementwise: the quotient rounded down.
 
-    Quotient rounded down. An integer divided by 0 gives 0.
+    Integers stay integers; an integer divided by 0 gives 0.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers, only booleans, or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.floor_divide([7, -7, 7], [2, 2, 0])
+        Tensor([ 3, -4,  0], dtype=int32, device='cpu')
+        >>> tp.floor_divide([7.0, -7.0], 2.0)
+        Tensor([ 3., -4.], dtype=float32, device='cpu')
+
     """
     return dispatch_binary(FLOOR_DIV, a, b)
 
 
 @chained
-def remainder(a: Any, b: Any, /) -> Tensor:
-    """Return ``a - b * floor(a / b)`` elementwise.
+def remainder(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``a - b * floor(a / b)`` elementwise: the remainder with the sign of ``b``.
 
-    Remainder with the sign of b. An integer modulo 0 gives 0.
+    An integer modulo 0 gives 0; a float gives NaN.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers, only booleans, or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.remainder([7, -7, 7, -7], [3, 3, -3, -3])
+        Tensor([ 1,  2, -2, -1], dtype=int32, device='cpu')
+        >>> tp.remainder([5.5, 1.0], [2.0, 0.0])
+        Tensor([1.5, nan], dtype=float32, device='cpu')
+
     """
     return dispatch_binary(MOD, a, b)
 
 
 @chained
-def pow(a: Any, b: Any, /) -> Tensor:
+def pow(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return ``a ** b`` elementwise.
 
-    Power. Integers wrap. An integer to a negative power is rounded towards 0; 0 gives 0.
+    Integers wrap; an integer to a negative power is rounded towards 0, and 0 gives 0. A negative
+    float to a power that is not whole gives NaN.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: only booleans, or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.pow([1.0, 2.0, 3.0], 2)
+        Tensor([1., 4., 9.], dtype=float32, device='cpu')
+        >>> tp.pow([2, -1, 3], -1)
+        Tensor([ 0, -1,  0], dtype=int32, device='cpu')
+        >>> tp.pow([-8.0, 4.0], 0.5)
+        Tensor([nan,  2.], dtype=float32, device='cpu')
+
     """
     return dispatch_binary(POW, a, b)
 
 
 @chained
-def maximum(a: Any, b: Any, /) -> Tensor:
-    """Return ``max(a, b)`` elementwise. The larger one; NaN if either is NaN."""
+def maximum(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return the larger of ``a`` and ``b`` elementwise; NaN if either is NaN.
+
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers, only booleans, or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.maximum([1.0, 5.0, np.nan], [3.0, 2.0, 0.0])
+        Tensor([ 3.,  5., nan], dtype=float32, device='cpu')
+        >>> tp.maximum([-1.0, 2.0], 0.0)
+        Tensor([0., 2.], dtype=float32, device='cpu')
+
+    """
     return dispatch_binary(MAXIMUM, a, b)
 
 
 @chained
-def minimum(a: Any, b: Any, /) -> Tensor:
-    """Return ``min(a, b)`` elementwise. The smaller one; NaN if either is NaN."""
+def minimum(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return the smaller of ``a`` and ``b`` elementwise; NaN if either is NaN.
+
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers, only booleans, or strings, or dtypes that do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.minimum([1.0, 5.0, np.nan], [3.0, 2.0, 0.0])
+        Tensor([ 1.,  2., nan], dtype=float32, device='cpu')
+        >>> tp.minimum([0.5, 2.0], 1.0)
+        Tensor([0.5, 1. ], dtype=float32, device='cpu')
+
+    """
     return dispatch_binary(MINIMUM, a, b)
 
 
 @chained
-def squared_difference(a: Any, b: Any, /) -> Tensor:
+def squared_difference(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return ``(a - b)**2`` elementwise.
 
-    Square of the difference; integers wrap. (TensorFlow's SquaredDifference.)
+    Integers wrap.
+    Shapes broadcast. Dtypes are promoted; a Python number takes the dtype of the tensor beside it.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: only booleans, or strings, or dtypes that do not promote.
+
+    Source: TensorFlow's SquaredDifference.
+
+    Examples:
+        >>> tp.squared_difference([1.0, 2.0], [4.0, 2.5])
+        Tensor([9.  , 0.25], dtype=float32, device='cpu')
+
     """
     return dispatch_binary(SQUARED_DIFFERENCE, a, b)
 
 
 @chained
 def astype(
-    x: Any,
-    dtype: Any,
+    x: TensorLike,
+    dtype: DTypeLike,
     /,
     *,
     copy: bool = True,
@@ -391,7 +756,7 @@ def astype(
 
     Floats are truncated towards zero to become integers. Values that do not fit wrap; NaN and
     infinities give 0. Nonzero values become True. Complex numbers lose their imaginary part to
-    become real. Floats are rounded to the nearest one of fewer digits, the even one of two; too
+    become real. Floats are rounded to the nearest one of fewer digits, ties to the even one; too
     large a number becomes infinite, or NaN in float8 dtypes without infinities.
 
     Args:
@@ -399,11 +764,23 @@ def astype(
         dtype: of the result.
         copy: False returns ``x`` itself if it already has the dtype and the device.
         device: of the result; by default that of ``x``.
-        saturate: True gives the least or the greatest finite number of ``dtype`` for those
+        saturate: True gives the least or the greatest finite number of ``dtype`` for numbers
             beyond it, infinities too.
 
     Raises:
         DTypeError: strings; complex numbers with ``saturate``.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> tp.astype([1.7, -1.7, np.nan], "int32")
+        Tensor([ 1, -1,  0], dtype=int32, device='cpu')
+        >>> tp.astype([300.0, -5.0], "uint8")
+        Tensor([ 44, 251], dtype=uint8, device='cpu')
+        >>> tp.astype([300.0, -5.0], "uint8", saturate=True)
+        Tensor([255,   0], dtype=uint8, device='cpu')
+        >>> tp.astype([0.1], "bfloat16")
+        Tensor([0.1001], dtype=bfloat16, device='cpu')
 
     """
     wanted = dt.of(dtype, "astype")
@@ -412,11 +789,15 @@ def astype(
         return _saturated(x, wanted, device)
 
     def converted() -> Tensor:
-        tensor = x if copy else as_tensor(x, what="astype: x")
+        tensor: Any = x if copy else as_tensor(x, what="astype: x")
         if not copy and tensor.dtype is wanted:
-            return tensor
-        if wanted is dt.string and getattr(tensor, "dtype", None) is wanted:
-            return dispatch_unary(IDENTITY, tensor)  # Cast is of numbers
+            same: Tensor = tensor
+            return same
+        if wanted is dt.string:  # Cast is of numbers
+            if not hasattr(tensor, "_placement"):
+                tensor = as_tensor(tensor, what="astype: x")
+            if tensor.dtype is wanted:
+                return dispatch_unary(IDENTITY, tensor)
         return dispatch(CAST, tensor, dtype=wanted)
 
     return converted() if device is None else run_on(device, converted)
@@ -444,6 +825,25 @@ def _saturated(x: Any, dtype: DType, device: str | None) -> Tensor:
 
 
 @chained
-def where(condition: Any, t: Any, e: Any, /) -> Tensor:
-    """Return ``t`` where the boolean ``condition`` is True, else ``e``; all three broadcast."""
+def where(condition: ArrayLike, t: TensorLike, e: TensorLike, /) -> Tensor:
+    """Return ``t`` where ``condition`` is True, else ``e``, elementwise.
+
+    All three broadcast. ``t`` and ``e`` have any dtype and are promoted; a Python number takes the
+    dtype of the tensor beside it. Gradients flow to the elements that are chosen.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: ``condition`` is not boolean, or the dtypes do not promote.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x = tp.asarray([-1.0, 0.0, 2.0])
+        >>> tp.where(x > 0, x, 0.0)
+        Tensor([0., 0., 2.], dtype=float32, device='cpu')
+        >>> tp.where([[True], [False]], ["a", "b"], "-")
+        Tensor([['a', 'b'],
+                ['-', '-']], dtype=string, device='cpu')
+
+    """
     return dispatch(SELECT, condition, as_constant(SELECT, 1, t, e), as_constant(SELECT, 2, e, t))

@@ -25,7 +25,10 @@ from tensorplug.ops.reduction import max, min, sum
 from tensorplug.ops.searching import searchsorted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, SupportsArray
 
 __all__ = ["histogram"]
 
@@ -39,12 +42,12 @@ class HistogramResult(NamedTuple):
 
 @gives_indices(0, unless="weights")
 def histogram(
-    x: Any,
-    bins: Any = 10,
-    range: Any = None,
+    x: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[float | SupportsArray] | np.ndarray[Any, Any] | None = None,
     *,
     density: bool = False,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> HistogramResult:
     """Return the number of elements of ``x`` in each bin, and the edges of the bins.
 
@@ -64,8 +67,8 @@ def histogram(
         weights: of the shape of ``x``; each element counts as its weight.
 
     Returns:
-        ``hist`` [bins], of int32, or of the dtype of the weights, or floating for densities;
-        and ``bin_edges`` [bins + 1]. Edges of equal width have the dtype of ``x`` if that is
+        ``hist`` [bins], in int32, or in the dtype of the weights, or floating for densities;
+        and ``bin_edges`` [bins + 1]. Edges of equal bins have the dtype of ``x`` if that is
         floating, else float32. They are NaN, and all counts 0, if ``x`` is not finite and there
         is no ``range``.
 
@@ -75,11 +78,19 @@ def histogram(
         ShapeError: the weights have another shape, or the edges another rank or fewer than two
             elements.
 
-    Example::
-
-        tp.histogram([1, 2, 1], bins=[0, 1, 2, 3]).hist  # [0, 2, 1]
-
     Source: NumPy's histogram.
+
+    Examples:
+        >>> tp.histogram([1, 2, 1], bins=[0, 1, 2, 3]).hist
+        Tensor([0, 2, 1], dtype=int32, device='cpu')
+        >>> hist, edges = tp.histogram([0.0, 0.5, 3.0, 4.0], bins=4)
+        >>> hist
+        Tensor([2, 0, 0, 2], dtype=int32, device='cpu')
+        >>> edges
+        Tensor([0., 1., 2., 3., 4.], dtype=float32, device='cpu')
+        >>> density, _ = tp.histogram([0.0, 0.5, 3.0, 9.0], bins=2, range=(0, 4), density=True)
+        >>> density.numpy().round(4)
+        array([0.3333, 0.1667], dtype=float32)
 
     """
     flag(density, "histogram: density")

@@ -17,11 +17,14 @@ from tensorplug.ops.reduction import sum
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Tensor:
     """Return the integral of sampled functions along ``axis`` by the trapezoidal rule.
 
     It is ``sum((x[i + 1] - x[i]) * (y[i] + y[i + 1]) / 2)``. Gradients flow to y, x and dx.
@@ -41,11 +44,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         ShapeError: rank 0, an axis out of range, or shapes that do not fit.
         DTypeError: strings.
 
-    Example::
-
-        tp.trapezoid([1, 2, 3])  # 4
-
     Source: NumPy's trapezoid.
+
+    Examples:
+        >>> tp.trapezoid([1, 2, 3])
+        Tensor(4., dtype=float32, device='cpu')
+        >>> tp.trapezoid([1.0, 2.0, 3.0], [0.0, 1.0, 4.0])
+        Tensor(9., dtype=float32, device='cpu')
+        >>> tp.trapezoid([[0, 1], [2, 3], [4, 5]], dx=0.5, axis=0)
+        Tensor([2., 3.], dtype=float32, device='cpu')
 
     """
     values = inexact(y, "trapezoid: y")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.errors import ShapeError
 from tensorplug.ops.comparison import equal
@@ -13,15 +13,24 @@ from tensorplug.ops.searching import searchsorted
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["interp"]
 
 
-def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) -> Tensor:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    /,
+    *,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+) -> Tensor:
     """Return the piecewise linear function through the points ``(xp, fp)`` at each ``x``.
 
-    Gradients flow to x, xp and fp. If points share their ``xp``, the function jumps, and at x
-    itself it has the value of the last of them.
+    Gradients flow to x, xp and fp. If points share their ``xp``, the function jumps, and there
+    it has the value of the last of them.
 
     Args:
         x: real numbers of any shape; integers become float32.
@@ -38,6 +47,15 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None) 
         DTypeError: x or xp is complex, or an argument holds strings.
 
     Source: NumPy's interp.
+
+    Examples:
+        >>> places, values = [0.0, 1.0, 3.0], [0.0, 10.0, 30.0]
+        >>> tp.interp([0.5, 1.0, 2.5], places, values)
+        Tensor([ 5., 10., 25.], dtype=float32, device='cpu')
+        >>> tp.interp([-1.0, 5.0], places, values)
+        Tensor([ 0., 30.], dtype=float32, device='cpu')
+        >>> tp.interp([-1.0, 5.0], places, values, left=-1.0, right=np.nan)
+        Tensor([-1., nan], dtype=float32, device='cpu')
 
     """
     places, at = floating(xp, "interp: xp"), floating(x, "interp: x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import TensorLike
 
 __all__ = ["column_stack", "dstack", "hstack", "vstack"]
 
 
-def vstack(xs: Sequence[Any], /) -> Tensor:
+def vstack(xs: Sequence[TensorLike], /) -> Tensor:
     """Return the tensors ``xs`` joined along the first axis; vectors count as rows.
 
     Their other sizes must be equal; their dtypes are promoted.
@@ -26,18 +27,23 @@ def vstack(xs: Sequence[Any], /) -> Tensor:
         ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
-    Example::
-
-        tp.vstack([[1, 2], [3, 4]])  # [[1, 2], [3, 4]]
-
     Source: NumPy's vstack.
+
+    Examples:
+        >>> tp.vstack([[1, 2], [3, 4]])
+        Tensor([[1, 2],
+                [3, 4]], dtype=int32, device='cpu')
+        >>> tp.vstack([[[1, 2], [3, 4]], [5.0, 6.0]])
+        Tensor([[1., 2.],
+                [3., 4.],
+                [5., 6.]], dtype=float32, device='cpu')
 
     """
     return concat([atleast_2d(x) for x in _read_list(xs, "vstack")], axis=0)
 
 
-def hstack(xs: Sequence[Any], /) -> Tensor:
-    """Return the tensors ``xs`` joined along the second axis, or the only one of vectors.
+def hstack(xs: Sequence[TensorLike], /) -> Tensor:
+    """Return the tensors ``xs`` joined along the second axis, or the only axis of vectors.
 
     Their other sizes must be equal; their dtypes are promoted.
 
@@ -45,18 +51,21 @@ def hstack(xs: Sequence[Any], /) -> Tensor:
         ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
-    Example::
-
-        tp.hstack([[1, 2], [3]])  # [1, 2, 3]
-
     Source: NumPy's hstack.
+
+    Examples:
+        >>> tp.hstack([[1, 2], [3]])
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
+        >>> tp.hstack([[[1], [2]], [[3], [4]]])
+        Tensor([[1, 3],
+                [2, 4]], dtype=int32, device='cpu')
 
     """
     parts = [atleast_1d(x) for x in _read_list(xs, "hstack")]
     return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-def dstack(xs: Sequence[Any], /) -> Tensor:
+def dstack(xs: Sequence[TensorLike], /) -> Tensor:
     """Return the tensors ``xs`` joined along the third axis.
 
     A vector [n] counts as [1, n, 1], a matrix [m, n] as [m, n, 1]. The other sizes must be
@@ -66,17 +75,20 @@ def dstack(xs: Sequence[Any], /) -> Tensor:
         ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
-    Example::
-
-        tp.dstack([[1, 2], [3, 4]])  # [[[1, 3], [2, 4]]]
-
     Source: NumPy's dstack.
+
+    Examples:
+        >>> tp.dstack([[1, 2], [3, 4]])
+        Tensor([[[1, 3],
+                 [2, 4]]], dtype=int32, device='cpu')
+        >>> tp.dstack([tp.zeros((4, 5)), tp.ones((4, 5))]).shape
+        (4, 5, 2)
 
     """
     return concat([atleast_3d(x) for x in _read_list(xs, "dstack")], axis=2)
 
 
-def column_stack(xs: Sequence[Any], /) -> Tensor:
+def column_stack(xs: Sequence[TensorLike], /) -> Tensor:
     """Return the tensors ``xs`` joined along the second axis; vectors count as columns.
 
     The other sizes must be equal; the dtypes are promoted.
@@ -85,11 +97,15 @@ def column_stack(xs: Sequence[Any], /) -> Tensor:
         ArgumentError: ``xs`` is not a list of tensors, or is empty.
         ShapeError: the sizes differ.
 
-    Example::
-
-        tp.column_stack([[1, 2], [3, 4]])  # [[1, 3], [2, 4]]
-
     Source: NumPy's column_stack.
+
+    Examples:
+        >>> tp.column_stack([[1, 2], [3, 4]])
+        Tensor([[1, 3],
+                [2, 4]], dtype=int32, device='cpu')
+        >>> tp.column_stack([[1, 2], [[3, 4], [5, 6]]])
+        Tensor([[1, 3, 4],
+                [2, 5, 6]], dtype=int32, device='cpu')
 
     """
     parts = _read_list(xs, "column_stack")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -23,13 +23,16 @@ from tensorplug.ops.shaping import atleast_1d
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["convolve"]
 
 _TAPS: Final = 64  # at a time, for integers; more need more memory
 
 
-def convolve(a: Any, v: Any, /, mode: str = "full") -> Tensor:
+def convolve(
+    a: ArrayLike, v: ArrayLike, /, mode: Literal["full", "same", "valid"] = "full"
+) -> Tensor:
     """Return the discrete convolution of two sequences: ``out[i] = sum(a[k] * v[i - k])``.
 
     Args:
@@ -40,18 +43,22 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Tensor:
             longer one.
 
     Returns:
-        A tensor of rank 1. For booleans it is whether any product is true.
+        A tensor of rank 1. For booleans it tells whether any product is true.
 
     Raises:
         ShapeError: an operand has another rank, or no elements.
         ArgumentError: an unknown mode.
         DTypeError: strings, or dtypes that cannot be promoted.
 
-    Example::
-
-        tp.convolve([1, 2, 3], [0, 1])  # [0, 1, 2, 3]
-
     Source: NumPy's convolve.
+
+    Examples:
+        >>> tp.convolve([1, 2, 3], [0, 1])
+        Tensor([0, 1, 2, 3], dtype=int32, device='cpu')
+        >>> tp.convolve([1, 2, 3, 4], [0.5, 0.5], mode="valid")  # means of neighbours
+        Tensor([1.5, 2.5, 3.5], dtype=float32, device='cpu')
+        >>> tp.convolve([1, 2, 3], [1, 1, 1], mode="same")
+        Tensor([3, 6, 5], dtype=int32, device='cpu')
 
     """
     choice(mode, ("full", "same", "valid"), "convolve: mode")

@@ -19,7 +19,10 @@ from tensorplug.ops.kinds import operands
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = [
     "dot",
@@ -58,14 +61,32 @@ BATCH_MAT_MUL = KernelSpec(
 
 
 @chained
-def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+def matmul(
+    a: ArrayLike, b: ArrayLike, /, *, transpose_a: bool = False, transpose_b: bool = False
+) -> Tensor:
     """Return the matrix product over the last two axes; the leading axes broadcast.
 
     A vector counts as a row on the left and as a column on the right; the result lacks that
-    axis. The flags transpose the last two axes of an operand first.
+    axis. The flags transpose the last two axes of an operand first. Dtypes are promoted; integers
+    wrap. (The array API standard's ``matmul``; the flags are those of TensorFlow.js.)
 
     Raises:
         ShapeError: rank 0, different inner sizes, or batch shapes that do not broadcast.
+        DTypeError: booleans or strings.
+
+    Examples:
+        >>> a = tp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> tp.matmul(a, [[0.0, 1.0], [1.0, 0.0]])
+        Tensor([[2., 1.],
+                [4., 3.]], dtype=float32, device='cpu')
+        >>> a @ tp.asarray([1.0, 10.0])
+        Tensor([21., 43.], dtype=float32, device='cpu')
+        >>> tp.matmul(tp.ones((5, 2, 3)), tp.ones((3, 4))).shape
+        (5, 2, 4)
+        >>> tp.matmul(a, tp.ones((3, 2)))
+        Traceback (most recent call last):
+            ...
+        tensorplug.errors.ShapeError: ...: the inner sizes 2 and 3 differ
 
     """
     left, right = as_tensor(a, what="matmul: a"), as_tensor(b, what="matmul: b")
@@ -90,13 +111,20 @@ def matmul(a: Any, b: Any, /, *, transpose_a: bool = False, transpose_b: bool = 
 
 
 @chained
-def dot(t1: Any, t2: Any, /) -> Tensor:
+def dot(t1: ArrayLike, t2: ArrayLike, /) -> Tensor:
     """Return the product of two vectors, of a matrix and a vector, or of two matrices.
 
-    (TensorFlow.js's dot; ``matmul`` for higher ranks.)
+    Dtypes are promoted. (TensorFlow.js's dot; ``matmul`` for higher ranks.)
 
     Raises:
         ShapeError: an operand of rank 0 or above 2, or different inner sizes.
+        DTypeError: booleans or strings.
+
+    Examples:
+        >>> tp.dot([1, 2, 3], [4, 5, 6])
+        Tensor(32, dtype=int32, device='cpu')
+        >>> tp.dot([[1, 2], [3, 4]], [1, 10])
+        Tensor([21, 43], dtype=int32, device='cpu')
 
     """
     left, right = as_tensor(t1, what="dot: t1"), as_tensor(t2, what="dot: t2")
@@ -107,15 +135,20 @@ def dot(t1: Any, t2: Any, /) -> Tensor:
     return matmul(left, right)
 
 
-def outer_product(v1: Any, v2: Any, /) -> Tensor:
+def outer_product(v1: ArrayLike, v2: ArrayLike, /) -> Tensor:
     """Return the products ``v1[i] * v2[j]`` of two vectors.
 
-    The standard's name for it is ``linalg.outer``.
-
+    The result is a matrix of the promoted dtype. The standard's name for it is ``linalg.outer``.
     (TensorFlow.js's outerProduct.)
 
     Raises:
         ShapeError: an operand that is not a vector.
+        DTypeError: booleans or strings.
+
+    Examples:
+        >>> tp.outer_product([1, 2], [3, 4, 5])
+        Tensor([[ 3,  4,  5],
+                [ 6,  8, 10]], dtype=int32, device='cpu')
 
     """
     left, right = as_tensor(v1, what="outer_product: v1"), as_tensor(v2, what="outer_product: v2")
@@ -126,8 +159,8 @@ def outer_product(v1: Any, v2: Any, /) -> Tensor:
     return reshape(left, (-1, 1)) * right
 
 
-def kron(a: Any, b: Any, /) -> Tensor:
-    """Return the Kronecker product: ``b`` times each element of ``a``, put together in blocks.
+def kron(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return the Kronecker product: ``b`` times each element of ``a``, arranged in blocks.
 
     ``out[i * n + k, j * m + l] = a[i, j] * b[k, l]`` for ``b`` of shape [n, m], and likewise for
     other ranks.
@@ -138,17 +171,20 @@ def kron(a: Any, b: Any, /) -> Tensor:
             are promoted.
 
     Returns:
-        A tensor whose sizes are the products of the operands' sizes. For booleans it is
+        A tensor whose sizes are the products of the operands' sizes. For booleans it tells
         whether both elements are true.
 
     Raises:
         DTypeError: strings, or dtypes that cannot be promoted.
 
-    Example::
-
-        tp.kron([1, 10], [1, 2, 3])  # [1, 2, 3, 10, 20, 30]
-
     Source: NumPy's kron.
+
+    Examples:
+        >>> tp.kron([1, 10], [1, 2, 3])
+        Tensor([ 1,  2,  3, 10, 20, 30], dtype=int32, device='cpu')
+        >>> tp.kron([[1, 0], [0, 1]], [[1, 2]])
+        Tensor([[1, 2, 0, 0],
+                [0, 0, 1, 2]], dtype=int32, device='cpu')
 
     """
     left, right = operands(a, b, "kron: a", "kron: b")
@@ -162,13 +198,23 @@ def kron(a: Any, b: Any, /) -> Tensor:
     return reshape(product, [n * m for n, m in zip(blocks, cells, strict=True)])
 
 
-def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """Return the dot products of vectors along ``axis``: ``sum of conj(x1) * x2``.
 
-    The other axes broadcast. Source: the array API standard 2025.12.
+    The other axes broadcast; dtypes are promoted.
 
     Raises:
-        ShapeError: an axis out of range, or different lengths.
+        ShapeError: an axis out of range, different lengths, or a non-negative axis for operands of
+            different ranks.
+        DTypeError: booleans or strings.
+
+    Source: the array API standard 2025.12.
+
+    Examples:
+        >>> tp.vecdot([[1, 2], [3, 4]], [10, 1])
+        Tensor([12, 34], dtype=int32, device='cpu')
+        >>> tp.vecdot([1j, 1.0], [1j, 2.0])  # x1 is conjugated
+        Tensor(3.+0.j, dtype=complex64, device='cpu')
 
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
@@ -186,7 +232,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | Sequence[Axis] = 2) -> Tensor:
     """Return the sums of products over pairs of axes.
 
     Args:
@@ -195,11 +241,22 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
         axes: the number of last axes of ``x1`` and first axes of ``x2`` to sum over; or two
             sequences, of axes of ``x1`` and of the corresponding axes of ``x2``.
 
-    Source: the array API standard 2025.12.
-
     Raises:
         ShapeError: different lengths, or an axis out of range.
-        ArgumentError: axes of another form.
+        ArgumentError: ``axes`` has another form.
+        DTypeError: booleans or strings.
+
+    Source: the array API standard 2025.12.
+
+    Examples:
+        >>> a = tp.ones((2, 3, 4))
+        >>> tp.tensordot(a, tp.ones((3, 4, 5))).shape
+        (2, 5)
+        >>> tp.tensordot(a, tp.ones((4, 3)), axes=([1, 2], [1, 0]))
+        Tensor([12., 12.], dtype=float32, device='cpu')
+        >>> tp.tensordot([1, 2], [3, 4], axes=0)
+        Tensor([[3, 4],
+                [6, 8]], dtype=int32, device='cpu')
 
     """
     left, right = as_tensor(x1, what="tensordot: x1"), as_tensor(x2, what="tensordot: x2")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "nan_to_num",
@@ -35,31 +36,63 @@ __all__ = [
 
 @chained
 @accumulates(dt.INTEGER | dt.BOOL)
-def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nansum(
+    x: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the sum of the elements along ``axis`` that are not NaN; 0 if there are none.
 
-    Otherwise it is like ``sum``.
+    Otherwise it is like ``sum``. Source: NumPy's nansum.
+
+    Examples:
+        >>> tp.nansum([[1.0, tp.nan], [3.0, 4.0]], axis=0)
+        Tensor([4., 4.], dtype=float32, device='cpu')
+        >>> tp.nansum([tp.nan])
+        Tensor(0., dtype=float32, device='cpu')
+
     """
     return sum(_fill(numbers(x, "nansum: x"), 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @chained
 @accumulates(dt.INTEGER | dt.BOOL)
-def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def nanprod(
+    x: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
 
-    Otherwise it is like ``prod``.
+    Otherwise it is like ``prod``. Source: NumPy's nanprod.
 
-    Example: ``nanprod([2.0, nan, 3.0])`` is ``6.0``.
+    Examples:
+        >>> tp.nanprod([2.0, tp.nan, 3.0])
+        Tensor(6., dtype=float32, device='cpu')
+
     """
     return prod(_fill(numbers(x, "nanprod: x"), 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @chained
-def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmean(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the mean of the elements along ``axis`` that are not NaN; NaN if there are none.
 
-    Integers and booleans become float32 first.
+    Integers and booleans become float32 first. Source: NumPy's nanmean.
+
+    Raises:
+        DTypeError: strings.
+
+    Examples:
+        >>> tp.nanmean([[1.0, tp.nan, 3.0], [tp.nan, tp.nan, tp.nan]], axis=1)
+        Tensor([ 2., nan], dtype=float32, device='cpu')
+
     """
     tensor = numbers(x, "nanmean: x")
     if tensor.dtype not in dt.INEXACT:
@@ -72,7 +105,7 @@ def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 @chained
 def nanvar(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the variance of the n elements along ``axis`` that are not NaN.
 
@@ -84,11 +117,13 @@ def nanvar(
         ArgumentError: ``correction`` is not a number.
         ShapeError: an axis out of range.
 
-    Example::
-
-        tp.nanvar([1.0, tp.nan, 3.0])  # 1
-
     Source: NumPy's nanvar.
+
+    Examples:
+        >>> tp.nanvar([1.0, tp.nan, 3.0])
+        Tensor(1., dtype=float32, device='cpu')
+        >>> tp.nanvar([1.0, tp.nan, 3.0], correction=1)
+        Tensor(2., dtype=float32, device='cpu')
 
     """
     tensor = floating(x, "nanvar: x")
@@ -99,12 +134,17 @@ def nanvar(
 
 @chained
 def nanstd(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Return the standard deviation of the elements along ``axis`` that are not NaN.
 
     It is the square root of ``nanvar``, with the same arguments. Where it is 0, its gradient is
     0. Source: NumPy's nanstd.
+
+    Examples:
+        >>> tp.nanstd([1.0, tp.nan, 3.0])
+        Tensor(1., dtype=float32, device='cpu')
+
     """
     tensor = floating(x, "nanstd: x")
     variance = _compute_variance(tensor, axis, correction, "nanstd", keepdims=keepdims)
@@ -131,24 +171,36 @@ def _compute_variance(
 
 
 @chained
-def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmax(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis`` that is not NaN, or NaN if all are.
+
+    Source: NumPy's nanmax.
 
     Raises:
         DTypeError: complex numbers or strings.
         ShapeError: a reduced axis is empty.
+
+    Examples:
+        >>> tp.nanmax([[1.0, tp.nan], [tp.nan, tp.nan]], axis=1)
+        Tensor([ 1., nan], dtype=float32, device='cpu')
 
     """
     return _reduce_extreme(x, max, -inf, "nanmax", axis=axis, keepdims=keepdims)
 
 
 @chained
-def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmin(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis`` that is not NaN, or NaN if all are.
+
+    Source: NumPy's nanmin.
 
     Raises:
         DTypeError: complex numbers or strings.
         ShapeError: a reduced axis is empty.
+
+    Examples:
+        >>> tp.nanmin([[1.0, tp.nan], [tp.nan, tp.nan]], axis=1)
+        Tensor([ 1., nan], dtype=float32, device='cpu')
 
     """
     return _reduce_extreme(x, min, inf, "nanmin", axis=axis, keepdims=keepdims)
@@ -156,7 +208,7 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 @chained
 def nan_to_num(
-    x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: ArrayLike, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """Return ``x`` with finite numbers in place of NaN and infinities.
 
@@ -170,6 +222,13 @@ def nan_to_num(
         DTypeError: complex numbers or strings.
 
     Source: NumPy's nan_to_num.
+
+    Examples:
+        >>> x = [1.0, tp.nan, tp.inf, -tp.inf]
+        >>> tp.nan_to_num(x, nan=-1, posinf=100, neginf=-100)
+        Tensor([   1.,   -1.,  100., -100.], dtype=float32, device='cpu')
+        >>> tp.nan_to_num(x)[2] == tp.finfo("float32").max
+        Tensor(True, dtype=bool, device='cpu')
 
     """
     tensor = real(x, "nan_to_num: x")

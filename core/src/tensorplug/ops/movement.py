@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import Axis, ShapeLike, TensorLike
 
 __all__ = [
     "broadcast_to",
@@ -254,13 +255,21 @@ PACK = KernelSpec(
 )
 
 
-def identity(x: Any, /) -> Tensor:
-    """Return ``x`` as a new tensor that shares its data."""
+def identity(x: TensorLike, /) -> Tensor:
+    """Return ``x`` as a new tensor that shares its data.
+
+    (TensorFlow's Identity. NumPy's ``identity``, a matrix, is ``eye``.)
+
+    Examples:
+        >>> tp.identity([1, 2])
+        Tensor([1, 2], dtype=int32, device='cpu')
+
+    """
     return dispatch_unary(IDENTITY, x)
 
 
 @chained
-def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+def reshape(x: TensorLike, /, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
     """Return ``x`` with another shape; the elements keep their row-major order.
 
     Args:
@@ -272,7 +281,21 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
     Raises:
         ShapeError: the number of elements differs.
-        CopyNeededError: ``copy=False``, but the device had to copy.
+        CopyNeededError: ``copy=False``, but the device would have to copy.
+
+    Source: the array API standard.
+
+    Examples:
+        >>> x = tp.arange(6)
+        >>> tp.reshape(x, (2, 3))
+        Tensor([[0, 1, 2],
+                [3, 4, 5]], dtype=int32, device='cpu')
+        >>> x.reshape((3, -1)).shape
+        (3, 2)
+        >>> tp.reshape(x, (4, 2))
+        Traceback (most recent call last):
+            ...
+        tensorplug.errors.ShapeError: ...cannot reshape [6] of 6 elements to [4, 2] of 8
 
     """
     if copy is None:
@@ -301,16 +324,43 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 @chained
-def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
-    """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
+def permute_dims(x: TensorLike, /, axes: Axis | None = None) -> Tensor:
+    """Return ``x`` with its axes in the order ``axes`` (reversed by default).
+
+    Axis i of the result is axis ``axes[i]`` of ``x``. (The array API standard's ``permute_dims``,
+    which requires ``axes``; NumPy's transpose.)
+
+    Raises:
+        ShapeError: ``axes`` does not name every axis once.
+
+    Examples:
+        >>> tp.permute_dims([[1, 2, 3], [4, 5, 6]])
+        Tensor([[1, 4],
+                [2, 5],
+                [3, 6]], dtype=int32, device='cpu')
+        >>> images = tp.zeros((8, 3, 32, 64))
+        >>> images.permute_dims((0, 2, 3, 1)).shape
+        (8, 32, 64, 3)
+
+    """
     return dispatch(TRANSPOSE, x, perm=axes)
 
 
-def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
+def matrix_transpose(x: TensorLike, /, *, rank: int | None = None) -> Tensor:
     """Return ``x`` with its last two axes swapped.
+
+    ``rank`` checks the number of axes. (The array API standard's ``matrix_transpose``.)
 
     Raises:
         ShapeError: there are fewer than two axes, or not ``rank`` axes if it is not None.
+
+    Examples:
+        >>> tp.matrix_transpose([[1, 2, 3], [4, 5, 6]])
+        Tensor([[1, 4],
+                [2, 5],
+                [3, 6]], dtype=int32, device='cpu')
+        >>> tp.matrix_transpose(tp.zeros((5, 2, 3))).shape
+        (5, 3, 2)
 
     """
     tensor = as_tensor(x, what="matrix_transpose: x")
@@ -324,7 +374,7 @@ def matrix_transpose(x: Any, /, *, rank: int | None = None) -> Tensor:
 
 
 @chained
-def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
+def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Tensor:
     """Return ``x`` with new axes of length 1.
 
     Args:
@@ -333,6 +383,14 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
     Raises:
         ShapeError: a position is out of range or named twice.
+
+    Examples:
+        >>> tp.expand_dims([1, 2, 3])
+        Tensor([[1, 2, 3]], dtype=int32, device='cpu')
+        >>> tp.expand_dims([1, 2, 3], -1).shape
+        (3, 1)
+        >>> tp.expand_dims(tp.zeros((4, 5)), (0, 2)).shape
+        (1, 4, 1, 5)
 
     """
     if not isinstance(axis, list | tuple):
@@ -345,11 +403,22 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
 
 @chained
-def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+def squeeze(x: TensorLike, /, axis: Axis | None = None) -> Tensor:
     """Return ``x`` without the axes ``axis`` of length 1; by default without all such axes.
 
     Raises:
         ShapeError: one of them has another length.
+
+    Examples:
+        >>> x = tp.zeros((1, 3, 1))
+        >>> tp.squeeze(x).shape
+        (3,)
+        >>> tp.squeeze(x, axis=0).shape
+        (3, 1)
+        >>> tp.squeeze(x, axis=1)
+        Traceback (most recent call last):
+            ...
+        tensorplug.errors.ShapeError: squeeze: axis 1 of float32[1,3,1] must have length 1
 
     """
     tensor = as_tensor(x, what="squeeze: x")
@@ -363,16 +432,44 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 
 
 @chained
-def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """Return ``x`` broadcast to ``shape``."""
+def broadcast_to(x: TensorLike, /, shape: ShapeLike) -> Tensor:
+    """Return ``x`` repeated along axes of length 1, and along new axes in front, to ``shape``.
+
+    Source: the array API standard.
+
+    Raises:
+        ShapeError: ``x`` does not broadcast to ``shape``.
+
+    Examples:
+        >>> tp.broadcast_to([1, 2, 3], (2, 3))
+        Tensor([[1, 2, 3],
+                [1, 2, 3]], dtype=int32, device='cpu')
+        >>> tp.broadcast_to([[1], [2]], (2, 3))
+        Tensor([[1, 1, 1],
+                [2, 2, 2]], dtype=int32, device='cpu')
+
+    """
     return dispatch(BROADCAST_TO, x, shape=shape)
 
 
 @chained
-def slice(x: Any, begin: Any, size: Any = None) -> Tensor:
+def slice(x: TensorLike, begin: ShapeLike, size: ShapeLike | None = None) -> Tensor:
     """Return the block of ``x`` that starts at ``begin`` and has ``size``.
 
-    A size of -1 takes the rest of the axis. Missing entries of ``begin`` are 0.
+    A size of -1 takes the rest of the axis, as do missing entries of ``size``. Missing entries of
+    ``begin`` are 0. (TensorFlow's Slice; ``x[...]`` is a shorter form.)
+
+    Raises:
+        ShapeError: the block exceeds ``x``, or there are more entries than axes.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6]])
+        >>> tp.slice(x, (0, 1), (2, 2))
+        Tensor([[2, 3],
+                [5, 6]], dtype=int32, device='cpu')
+        >>> tp.slice(x, 1)
+        Tensor([[4, 5, 6]], dtype=int32, device='cpu')
+
     """
     return dispatch(SLICE, x, begin=begin, size=size)
 
@@ -384,10 +481,26 @@ def pad(
     return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
 
 
-def concat(xs: Sequence[Any], /, axis: int | None = 0) -> Tensor:
+def concat(xs: Sequence[TensorLike], /, axis: int | None = 0) -> Tensor:
     """Return the tensors ``xs`` joined along ``axis`` (flattened first if it is None).
 
-    Their other sizes must be equal; their dtypes are promoted.
+    Their other sizes must be equal; their dtypes are promoted. (The array API standard's
+    ``concat``.)
+
+    Raises:
+        ShapeError: the ranks or other sizes differ.
+        DTypeError: there is no common dtype.
+        ArgumentError: ``xs`` is not a list or tuple, or is empty.
+
+    Examples:
+        >>> tp.concat([[1, 2], [3.5]])
+        Tensor([1. , 2. , 3.5], dtype=float32, device='cpu')
+        >>> tp.concat([tp.zeros((2, 3)), tp.ones((2, 1))], axis=1)
+        Tensor([[0., 0., 0., 1.],
+                [0., 0., 0., 1.]], dtype=float32, device='cpu')
+        >>> tp.concat([[[1, 2]], [[3]]], axis=None)
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
+
     """
     listed = _check_list(xs, "concat")
     if axis is None:
@@ -395,10 +508,25 @@ def concat(xs: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     return dispatch(CONCAT, listed, axis=axis)
 
 
-def stack(xs: Sequence[Any], /, axis: int = 0) -> Tensor:
+def stack(xs: Sequence[TensorLike], /, axis: int = 0) -> Tensor:
     """Return the tensors ``xs``, which have the same shape, joined along a new axis.
 
-    Their dtypes are promoted. (TensorFlow's Pack.)
+    Their dtypes are promoted. ``axis`` is the position of the new axis in the result. (The array
+    API standard's ``stack``, TensorFlow's Pack.)
+
+    Raises:
+        ShapeError: the shapes differ.
+        DTypeError: there is no common dtype.
+        ArgumentError: ``xs`` is not a list or tuple, or is empty.
+
+    Examples:
+        >>> tp.stack([[1, 2], [3, 4]])
+        Tensor([[1, 2],
+                [3, 4]], dtype=int32, device='cpu')
+        >>> tp.stack([[1, 2], [3, 4]], axis=-1)
+        Tensor([[1, 3],
+                [2, 4]], dtype=int32, device='cpu')
+
     """
     return dispatch(PACK, _check_list(xs, "stack"), axis=axis)
 

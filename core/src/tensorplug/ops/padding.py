@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import PAD_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import TensorLike
 
 __all__ = ["pad"]
 
@@ -47,11 +48,11 @@ _MODES: Final[dict[str, Callable[[Array, int], Array]]] = {
 
 @chained
 def pad(
-    x: Any,
-    paddings: Any,
+    x: TensorLike,
+    paddings: int | Sequence[int] | Sequence[Sequence[int]],
     constant_value: dt.Scalar | str | None = None,
     *,
-    mode: str = "constant",
+    mode: Literal["constant", "edge", "reflect", "symmetric", "wrap"] = "constant",
 ) -> Tensor:
     """Return ``x`` with elements added before and after each axis.
 
@@ -77,6 +78,16 @@ def pad(
         DTypeError: the value does not fit the dtype.
 
     Source: NumPy's pad.
+
+    Examples:
+        >>> tp.pad([1, 2, 3], (1, 2))
+        Tensor([0, 1, 2, 3, 0, 0], dtype=int32, device='cpu')
+        >>> tp.pad([[1, 2], [3, 4]], [(1, 0), (0, 1)], constant_value=9)
+        Tensor([[9, 9, 9],
+                [1, 2, 9],
+                [3, 4, 9]], dtype=int32, device='cpu')
+        >>> tp.pad([1, 2, 3], (2, 2), mode="reflect")
+        Tensor([3, 2, 1, 2, 3, 2, 1], dtype=int32, device='cpu')
 
     """
     if is_text(mode, "constant"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
 Array = np.ndarray[Any, Any]
+
+Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 # Map positions between two sorted elements to the weights of the second one.
 _METHODS: Final[dict[str, Callable[[Array], Array]]] = {
@@ -44,7 +47,13 @@ _METHODS: Final[dict[str, Callable[[Array], Array]]] = {
 
 @chained
 def quantile(
-    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    keepdims: bool = False,
+    method: Method = "linear",
 ) -> Tensor:
     """Return the values below which fractions ``q`` of the elements along ``axis`` lie.
 
@@ -71,6 +80,17 @@ def quantile(
 
     Source: NumPy's quantile.
 
+    Examples:
+        >>> x = tp.asarray([[1.0, 2.0, 4.0], [3.0, 5.0, 9.0]])
+        >>> tp.quantile(x, 0.5, axis=1)
+        Tensor([2., 5.], dtype=float32, device='cpu')
+        >>> tp.quantile(x, [0, 0.25, 1], axis=1)  # one row for each fraction
+        Tensor([[1. , 3. ],
+                [1.5, 4. ],
+                [4. , 9. ]], dtype=float32, device='cpu')
+        >>> tp.quantile([1, 2, 3, 4], 0.5, method="lower")
+        Tensor(2., dtype=float32, device='cpu')
+
     """
     fractions = _read_fractions(q, 1, "quantile")
     return _compute_quantiles(x, fractions, axis, method, "quantile", keepdims=keepdims)
@@ -78,17 +98,25 @@ def quantile(
 
 @chained
 def percentile(
-    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    keepdims: bool = False,
+    method: Method = "linear",
 ) -> Tensor:
     """Return the values below which ``q`` percent of the elements along ``axis`` lie.
 
     It is ``quantile`` of ``q / 100``, with the same arguments and errors.
 
-    Example::
-
-        tp.percentile([1, 2, 3, 4, 5], 25)  # 2
-
     Source: NumPy's percentile.
+
+    Examples:
+        >>> tp.percentile([1, 2, 3, 4, 5], 25)
+        Tensor(2., dtype=float32, device='cpu')
+        >>> tp.percentile([10, 20], [0, 50, 75])
+        Tensor([10. , 15. , 17.5], dtype=float32, device='cpu')
 
     """
     fractions = _read_fractions(q, 100, "percentile")
@@ -97,17 +125,25 @@ def percentile(
 
 @chained
 def nanquantile(
-    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    keepdims: bool = False,
+    method: Method = "linear",
 ) -> Tensor:
     """Return the quantiles of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     Arguments and errors are those of ``quantile``.
 
-    Example::
-
-        tp.nanquantile([1.0, tp.nan, 3.0], 0.5)  # 2
-
     Source: NumPy's nanquantile.
+
+    Examples:
+        >>> tp.nanquantile([1.0, tp.nan, 3.0], 0.5)
+        Tensor(2., dtype=float32, device='cpu')
+        >>> tp.nanquantile([[1.0, tp.nan], [tp.nan, tp.nan]], 0.5, axis=1)
+        Tensor([ 1., nan], dtype=float32, device='cpu')
 
     """
     fractions = _read_fractions(q, 1, "nanquantile")
@@ -116,28 +152,54 @@ def nanquantile(
 
 @chained
 def nanpercentile(
-    x: Any, q: Any, /, axis: Any = None, *, keepdims: bool = False, method: str = "linear"
+    x: ArrayLike,
+    q: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    keepdims: bool = False,
+    method: Method = "linear",
 ) -> Tensor:
-    """Return ``nanquantile`` of ``q / 100``. Source: NumPy's nanpercentile."""
+    """Return ``nanquantile`` of ``q / 100``, with the same arguments and errors.
+
+    Source: NumPy's nanpercentile.
+
+    Examples:
+        >>> tp.nanpercentile([1.0, tp.nan, 3.0, 5.0], [50, 100])
+        Tensor([3., 5.], dtype=float32, device='cpu')
+
+    """
     fractions = _read_fractions(q, 100, "nanpercentile")
     return _skip_missing(x, fractions, axis, method, "nanpercentile", keepdims=keepdims)
 
 
 @chained
-def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmedian(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the median of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     It is ``nanquantile`` with q = 0.5. Source: NumPy's nanmedian.
+
+    Examples:
+        >>> tp.nanmedian([7.0, tp.nan, 1.0, 2.0])
+        Tensor(2., dtype=float32, device='cpu')
+
     """
     return _skip_missing(x, np.asarray(0.5), axis, "linear", "nanmedian", keepdims=keepdims)
 
 
 @chained
-def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def median(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle of the sorted elements along ``axis``, or the mean of the middle two.
 
-    It is ``quantile`` with q = 0.5. (PyTorch's median is the lower one:
-    ``quantile(x, 0.5, method="lower")``.)
+    It is ``quantile`` with q = 0.5: integers become float32, and NaN gives NaN. Source: NumPy's
+    median. (PyTorch's median is the lower one: ``quantile(x, 0.5, method="lower")``.)
+
+    Examples:
+        >>> tp.median([7, 1, 2])
+        Tensor(2., dtype=float32, device='cpu')
+        >>> tp.median([[7, 1, 2, 4], [0, 0, 0, 8]], axis=1)
+        Tensor([3., 0.], dtype=float32, device='cpu')
+
     """
     return _compute_quantiles(x, np.asarray(0.5), axis, "linear", "median", keepdims=keepdims)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike
 
 __all__ = ["dequantize", "fake_quantize", "quantize", "quantized_matmul"]
 
@@ -215,7 +216,13 @@ def as_zero_point(value: Any, dtype: DType, what: str) -> Tensor | None:
 
 
 def quantize(
-    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike,
+    /,
+    zero_point: ArrayLike | None = None,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return ``round(x / scale) + zero_point`` in few bits, limited to the range of ``dtype``.
 
@@ -225,7 +232,7 @@ def quantize(
     Args:
         x: real numbers.
         scale: positive numbers: one, or one for each block of x. Counted from the last axis,
-            each size divides that of x: beside an x of shape [6, 8], a scale of shape [6, 1]
+            each size divides that of x: for an x of shape [6, 8], a scale of shape [6, 1]
             belongs to rows, and [6, 2] to blocks of 4.
         zero_point: the integers that stand for 0, of the result's dtype, in a shape that follows
             the same rule; None for 0.
@@ -240,11 +247,16 @@ def quantize(
         DTypeError: ``dtype`` is none of these, or is not that of ``zero_point``.
         OutOfRangeError: ``axis`` is out of range.
 
-    Example::
-
-        tp.quantize([0.25, 0.75, -99.0], 0.5)  # [0, 2, -128]
-
     Source: ONNX's QuantizeLinear.
+
+    Examples:
+        >>> tp.quantize([0.25, 0.75, -99.0], 0.5)  # halves go to the even neighbour
+        Tensor([   0,    2, -128], dtype=int8, device='cpu')
+        >>> tp.quantize([[1.0, 2.0], [1.0, 2.0]], [1.0, 0.1], axis=0)  # a scale for each row
+        Tensor([[ 1,  2],
+                [10, 20]], dtype=int8, device='cpu')
+        >>> tp.quantize([0.0, 2.55], 0.01, zero_point=128, dtype="uint8")
+        Tensor([128, 255], dtype=uint8, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "quantize")
@@ -254,7 +266,13 @@ def quantize(
 
 @chained
 def dequantize(
-    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike,
+    /,
+    zero_point: ArrayLike | None = None,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return ``(x - zero_point) * scale``: the numbers that quantized ones stand for.
 
@@ -272,11 +290,14 @@ def dequantize(
         DTypeError: an argument has another dtype.
         OutOfRangeError: ``axis`` is out of range.
 
-    Example::
-
-        tp.dequantize(tp.asarray([0, 2], dtype="int8"), 0.5)  # [0.0, 1.0]
-
     Source: ONNX's DequantizeLinear.
+
+    Examples:
+        >>> q = tp.asarray([0, 2], dtype="int8")
+        >>> tp.dequantize(q, 0.5)
+        Tensor([0., 1.], dtype=float32, device='cpu')
+        >>> tp.dequantize(q, 0.5, zero_point=2)
+        Tensor([-1.,  0.], dtype=float32, device='cpu')
 
     """
     tensor = as_tensor(x, what="Dequantize: input 'x'")
@@ -286,14 +307,20 @@ def dequantize(
 
 @chained
 def fake_quantize(
-    x: Any, scale: Any, /, zero_point: Any = None, axis: int | None = None, *, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike,
+    /,
+    zero_point: ArrayLike | None = None,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return ``dequantize(quantize(x, ...), ...)``, for training with quantization in mind.
+    """Return ``dequantize(quantize(x, ...), ...)``, for quantization-aware training.
 
     The result consists of the floats that the quantized x stands for. The gradient goes straight
     through the rounding: the gradient of x is the incoming one, or 0 where x was clipped. The
     derivative with respect to the scale, with the slope of rounding taken as 1, is
-    ``round(x / scale) - x / scale``, or the limit less the zero point where x was clipped.
+    ``round(x / scale) - x / scale``, or the limit minus the zero point where x was clipped.
 
     Args:
         x: real numbers; integers become floats.
@@ -307,12 +334,14 @@ def fake_quantize(
         DTypeError: an argument has another dtype.
         OutOfRangeError: ``axis`` is out of range.
 
-    Example::
-
-        tp.fake_quantize([0.3, 99.0], 0.5)  # [0.5, 63.5]
-
     Sources: Jacob et al. 2018 (arXiv 1712.05877); for the gradient of the scale, Esser et al.
     2020 (arXiv 1902.08153).
+
+    Examples:
+        >>> tp.fake_quantize([0.3, 99.0], 0.5)
+        Tensor([ 0.5, 63.5], dtype=float32, device='cpu')
+        >>> tp.grad(lambda x: tp.sum(tp.fake_quantize(x, 0.5)))(tp.asarray([0.3, 99.0]))
+        Tensor([1., 0.], dtype=float32, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "fake_quantize")
@@ -322,15 +351,15 @@ def fake_quantize(
 
 @chained
 def quantized_matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     /,
-    a_scale: Any = None,
-    b_scale: Any = None,
+    a_scale: ArrayLike | None = None,
+    b_scale: ArrayLike | None = None,
     *,
-    a_zero_point: Any = None,
-    b_zero_point: Any = None,
-    dtype: Any = None,
+    a_zero_point: ArrayLike | None = None,
+    b_zero_point: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return the product of quantized matrices, ``(a - a_zero_point) @ (b - b_zero_point)``.
 
@@ -345,8 +374,8 @@ def quantized_matmul(
         a_scale: one number; one for each row, [m, 1]; or for each block of a, as for
             ``quantize``. None for 1.
         b_scale: likewise: [1, n] or [n] for columns, [k / 32, n] for blocks of 32.
-        a_zero_point: numbers of the dtype of a (for floats, of that to quantize to, by default
-            int8); None for 0.
+        a_zero_point: numbers of the dtype of a (for floats, of the dtype to quantize to, by
+            default int8); None for 0.
         b_zero_point: likewise.
         dtype: of the result; by default that of the scales.
 
@@ -363,13 +392,14 @@ def quantized_matmul(
         DTypeError: an argument has another dtype.
         ArgumentError: floats without a scale.
 
-    Example::
-
-        a = tp.asarray([[100, -50]], dtype="int8")
-        tp.quantized_matmul(a, a.T)  # [[12500]]
-        tp.quantized_matmul(a, a.T, 0.1, 0.01)  # [[12.5]]
-
     Source: ONNX's MatMulInteger and QLinearMatMul.
+
+    Examples:
+        >>> a = tp.asarray([[100, -50]], dtype="int8")
+        >>> tp.quantized_matmul(a, a.T)
+        Tensor([[12500]], dtype=int32, device='cpu')
+        >>> tp.quantized_matmul(a, a.T, 0.5, 0.25)
+        Tensor([[1562.5]], dtype=float32, device='cpu')
 
     """
     wanted = None if dtype is None else dt.of(dtype, "quantized_matmul")

@@ -6,7 +6,7 @@ The functions live in ``tensorplug.ragged``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
@@ -16,11 +16,15 @@ from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["ragged_gather", "ragged_range", "ragged_tensor_to_tensor"]
 
+PartitionType: TypeAlias = Literal["FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS"]
 PARTITIONS: Final = ("FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS")
 
 
@@ -189,9 +193,9 @@ RAGGED_TENSOR_TO_TENSOR = KernelSpec(
 
 
 def ragged_gather(
-    params_nested_splits: Any,
-    params_dense_values: Any,
-    indices: Any,
+    params_nested_splits: Sequence[ArrayLike],
+    params_dense_values: TensorLike,
+    indices: ArrayLike,
     output_ragged_rank: int | None = None,
 ) -> GatheredRows:
     """Return rows of a ragged tensor, as a ragged tensor.
@@ -217,6 +221,14 @@ def ragged_gather(
 
     (TensorFlow's RaggedGather.)
 
+    Examples:
+        >>> words = ["a", "b", "c", "d", "e"]  # the rows a b, c, d e
+        >>> rows = tp.ragged.ragged_gather([[0, 2, 3, 5]], words, [2, 0])
+        >>> rows.output_nested_splits
+        (Tensor([0, 2, 4], dtype=int32, device='cpu'),)
+        >>> rows.output_dense_values
+        Tensor(['d', 'e', 'a', 'b'], dtype=string, device='cpu')
+
     """
     *splits, values = dispatch_multiple(
         RAGGED_GATHER,
@@ -228,7 +240,7 @@ def ragged_gather(
     return GatheredRows(tuple(splits), values)
 
 
-def ragged_range(starts: Any, limits: Any, deltas: Any = 1) -> RaggedRange:
+def ragged_range(starts: ArrayLike, limits: ArrayLike, deltas: ArrayLike = 1) -> RaggedRange:
     """Return a ragged tensor whose rows are ``start, start + delta, ...`` below a limit.
 
     Args:
@@ -248,16 +260,23 @@ def ragged_range(starts: Any, limits: Any, deltas: Any = 1) -> RaggedRange:
 
     (TensorFlow's RaggedRange.)
 
+    Examples:
+        >>> rows = tp.ragged.ragged_range([0, 5, 8], [3, 5, 12], [1, 1, 2])
+        >>> rows.rt_nested_splits  # the second row is empty
+        Tensor([0, 3, 3, 5], dtype=int32, device='cpu')
+        >>> rows.rt_dense_values
+        Tensor([ 0,  1,  2,  8, 10], dtype=int32, device='cpu')
+
     """
     return RaggedRange(*dispatch_multiple(RAGGED_RANGE, starts, limits, deltas))
 
 
 def ragged_tensor_to_tensor(
-    shape: Any,
-    values: Any,
-    default_value: Any,
-    row_partition_tensors: Any,
-    row_partition_types: Any,
+    shape: ArrayLike,
+    values: TensorLike,
+    default_value: TensorLike,
+    row_partition_tensors: Sequence[ArrayLike],
+    row_partition_types: Sequence[PartitionType],
 ) -> Tensor:
     """Return a ragged tensor as a dense one: rows are cut, or padded with ``default_value``.
 
@@ -270,7 +289,7 @@ def ragged_tensor_to_tensor(
             outermost dimension first.
         row_partition_types: the type of each: ``"ROW_SPLITS"``, or ``"VALUE_ROWIDS"``, the
             ascending row numbers of the values. The first may be ``"FIRST_DIM_SIZE"``, the
-            number of rows; VALUE_ROWIDS need it.
+            number of rows; VALUE_ROWIDS needs it.
 
     Returns:
         A tensor with the rank of ``values`` plus the number of partitions, without
@@ -281,6 +300,17 @@ def ragged_tensor_to_tensor(
         ArgumentError: the partitions descend, or do not match the number of values.
 
     (TensorFlow's RaggedTensorToTensor.)
+
+    Examples:
+        >>> tp.ragged.ragged_tensor_to_tensor(-1, [1, 2, 3, 4], 0, [[0, 2, 2, 4]], ["ROW_SPLITS"])
+        Tensor([[1, 2],
+                [0, 0],
+                [3, 4]], dtype=int32, device='cpu')
+        >>> tp.ragged.ragged_tensor_to_tensor(
+        ...     [2, 3], [1, 2, 3, 4], 0, [2, [0, 0, 0, 1]], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]
+        ... )
+        Tensor([[1, 2, 3],
+                [4, 0, 0]], dtype=int32, device='cpu')
 
     """
     return dispatch(

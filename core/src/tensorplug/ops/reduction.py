@@ -16,6 +16,7 @@ from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "all",
@@ -108,85 +109,199 @@ def widen(x: Any, dtype: Any, caller: str) -> Any:
 
 @chained
 @accumulates(dt.INTEGER | dt.BOOL)
-def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(
+    x: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the sum of the elements along ``axis``; 0 if there are none.
 
     Without ``dtype``, booleans and integers of 8 and 16 bits are added in int32, unsigned ones
     in uint32; other dtypes stay. Integers wrap. ``dtype`` converts the elements first.
     (The array API standard's ``sum``; the kernel Sum keeps all dtypes but bool.)
+
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
+
+    Examples:
+        >>> tp.sum([[1, 2], [3, 4]])
+        Tensor(10, dtype=int32, device='cpu')
+        >>> tp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+        Tensor([4., 6.], dtype=float32, device='cpu')
+        >>> tp.sum([[1.0, 2.0], [3.0, 4.0]], axis=-1, keepdims=True)
+        Tensor([[3.],
+                [7.]], dtype=float32, device='cpu')
+        >>> tp.sum([True, False, True])  # the number of True
+        Tensor(2, dtype=int32, device='cpu')
+
     """
     return dispatch(SUM, widen(x, dtype, "sum"), axis=axis, keep_dims=keepdims)
 
 
 @chained
 @accumulates(dt.INTEGER | dt.BOOL)
-def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(
+    x: ArrayLike,
+    /,
+    axis: Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the product of the elements along ``axis``; 1 if there are none.
 
-    The dtype of the result is that of ``sum``.
+    Dtypes are as for ``sum``: integers of 8 and 16 bits are multiplied in 32 bits, and all
+    integers wrap. (The array API standard's ``prod``.)
+
+    Examples:
+        >>> tp.prod([[1.0, 2.0], [3.0, 4.0]], axis=1)
+        Tensor([ 2., 12.], dtype=float32, device='cpu')
+        >>> tp.prod([])
+        Tensor(1., dtype=float32, device='cpu')
+
     """
     return dispatch(PROD, widen(x, dtype, "prod"), axis=axis, keep_dims=keepdims)
 
 
 @chained
-def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def mean(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the arithmetic mean along ``axis``; NaN if there are no elements.
 
-    Integers and booleans become float32 first.
+    Integers and booleans become float32 first. (The array API standard's ``mean``, which does
+    not specify integers.)
+
+    Raises:
+        DTypeError: strings.
+
+    Examples:
+        >>> tp.mean([[1, 2], [3, 4]])
+        Tensor(2.5, dtype=float32, device='cpu')
+        >>> tp.mean([[1, 2], [3, 4]], axis=0)
+        Tensor([2., 3.], dtype=float32, device='cpu')
+        >>> x = tp.asarray([[1.0, 3.0], [5.0, 9.0]])
+        >>> x - x.mean(axis=1, keepdims=True)
+        Tensor([[-1.,  1.],
+                [-2.,  2.]], dtype=float32, device='cpu')
+
     """
     return dispatch(MEAN, x, axis=axis, keep_dims=keepdims)
 
 
 @chained
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the largest element along ``axis``; NaN if there is a NaN.
+def max(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the largest element along ``axis``, in the dtype of ``x``; NaN if there is a NaN.
+
+    The gradient is shared equally among the largest elements. (The array API standard's
+    ``max``.)
 
     Raises:
         ShapeError: a reduced axis is empty.
+        DTypeError: complex numbers or strings.
+
+    Examples:
+        >>> tp.max([[1, 5], [7, 2]])
+        Tensor(7, dtype=int32, device='cpu')
+        >>> tp.max([[1, 5], [7, 2]], axis=1)
+        Tensor([5, 7], dtype=int32, device='cpu')
+        >>> tp.max([1.0, tp.nan, 3.0])  # see nanmax
+        Tensor(nan, dtype=float32, device='cpu')
 
     """
     return dispatch(MAX, x, reduction_indices=axis, keep_dims=keepdims)
 
 
 @chained
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the smallest element along ``axis``; NaN if there is a NaN.
+def min(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the smallest element along ``axis``, in the dtype of ``x``; NaN if there is a NaN.
+
+    The gradient is shared equally among the smallest elements. (The array API standard's
+    ``min``.)
 
     Raises:
         ShapeError: a reduced axis is empty.
+        DTypeError: complex numbers or strings.
+
+    Examples:
+        >>> tp.min([[1, 5], [7, 2]], axis=0)
+        Tensor([1, 2], dtype=int32, device='cpu')
+        >>> tp.min([1.0, tp.nan, 3.0])  # see nanmin
+        Tensor(nan, dtype=float32, device='cpu')
 
     """
     return dispatch(MIN, x, axis=axis, keep_dims=keepdims)
 
 
 @chained
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return whether any element along ``axis`` is True or nonzero; False if there are none."""
+def any(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return whether any element along ``axis`` is True or nonzero; False if there are none.
+
+    NaN is nonzero. (The array API standard's ``any``.)
+
+    Examples:
+        >>> tp.any([[0, 0], [0, 3]], axis=1)
+        Tensor([False,  True], dtype=bool, device='cpu')
+        >>> tp.any([])
+        Tensor(False, dtype=bool, device='cpu')
+
+    """
     return dispatch(ANY, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along ``axis`` are True or nonzero; True if there are none."""
+def all(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return whether all elements along ``axis`` are True or nonzero; True if there are none.
+
+    NaN is nonzero. (The array API standard's ``all``.)
+
+    Examples:
+        >>> tp.all([[1, 0], [2, 3]], axis=1)
+        Tensor([False,  True], dtype=bool, device='cpu')
+        >>> tp.all([])
+        Tensor(True, dtype=bool, device='cpu')
+
+    """
     return dispatch(ALL, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
 @gives_indices()
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero."""
+def count_nonzero(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero.
+
+    (The array API standard's ``count_nonzero``.)
+
+    Examples:
+        >>> tp.count_nonzero([[0, 7], [0, 0]], axis=0)
+        Tensor([0, 1], dtype=int32, device='cpu')
+        >>> tp.count_nonzero(tp.asarray([0.5, 2.0, 3.0]) > 1)
+        Tensor(2, dtype=int32, device='cpu')
+
+    """
     return dispatch(SUM, astype(x, dt.bool_), axis=axis, keep_dims=keepdims)
 
 
 @chained
 @gives_indices()
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first largest element along ``axis``.
 
-    Without ``axis`` it is that of the flattened tensor. NaN counts as largest.
+    Without ``axis`` it is that of the flattened tensor. NaN counts as largest. (The array API
+    standard's ``argmax``.)
 
     Raises:
         ShapeError: the axis is empty.
+        DTypeError: complex numbers or strings.
+
+    Examples:
+        >>> scores = [[0.1, 0.7, 0.2], [0.5, 0.0, 0.5]]
+        >>> tp.argmax(scores, axis=1)  # the first of equals
+        Tensor([1, 0], dtype=int32, device='cpu')
+        >>> tp.argmax(scores)
+        Tensor(1, dtype=int32, device='cpu')
 
     """
     return _index_of(ARG_MAX, x, "argmax", axis, keepdims=keepdims)
@@ -194,13 +309,21 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
 
 @chained
 @gives_indices()
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the index (int32) of the first smallest element along ``axis``.
 
-    Without ``axis`` it is that of the flattened tensor. NaN counts as smallest.
+    Without ``axis`` it is that of the flattened tensor. NaN counts as smallest, so its index is
+    returned. (The array API standard's ``argmin``.)
 
     Raises:
         ShapeError: the axis is empty.
+        DTypeError: complex numbers or strings.
+
+    Examples:
+        >>> tp.argmin([[4, 2], [1, 1]], axis=1)
+        Tensor([1, 0], dtype=int32, device='cpu')
+        >>> tp.argmin([4.0, tp.nan, 1.0])
+        Tensor(1, dtype=int32, device='cpu')
 
     """
     return _index_of(ARG_MIN, x, "argmin", axis, keepdims=keepdims)

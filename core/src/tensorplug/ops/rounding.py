@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.expression_rules import Given
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Scalar
 
 __all__ = [
     "ceil",
@@ -113,90 +114,191 @@ CLIP_BY_VALUE = KernelSpec(
 
 
 @chained
-def ceil(x: Any, /) -> Tensor:
-    """Return ``smallest integer >= x`` elementwise. Rounding up; integers stay as they are."""
+def ceil(x: ArrayLike, /) -> Tensor:
+    """Return ``smallest integer >= x`` elementwise. Rounding up; integers stay as they are.
+
+    The dtype does not change. (The array API standard's ``ceil``.)
+
+    Raises:
+        DTypeError: booleans, complex numbers or strings.
+
+    Examples:
+        >>> tp.ceil([-1.5, 0.2, 2.0])
+        Tensor([-1.,  1.,  2.], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(CEIL, x)
 
 
 @chained
-def round(x: Any, /) -> Tensor:
+def round(x: ArrayLike, /) -> Tensor:
     """Return the integer nearest to ``x`` elementwise, the even one at halves.
 
-    Both parts of complex numbers are rounded; integers stay as they are.
+    Both parts of complex numbers are rounded; integers stay as they are. The dtype does not
+    change. (The array API standard's ``round``; NumPy's has a number of decimals.)
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Examples:
+        >>> tp.round([0.5, 1.5, 2.5, -0.5])
+        Tensor([ 0.,  2.,  2., -0.], dtype=float32, device='cpu')
+        >>> tp.round(1.6 - 0.4j)
+        Tensor(2.-0.j, dtype=complex64, device='cpu')
+
     """
     return dispatch_unary(ROUND, x)
 
 
 @chained
-def trunc(x: Any, /) -> Tensor:
-    """Return ``x`` without its fraction, elementwise. Rounding towards zero; integers stay."""
+def trunc(x: ArrayLike, /) -> Tensor:
+    """Return ``x`` without its fraction, elementwise. Rounding towards zero; integers stay.
+
+    The dtype does not change. (The array API standard's ``trunc``.)
+
+    Raises:
+        DTypeError: booleans, complex numbers or strings.
+
+    Examples:
+        >>> tp.trunc([-1.7, 1.7])
+        Tensor([-1.,  1.], dtype=float32, device='cpu')
+
+    """
     return dispatch_unary(TRUNC, x)
 
 
 @chained
-def sign(x: Any, /) -> Tensor:
-    """Return -1, 0, 1 or NaN elementwise; for complex numbers ``x / |x|``, and 0 for 0."""
+def sign(x: ArrayLike, /) -> Tensor:
+    """Return -1, 0, 1 or NaN elementwise; for complex numbers ``x / |x|``, and 0 for 0.
+
+    The dtype does not change. (The array API standard's ``sign``.)
+
+    Raises:
+        DTypeError: booleans or strings.
+
+    Examples:
+        >>> tp.sign([-3, 0, 5])
+        Tensor([-1,  0,  1], dtype=int32, device='cpu')
+        >>> tp.sign([-0.5, tp.nan])
+        Tensor([-1., nan], dtype=float32, device='cpu')
+        >>> tp.sign([3 + 4j, 0j]).numpy().round(4)
+        array([0.6+0.8j, 0. +0.j ], dtype=complex64)
+
+    """
     return dispatch_unary(SIGN, x)
 
 
 @chained
-def signbit(x: Any, /) -> Tensor:
-    """Return whether the sign bit of ``x`` is set elementwise, as in -0.0 and some NaNs."""
+def signbit(x: ArrayLike, /) -> Tensor:
+    """Return whether the sign bit of ``x`` is set elementwise (bool), as in -0.0 and some NaNs.
+
+    Source: the array API standard's ``signbit``, for integers too.
+
+    Raises:
+        DTypeError: booleans, complex numbers or strings.
+
+    Examples:
+        >>> tp.signbit([-1.0, -0.0, 0.0])
+        Tensor([ True,  True, False], dtype=bool, device='cpu')
+
+    """
     return dispatch_unary(SIGN_BIT, x)
 
 
 @chained
-def copysign(a: Any, b: Any, /) -> Tensor:
-    """Return ``|a|`` with the sign of ``b``, even of 0.0, elementwise. Integers become floats."""
+def copysign(a: ArrayLike, b: ArrayLike, /) -> Tensor:
+    """Return ``|a|`` with the sign of ``b``, even of 0.0, elementwise. Integers become floats.
+
+    The operands broadcast. (The array API standard's ``copysign``.)
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: the operands do not broadcast.
+
+    Examples:
+        >>> tp.copysign([1, 2, 3], [-1.0, 0.0, -0.0])
+        Tensor([-1.,  2., -3.], dtype=float32, device='cpu')
+
+    """
     return dispatch_binary(COPY_SIGN, a, b)
 
 
 @chained
-def nextafter(a: Any, b: Any, /) -> Tensor:
+def nextafter(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return the float next to ``a`` towards ``b`` elementwise; ``b`` if they are equal.
 
-    The gradient flows to ``a``.
+    The operands broadcast; integers become float32. The gradient flows to ``a``. (The array API
+    standard's ``nextafter``.)
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: the operands do not broadcast.
+
+    Examples:
+        >>> tp.nextafter(1.0, 2.0) - 1 == 2.0**-23  # the spacing of float32 at 1
+        Tensor(True, dtype=bool, device='cpu')
+        >>> tp.nextafter(1, [0, 1, 2]) < 1
+        Tensor([ True, False, False], dtype=bool, device='cpu')
+
     """
     return dispatch_binary(NEXT_AFTER, a, b)
 
 
 @chained
-def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any) -> Tensor:
+def clip_by_value(
+    x: ArrayLike, clip_value_min: Scalar | Tensor, clip_value_max: Scalar | Tensor
+) -> Tensor:
     """Return ``min(max(x, clip_value_min), clip_value_max)`` elementwise; NaN stays NaN.
 
-    The bounds are numbers; those of integers are truncated towards zero. The gradient flows
+    The bounds are numbers; for integers they are truncated towards zero. The gradient flows
     within and at the bounds. (TensorFlow's ClipByValue.)
 
     Raises:
         ArgumentError: a bound is NaN or no number, or the upper is less than the lower.
+
+    Examples:
+        >>> tp.clip_by_value([-3.0, 0.5, 3.0], -1, 1)
+        Tensor([-1. ,  0.5,  1. ], dtype=float32, device='cpu')
+        >>> tp.clip_by_value([-3, 0, 3], -1.9, 1.9)
+        Tensor([-1,  0,  1], dtype=int32, device='cpu')
 
     """
     return dispatch(CLIP_BY_VALUE, x, clip_value_min=clip_value_min, clip_value_max=clip_value_max)
 
 
 @chained
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """Return ``x`` limited to the range from ``min`` to ``max``.
 
     A bound is a number, a tensor that broadcasts with ``x``, or None for no bound. The result
     has the dtype of ``x``. It is NaN where ``x`` or a bound is NaN.
 
     Raises:
-        DTypeError: a bound is of another kind than ``x``, such as 0.5 beside integers.
+        DTypeError: a bound is of another kind than ``x``, such as 0.5 for integers.
         ArgumentError: both bounds are numbers, and ``max`` is less than ``min``.
 
+    Examples:
+        >>> tp.clip([-3.0, 0.5, 3.0, tp.nan], -1, 1)
+        Tensor([-1. ,  0.5,  1. ,  nan], dtype=float32, device='cpu')
+        >>> tp.clip([1, 5, 9], max=[4, 5, 6])
+        Tensor([1, 5, 6], dtype=int32, device='cpu')
+        >>> tp.clip([1, 5, 9], 0.5)
+        Traceback (most recent call last):
+            ...
+        tensorplug.errors.DTypeError: clip: the bounds of int32[3] must be integers, got 0.5; ...
+
     """
-    tensor = x if hasattr(x, "_placement") else as_tensor(x, what="clip: x")
-    min, max = dt.as_number(min), dt.as_number(max)
-    if min is None and max is None:
+    tensor: Any = x if hasattr(x, "_placement") else as_tensor(x, what="clip: x")
+    low, high = dt.as_number(min), dt.as_number(max)
+    if low is None and high is None:
         return identity(tensor)
-    if _is_plain(min) and _is_plain(max):
-        for bound in (min, max):
+    if _is_plain(low) and _is_plain(high):
+        for bound in (low, high):
             if bound is not None:
                 _check_kind(tensor, bound)
-        return clip_by_value(tensor, -inf if min is None else min, inf if max is None else max)
-    result = tensor if min is None else maximum(tensor, _convert_bound(tensor, min, "min"))
-    return result if max is None else minimum(result, _convert_bound(tensor, max, "max"))
+        return clip_by_value(tensor, -inf if low is None else low, inf if high is None else high)
+    result = tensor if low is None else maximum(tensor, _convert_bound(tensor, low, "min"))
+    return result if high is None else minimum(result, _convert_bound(tensor, high, "max"))
 
 
 _NUMBERS = (bool, int, float)

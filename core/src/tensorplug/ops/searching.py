@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
@@ -14,6 +14,7 @@ from tensorplug.ops.indexing.indexing import gather
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "lower_bound",
@@ -48,7 +49,14 @@ UPPER_BOUND = KernelSpec("UpperBound", _INPUTS, _infer_places, accepts=_ORDERED,
 
 
 @gives_indices()
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+) -> Tensor:
     """Return the indices at which to insert the elements of ``x2`` into ``x1`` to keep it sorted.
 
     Args:
@@ -67,6 +75,15 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
     Source: the array API standard; batches are those of TensorFlow's searchsorted.
 
+    Examples:
+        >>> x = [1, 3, 3, 5]
+        >>> tp.searchsorted(x, [0, 3, 9])
+        Tensor([0, 1, 4], dtype=int32, device='cpu')
+        >>> tp.searchsorted(x, [0, 3, 9], side="right")
+        Tensor([0, 3, 4], dtype=int32, device='cpu')
+        >>> tp.searchsorted([5, 1, 3], 4, sorter=[1, 2, 0])
+        Tensor(2, dtype=int32, device='cpu')
+
     """
     if sorter is None:
         return dispatch(SEARCH_SORTED, x1, x2, side=side)
@@ -82,18 +99,28 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 @gives_indices()
-def lower_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
+def lower_bound(sorted_sequence: ArrayLike, values: ArrayLike, /) -> Tensor:
     """Return the number of elements less than each value: ``searchsorted``, side left.
 
-    (TensorFlow's LowerBound.)
+    Arguments, result (int32) and errors are those of ``searchsorted``. (TensorFlow's LowerBound.)
+
+    Examples:
+        >>> tp.lower_bound([1, 3, 3, 5], [3, 4])
+        Tensor([1, 3], dtype=int32, device='cpu')
+
     """
     return dispatch(LOWER_BOUND, sorted_sequence, values)
 
 
 @gives_indices()
-def upper_bound(sorted_sequence: Any, values: Any, /) -> Tensor:
+def upper_bound(sorted_sequence: ArrayLike, values: ArrayLike, /) -> Tensor:
     """Return the number of elements not greater than each value: ``searchsorted``, side right.
 
-    (TensorFlow's UpperBound.)
+    Arguments, result (int32) and errors are those of ``searchsorted``. (TensorFlow's UpperBound.)
+
+    Examples:
+        >>> tp.upper_bound([1, 3, 3, 5], [3, 4])
+        Tensor([3, 3], dtype=int32, device='cpu')
+
     """
     return dispatch(UPPER_BOUND, sorted_sequence, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -19,11 +19,12 @@ from tensorplug.ops.order import highest, in_range, lowest
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
 
 
-def segment_sum(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_sum(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """Return ``out[s] = sum of x[i] over all i with segment_ids[i] == s``.
 
     Args:
@@ -38,18 +39,26 @@ def segment_sum(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
 
     Raises:
         ShapeError: the shape of ``x`` does not begin with that of ``segment_ids``.
-        DTypeError: ``x`` holds no numbers, or the ids are not integers.
+        DTypeError: ``x`` does not hold numbers, or the ids are not integers.
         ArgumentError: ``num_segments`` is negative.
 
-    Example: ``segment_sum([1, 2, 4], [0, 2, 0])`` is ``[5, 0, 2]``. (Like
-    ``unsorted_segment_sum``, but the number of segments is optional, as in JAX.)
+    (Like ``unsorted_segment_sum``, but the number of segments is optional, as in JAX.)
+
+    Examples:
+        >>> tp.segment_sum([1, 2, 4], [0, 2, 0])
+        Tensor([5, 0, 2], dtype=int32, device='cpu')
+        >>> tp.segment_sum([[1, 10], [2, 20], [4, 40]], [1, 0, 1])  # rows are added
+        Tensor([[ 2, 20],
+                [ 5, 50]], dtype=int32, device='cpu')
+        >>> tp.segment_sum([1, 2, 4], [0, -1, 9], num_segments=2)  # ids outside are ignored
+        Tensor([1, 0], dtype=int32, device='cpu')
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_sum")
     return unsorted_segment_sum(values, ids, count)
 
 
-def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_mean(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """Return the mean of the elements of each segment.
 
     Args:
@@ -63,11 +72,11 @@ def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
 
-    Example::
-
-        tp.segment_mean([1.0, 2.0, 4.0], [0, 2, 0], 3)  # [2.5, 0, 2]
-
     (TensorFlow's unsorted_segment_mean.)
+
+    Examples:
+        >>> tp.segment_mean([1.0, 2.0, 4.0], [0, 2, 0], 3)
+        Tensor([2.5, 0. , 2. ], dtype=float32, device='cpu')
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_mean")
@@ -80,7 +89,7 @@ def segment_mean(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     return astype(divide(sums, reshape(numbers, (count, *(1,) * (sums.ndim - 1)))), dtype)
 
 
-def segment_prod(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_prod(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """Return the product of the elements of each segment.
 
     Args:
@@ -95,18 +104,18 @@ def segment_prod(x: Any, segment_ids: Any, num_segments: int | None = None) -> T
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``.
 
-    Example::
-
-        tp.segment_prod([1, 2, 4], [0, 2, 0], 3)  # [4, 1, 2]
-
     (TensorFlow's unsorted_segment_prod.)
+
+    Examples:
+        >>> tp.segment_prod([1, 2, 4], [0, 2, 0], 3)
+        Tensor([4, 1, 2], dtype=int32, device='cpu')
 
     """
     found = _read(x, segment_ids, num_segments, "segment_prod")
     return _fold(*found, "multiply", 1)
 
 
-def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_max(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """Return the largest element of each segment; NaN if the segment contains one.
 
     Args:
@@ -116,25 +125,27 @@ def segment_max(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
 
     Returns:
         ``[num_segments, *rest]``, of the dtype of ``x``. For empty segments, -inf or the smallest
-        integer of the dtype. The gradient is shared equally among elements that are largest, as
+        integer of the dtype. The gradient is shared equally among the largest elements, as
         for ``max``.
 
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_sum``; or ``x`` is complex.
 
-    Example::
-
-        tp.segment_max([1, 2, 4], [1, 0, 1], 2)  # [2, 4]
-
     (JAX's segment_max. TensorFlow's unsorted_segment_max gives the smallest finite number for
     empty segments.)
+
+    Examples:
+        >>> tp.segment_max([1, 2, 4], [1, 0, 1], 2)
+        Tensor([2, 4], dtype=int32, device='cpu')
+        >>> tp.segment_max([1.0, tp.nan], [0, 1], 3)
+        Tensor([  1.,  nan, -inf], dtype=float32, device='cpu')
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_max", real=True)
     return _fold(values, ids, count, "max", lowest(values.dtype))
 
 
-def segment_min(x: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+def segment_min(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
     """Return the smallest element of each segment; NaN if the segment contains one.
 
     Args:
@@ -144,14 +155,18 @@ def segment_min(x: Any, segment_ids: Any, num_segments: int | None = None) -> Te
 
     Returns:
         ``[num_segments, *rest]``, of the dtype of ``x``. For empty segments, inf or the largest
-        integer of the dtype. The gradient is shared equally among elements that are smallest.
+        integer of the dtype. The gradient is shared equally among the smallest elements.
 
     Raises:
         ShapeError, DTypeError, ArgumentError: as for ``segment_max``.
 
-    Example::
+    (JAX's segment_min.)
 
-        tp.segment_min([1, 2, 4], [1, 0, 1], 2)  # [2, 1]
+    Examples:
+        >>> tp.segment_min([1, 2, 4], [1, 0, 1], 2)
+        Tensor([2, 1], dtype=int32, device='cpu')
+        >>> tp.segment_min([1.0, 2.0], [0, 0], 2)
+        Tensor([ 1., inf], dtype=float32, device='cpu')
 
     """
     values, ids, count = _read(x, segment_ids, num_segments, "segment_min", real=True)
@@ -187,7 +202,13 @@ def _read(
     return values, ids, count
 
 
-def _fold(values: Tensor, ids: Tensor, count: int, reduction: str, empty: Scalar) -> Tensor:
+def _fold(
+    values: Tensor,
+    ids: Tensor,
+    count: int,
+    reduction: Literal["multiply", "max", "min"],
+    empty: Scalar,
+) -> Tensor:
     """Return the elements combined by segment, ``empty`` for segments without any."""
     rest = values.shape[ids.ndim :]
     flat = reshape(ids, (ids.size,))

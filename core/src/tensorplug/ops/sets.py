@@ -26,6 +26,7 @@ from tensorplug.ops.sorting import argsort, sort
 if TYPE_CHECKING:
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import TensorLike
 
 __all__ = [
     "isin",
@@ -99,7 +100,7 @@ UNIQUE = KernelSpec(
 
 @chained
 @gives_indices(1)
-def unique(x: Any, /, axis: int = 0) -> UniqueResult:
+def unique(x: TensorLike, /, axis: int = 0) -> UniqueResult:
     """Return the unique slices of ``x`` along ``axis``, in the order of their first occurrence.
 
     Args:
@@ -118,15 +119,32 @@ def unique(x: Any, /, axis: int = 0) -> UniqueResult:
     The gradient of ``values`` goes to the first occurrences. (TensorFlow's UniqueV2. The
     standard's functions are ``unique_all``, ``unique_values`` and so on.)
 
+    Examples:
+        >>> values, indices = tp.unique([30, 10, 30, 20])
+        >>> values  # in the order of their first occurrence
+        Tensor([30, 10, 20], dtype=int32, device='cpu')
+        >>> indices
+        Tensor([0, 1, 0, 2], dtype=int32, device='cpu')
+        >>> tp.unique([[1, 2], [1, 2], [0, 2]]).values
+        Tensor([[1, 2],
+                [0, 2]], dtype=int32, device='cpu')
+
     """
     return UniqueResult(*dispatch_multiple(UNIQUE, x, axis=axis))
 
 
-def unique_values(x: Any, /) -> Tensor:
+def unique_values(x: TensorLike, /) -> Tensor:
     """Return the unique elements of ``x``, of rank 1 and in ascending order.
 
     No two NaN are equal; 0.0 and -0.0 are equal. Complex numbers are ordered by real
     part, then imaginary part; strings by first occurrence. (The array API standard.)
+
+    Examples:
+        >>> tp.unique_values([[3, 1], [1, 2]])
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
+        >>> tp.unique_values([tp.nan, 2.0, 2.0, tp.nan])
+        Tensor([ 2., nan, nan], dtype=float32, device='cpu')
+
     """
     flat = _flatten(x, "unique_values")
     if flat.dtype not in dt.REAL | dt.BOOL:
@@ -136,28 +154,44 @@ def unique_values(x: Any, /) -> Tensor:
 
 
 @gives_indices(1)
-def unique_counts(x: Any, /) -> UniqueCountsResult:
+def unique_counts(x: TensorLike, /) -> UniqueCountsResult:
     """Return ``values`` as ``unique_values`` does, and their numbers of occurrences (int32).
 
     (The array API standard.)
+
+    Examples:
+        >>> values, counts = tp.unique_counts([3, 1, 1, 2, 1])
+        >>> values
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
+        >>> counts
+        Tensor([3, 1, 1], dtype=int32, device='cpu')
+
     """
     found = _find_all(x, "unique_counts")
     return UniqueCountsResult(found.values, found.counts)
 
 
 @gives_indices(1)
-def unique_inverse(x: Any, /) -> UniqueInverseResult:
+def unique_inverse(x: TensorLike, /) -> UniqueInverseResult:
     """Return ``values`` as ``unique_values`` does, and the index among them of each element.
 
     ``inverse_indices`` (int32) has the shape of x, and ``values[inverse_indices]`` is x. (The
     array API standard.)
+
+    Examples:
+        >>> values, inverse = tp.unique_inverse([30, 10, 30])
+        >>> inverse
+        Tensor([1, 0, 1], dtype=int32, device='cpu')
+        >>> values[inverse]
+        Tensor([30, 10, 30], dtype=int32, device='cpu')
+
     """
     found = _find_all(x, "unique_inverse")
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
 @gives_indices(1, 2, 3)
-def unique_all(x: Any, /) -> UniqueAllResult:
+def unique_all(x: TensorLike, /) -> UniqueAllResult:
     """Return the unique elements of ``x``, their first occurrences, inverse indices and counts.
 
     Args:
@@ -169,6 +203,18 @@ def unique_all(x: Any, /) -> UniqueAllResult:
         values; ``counts``. The last three are int32.
 
     Source: the array API standard.
+
+    Examples:
+        >>> values, indices, inverse, counts = tp.unique_all([[30, 10], [30, 20]])
+        >>> values
+        Tensor([10, 20, 30], dtype=int32, device='cpu')
+        >>> indices
+        Tensor([1, 3, 0], dtype=int32, device='cpu')
+        >>> inverse
+        Tensor([[2, 0],
+                [2, 1]], dtype=int32, device='cpu')
+        >>> counts
+        Tensor([1, 1, 2], dtype=int32, device='cpu')
 
     """
     return _find_all(x, "unique_all")
@@ -218,7 +264,7 @@ def _mark_new(ordered: Tensor) -> Tensor:
     return concat([ones((1,), dtype=dt.bool_), change])
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+def isin(x1: TensorLike, x2: TensorLike, /, *, invert: bool = False) -> Tensor:
     """Return for each element of ``x1`` whether it is in ``x2``.
 
     Args:
@@ -230,6 +276,13 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
         DTypeError: the two have no common dtype.
 
     Source: the array API standard.
+
+    Examples:
+        >>> tp.isin([[1, 2], [3, 4]], [2, 4, 6])
+        Tensor([[False,  True],
+                [False,  True]], dtype=bool, device='cpu')
+        >>> tp.isin([1.0, tp.nan], [tp.nan, 2.0], invert=True)
+        Tensor([ True,  True], dtype=bool, device='cpu')
 
     """
     return _test_membership(*_read_both(x1, x2, "isin"), invert=flag(invert, "isin: invert"))
@@ -266,7 +319,7 @@ def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:
 
 
 @gives_indices(1)
-def setdiff1d(x: Any, y: Any, /) -> SetDifference:
+def setdiff1d(x: TensorLike, y: TensorLike, /) -> SetDifference:
     """Return the elements of ``x`` that are not in ``y``, and their indices.
 
     Args:
@@ -281,6 +334,13 @@ def setdiff1d(x: Any, y: Any, /) -> SetDifference:
         ShapeError: another rank.
 
     (TensorFlow's ListDiff, TensorFlow.js's setdiff1dAsync. NaN is never in y, see ``isin``.)
+
+    Examples:
+        >>> values, indices = tp.setdiff1d([5, 1, 4, 1], [4, 6])
+        >>> values
+        Tensor([5, 1, 1], dtype=int32, device='cpu')
+        >>> indices
+        Tensor([0, 1, 3], dtype=int32, device='cpu')
 
     """
     left, right = as_tensor(x, what="setdiff1d: x"), as_tensor(y, what="setdiff1d: y")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tensorplug.contract import shapes
 from tensorplug.dispatch.calls import as_tensor, chained
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import TensorLike
 
 __all__ = [
     "atleast_1d",
@@ -29,30 +30,34 @@ __all__ = [
 
 
 @chained
-def flatten(x: Any, /) -> Tensor:
+def flatten(x: TensorLike, /) -> Tensor:
     """Return the elements of ``x`` in row-major order, as a tensor of rank 1.
 
     It is ``ravel``: tensors are values, so it makes no difference whether they share memory.
 
-    Example::
-
-        tp.flatten([[1, 2], [3, 4]])  # [1, 2, 3, 4]
+    Examples:
+        >>> tp.flatten([[1, 2], [3, 4]])
+        Tensor([1, 2, 3, 4], dtype=int32, device='cpu')
+        >>> tp.flatten(5)
+        Tensor([5], dtype=int32, device='cpu')
 
     """
     return _flatten(x, "flatten")
 
 
 @chained
-def ravel(x: Any, /) -> Tensor:
+def ravel(x: TensorLike, /) -> Tensor:
     """Return the elements of ``x`` in row-major order, as a tensor of rank 1.
 
     It shares the memory of ``x`` if possible.
 
-    Example::
-
-        tp.ravel([[1, 2], [3, 4]])  # [1, 2, 3, 4]
-
     Source: NumPy's ravel.
+
+    Examples:
+        >>> tp.ravel([[1, 2], [3, 4]])
+        Tensor([1, 2, 3, 4], dtype=int32, device='cpu')
+        >>> tp.ravel(tp.permute_dims([[1, 2], [3, 4]]))  # the order of the result's rows
+        Tensor([1, 3, 2, 4], dtype=int32, device='cpu')
 
     """
     return _flatten(x, "ravel")
@@ -64,17 +69,20 @@ def _flatten(x: Any, caller: str) -> Tensor:
 
 
 @chained
-def copy(x: Any, /) -> Tensor:
+def copy(x: TensorLike, /) -> Tensor:
     """Return a tensor with the elements of ``x`` in memory of its own.
 
     Tensors are values: no tensor sees the assignments to another, whether they share memory or
     not. The gradient passes through.
 
-    Example::
-
-        tp.copy([1, 2])  # [1, 2]
-
     Source: NumPy's copy.
+
+    Examples:
+        >>> x = tp.asarray([1, 2])
+        >>> y = tp.copy(x)
+        >>> y[0] = 9
+        >>> x, y
+        (Tensor([1, 2], dtype=int32, device='cpu'), Tensor([9, 2], dtype=int32, device='cpu'))
 
     """
     tensor = as_tensor(x, what="copy: x")
@@ -82,17 +90,20 @@ def copy(x: Any, /) -> Tensor:
 
 
 @chained
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
+def swapaxes(x: TensorLike, axis1: int, axis2: int, /) -> Tensor:
     """Return ``x`` with two of its axes swapped.
 
     Raises:
         ShapeError: an axis is out of range.
 
-    Example::
-
-        tp.swapaxes(tp.zeros((2, 3, 4)), 0, -1).shape  # (4, 3, 2)
-
     Source: NumPy's swapaxes.
+
+    Examples:
+        >>> tp.swapaxes([[1, 2], [3, 4]], 0, 1)
+        Tensor([[1, 3],
+                [2, 4]], dtype=int32, device='cpu')
+        >>> tp.swapaxes(tp.zeros((2, 3, 4)), 0, -1).shape
+        (4, 3, 2)
 
     """
     tensor = as_tensor(x, what="swapaxes: x")
@@ -105,7 +116,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
 
 
 @chained
-def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+def diagonal(x: TensorLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the elements of ``x`` at equal positions along two axes.
 
     ``out[..., i] = x[..., i, ..., i + offset, ...]``, with the first index along ``axis1`` and
@@ -124,11 +135,16 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
     Raises:
         ShapeError: the rank is below 2, an axis is out of range, or both are the same.
 
-    Example::
-
-        tp.diagonal([[1, 2], [3, 4]])  # [1, 4]
-
     Source: NumPy's diagonal.
+
+    Examples:
+        >>> x = [[1, 2, 3], [4, 5, 6]]
+        >>> tp.diagonal(x)
+        Tensor([1, 5], dtype=int32, device='cpu')
+        >>> tp.diagonal(x, offset=1)
+        Tensor([2, 6], dtype=int32, device='cpu')
+        >>> tp.diagonal(tp.zeros((5, 3, 4, 5)), axis1=0, axis2=-1).shape
+        (3, 4, 5)
 
     """
     tensor = as_tensor(x, what="diagonal: x")
@@ -140,51 +156,70 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
     return matrices.diagonal(moveaxis(tensor, axes, (-2, -1)), offset=offset)
 
 
-def atleast_1d(*xs: Any) -> Any:
-    """Return each of ``xs`` with rank 1 at least: a number becomes a vector of length 1.
+@overload
+def atleast_1d(x: TensorLike, /) -> Tensor: ...
+@overload
+def atleast_1d(x: TensorLike, y: TensorLike, /, *more: TensorLike) -> tuple[Tensor, ...]: ...
+def atleast_1d(*xs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """Return each of ``xs`` with at least rank 1: a number becomes a vector of length 1.
 
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
 
-    Example::
-
-        tp.atleast_1d(3)  # [3]
-
     Source: NumPy's atleast_1d.
+
+    Examples:
+        >>> tp.atleast_1d(3)
+        Tensor([3], dtype=int32, device='cpu')
+        >>> tp.atleast_1d(3, [4, 5])
+        (Tensor([3], dtype=int32, device='cpu'), Tensor([4, 5], dtype=int32, device='cpu'))
 
     """
     return _raise_ranks(xs, lambda shape: shape or (1,), "atleast_1d")
 
 
-def atleast_2d(*xs: Any) -> Any:
-    """Return each of ``xs`` with rank 2 at least: new axes of length 1 come first.
+@overload
+def atleast_2d(x: TensorLike, /) -> Tensor: ...
+@overload
+def atleast_2d(x: TensorLike, y: TensorLike, /, *more: TensorLike) -> tuple[Tensor, ...]: ...
+def atleast_2d(*xs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """Return each of ``xs`` with at least rank 2: new axes of length 1 come first.
 
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
 
-    Example::
-
-        tp.atleast_2d([1, 2])  # [[1, 2]]
-
     Source: NumPy's atleast_2d.
+
+    Examples:
+        >>> tp.atleast_2d([1, 2])
+        Tensor([[1, 2]], dtype=int32, device='cpu')
+        >>> tp.atleast_2d(3).shape
+        (1, 1)
 
     """
     return _raise_ranks(xs, lambda shape: (1,) * (2 - len(shape)) + shape, "atleast_2d")
 
 
-def atleast_3d(*xs: Any) -> Any:
-    """Return each of ``xs`` with rank 3 at least.
+@overload
+def atleast_3d(x: TensorLike, /) -> Tensor: ...
+@overload
+def atleast_3d(x: TensorLike, y: TensorLike, /, *more: TensorLike) -> tuple[Tensor, ...]: ...
+def atleast_3d(*xs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """Return each of ``xs`` with at least rank 3.
 
     A vector [n] becomes [1, n, 1], a matrix [m, n] becomes [m, n, 1].
 
     Returns:
         A tensor, or a tuple of tensors for more than one argument.
 
-    Example::
-
-        tp.atleast_3d([1, 2])  # [[[1], [2]]]
-
     Source: NumPy's atleast_3d.
+
+    Examples:
+        >>> tp.atleast_3d([1, 2])
+        Tensor([[[1],
+                 [2]]], dtype=int32, device='cpu')
+        >>> [x.shape for x in tp.atleast_3d(1, tp.ones((4, 5)), tp.ones((2, 3, 4, 5)))]
+        [(1, 1, 1), (4, 5, 1), (2, 3, 4, 5)]
 
     """
     return _raise_ranks(xs, _extend_to_3, "atleast_3d")
@@ -197,7 +232,7 @@ def _extend_to_3(shape: shapes.Shape) -> shapes.Shape:
 
 def _raise_ranks(
     xs: tuple[Any, ...], extend: Callable[[shapes.Shape], shapes.Shape], caller: str
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     tensors = [as_tensor(x, what=f"{caller}: xs") for x in xs]
     raised = tuple(
         tensor if extend(tensor.shape) == tensor.shape else reshape(tensor, extend(tensor.shape))

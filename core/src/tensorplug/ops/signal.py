@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, Operand
 
 __all__ = [
     "cosine_window",
@@ -40,7 +41,9 @@ def _read_positive(value: Any, what: str) -> int:
     return number
 
 
-def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) -> Tensor:
+def cosine_window(
+    window_length: int, a: float, b: float, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Return ``a - b * cos(2 pi k / n)`` for k below ``window_length``, float32 by default.
 
     n is the length if it is even (a periodic window), and one less if it is odd (a symmetric
@@ -50,34 +53,74 @@ def cosine_window(window_length: int, a: float, b: float, *, dtype: Any = None) 
         ArgumentError: the length is below 1.
         DTypeError: the dtype is not floating.
 
+    Examples:
+        >>> tp.signal.cosine_window(4, 0.5, 0.25)  # periodic
+        Tensor([0.25, 0.5 , 0.75, 0.5 ], dtype=float32, device='cpu')
+        >>> tp.signal.cosine_window(5, 0.5, 0.25)  # symmetric
+        Tensor([0.25, 0.5 , 0.75, 0.5 , 0.25], dtype=float32, device='cpu')
+
     """
-    length = _read_positive(window_length, "cosine_window: window_length")
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "cosine_window")
+    return _make_window(window_length, a, b, dtype, "cosine_window")
+
+
+def hann_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a Hann window: ``0.5 - 0.5 * cos(2 pi k / n)``; see ``cosine_window``.
+
+    Raises:
+        ArgumentError: the length is below 1.
+        DTypeError: the dtype is not floating.
+
+    Examples:
+        >>> tp.signal.hann_window(5)
+        Tensor([0. , 0.5, 1. , 0.5, 0. ], dtype=float32, device='cpu')
+
+    """
+    return _make_window(window_length, 0.5, 0.5, dtype, "hann_window")
+
+
+def hamming_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a Hamming window: ``0.54 - 0.46 * cos(2 pi k / n)``; see ``cosine_window``.
+
+    Raises:
+        ArgumentError: the length is below 1.
+        DTypeError: the dtype is not floating.
+
+    Examples:
+        >>> tp.signal.hamming_window(5).numpy().round(4)
+        array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+
+    """
+    return _make_window(window_length, 0.54, 0.46, dtype, "hamming_window")
+
+
+def _make_window(
+    window_length: int, a: float, b: float, dtype: DTypeLike | None, caller: str
+) -> Tensor:
+    length = _read_positive(window_length, f"{caller}: window_length")
+    wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
     if wanted not in dt.FLOATING:
-        raise DTypeError(f"cosine_window: dtype must be floating, got {wanted}")
+        raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
     if length == 1:
         return as_tensor(np.ones(1), wanted)
-    first, second = real(a, "cosine_window: a"), real(b, "cosine_window: b")
-    with host_values.room_for((length,), "cosine_window"):
+    first, second = real(a, f"{caller}: a"), real(b, f"{caller}: b")
+    with host_values.room_for((length,), caller):
         turns = np.arange(length) / (length - length % 2)
         return as_tensor(first - second * np.cos(2 * np.pi * turns), wanted)
-
-
-def hann_window(window_length: int, *, dtype: Any = None) -> Tensor:
-    """Return a Hann window: ``0.5 - 0.5 * cos(2 pi k / n)``; see ``cosine_window``."""
-    return cosine_window(window_length, 0.5, 0.5, dtype=dtype)
-
-
-def hamming_window(window_length: int, *, dtype: Any = None) -> Tensor:
-    """Return a Hamming window: ``0.54 - 0.46 * cos(2 pi k / n)``; see ``cosine_window``."""
-    return cosine_window(window_length, 0.54, 0.46, dtype=dtype)
 
 
 def enclosing_power_of_two(value: float) -> int:
     """Return the smallest power of two that is at least 1 and at least ``value``.
 
+    It is a length for which Fourier transforms are fast. (TensorFlow.js's enclosingPowerOfTwo.)
+
     Raises:
         ArgumentError: ``value`` is not a number above 0.
+
+    Examples:
+        >>> tp.signal.enclosing_power_of_two(100)
+        128
+        >>> tp.signal.enclosing_power_of_two(64)
+        64
 
     """
     if type(value) not in (int, float) or not 0 < value < math.inf:
@@ -88,7 +131,7 @@ def enclosing_power_of_two(value: float) -> int:
 
 
 def frame(
-    signal: Any,
+    signal: ArrayLike,
     frame_length: int,
     frame_step: int,
     *,
@@ -102,7 +145,7 @@ def frame(
     Args:
         signal: [..., n], of any numbers. (tfjs takes one dimension.)
         frame_length: number of elements of a frame.
-        frame_step: number of elements from the begin of a frame to that of the next.
+        frame_step: number of elements from the start of a frame to that of the next.
         pad_end: whether frames begin at every step below n, padded with ``pad_value``. By
             default only whole frames are taken.
         pad_value: for ``pad_end``.
@@ -110,6 +153,14 @@ def frame(
     Raises:
         ShapeError: ``signal`` is a scalar.
         ArgumentError: a length or step is below 1.
+
+    Examples:
+        >>> tp.signal.frame([1, 2, 3, 4, 5], 3, 2)
+        Tensor([[1, 2, 3],
+                [3, 4, 5]], dtype=int32, device='cpu')
+        >>> tp.signal.frame([1, 2, 3, 4], 3, 2, pad_end=True)
+        Tensor([[1, 2, 3],
+                [3, 4, 0]], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(signal, what="frame: signal")
@@ -127,18 +178,18 @@ def frame(
 
 
 def stft(
-    signal: Any,
+    signal: ArrayLike,
     frame_length: int,
     frame_step: int,
     fft_length: int | None = None,
-    window_fn: Callable[[int], Any] | None = hann_window,
+    window_fn: Callable[[int], Operand] | None = hann_window,
 ) -> Tensor:
     """Return short-time Fourier transforms: ``rfft(frame(signal) * window)``.
 
     Args:
         signal: [..., n], real; integers become float32.
         frame_length: number of elements of a frame; only whole frames are taken.
-        frame_step: number of elements from the begin of a frame to that of the next.
+        frame_step: number of elements from the start of a frame to that of the next.
         fft_length: length to which frames are cut or zero-padded; by default the enclosing
             power of two of ``frame_length``.
         window_fn: takes a length and returns a window; None for no window.
@@ -150,6 +201,14 @@ def stft(
         ShapeError: ``signal`` is a scalar.
         ArgumentError: a length or step is below 1.
         DTypeError: ``signal`` is complex.
+
+    Examples:
+        >>> t = tp.arange(64) / 64  # one second at 64 Hz
+        >>> spectra = tp.signal.stft(tp.sin(2 * tp.pi * 8 * t), 32, 16)
+        >>> spectra.shape  # frames, frequencies in steps of 64 / 32 Hz
+        (3, 17)
+        >>> tp.argmax(tp.abs(spectra), axis=-1) * 2  # the loudest one in Hz
+        Tensor([8, 8, 8], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(signal, what="stft: signal")

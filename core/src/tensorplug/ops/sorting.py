@@ -14,8 +14,11 @@ from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "argpartition",
@@ -93,7 +96,7 @@ ARG_PARTITION = KernelSpec(
 
 @chained
 @gives_indices(1)
-def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: ArrayLike, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest entries of the last axis and their indices (int32).
 
     The largest come first, and among equals the lowest index. NaN counts as largest.
@@ -101,6 +104,16 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
 
     Raises:
         ShapeError: rank 0, or ``k`` larger than the last axis.
+        DTypeError: complex numbers or strings.
+
+    Examples:
+        >>> values, indices = tp.topk([[3, 9, 9, 1], [5, 2, 7, 4]], 2)
+        >>> values
+        Tensor([[9, 9],
+                [7, 5]], dtype=int32, device='cpu')
+        >>> indices
+        Tensor([[1, 2],
+                [2, 0]], dtype=int32, device='cpu')
 
     """
     values, indices = dispatch_multiple(TOP_K, x, k=k, sorted=sorted)
@@ -108,7 +121,9 @@ def topk(x: Any, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, Tensor]
 
 
 @chained
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(
+    x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> Tensor:
     """Return the elements sorted along ``axis``, smallest first.
 
     Args:
@@ -124,23 +139,47 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
 
     Source: the array API standard; the kernel Sort is tensorplug's own.
 
+    Examples:
+        >>> tp.sort([3, 1, 2])
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
+        >>> tp.sort([[2, 1], [0, 3]], axis=0)
+        Tensor([[0, 1],
+                [2, 3]], dtype=int32, device='cpu')
+        >>> tp.sort([2.0, tp.nan, 1.0])
+        Tensor([ 1.,  2., nan], dtype=float32, device='cpu')
+        >>> tp.sort([2.0, tp.nan, 1.0], descending=True)
+        Tensor([nan,  2.,  1.], dtype=float32, device='cpu')
+
     """
     return dispatch(SORT, x, axis=axis, descending=descending, stable=stable)
 
 
 @chained
 @gives_indices()
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(
+    x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> Tensor:
     """Return the indices (int32) that sort ``x`` along ``axis``, in its shape.
 
     Equal elements keep the order of their indices, in descending order too, unless ``stable``
     is False. Otherwise it is like ``sort``.
+
+    Examples:
+        >>> x = tp.asarray([30, 10, 20, 10])
+        >>> order = tp.argsort(x)
+        >>> order
+        Tensor([1, 3, 2, 0], dtype=int32, device='cpu')
+        >>> x[order]
+        Tensor([10, 10, 20, 30], dtype=int32, device='cpu')
+        >>> tp.argsort(x, descending=True)  # equal elements keep their order
+        Tensor([0, 2, 1, 3], dtype=int32, device='cpu')
+
     """
     return dispatch(ARG_SORT, x, axis=axis, descending=descending, stable=stable)
 
 
-def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
-    """Return the elements along ``axis``, with those at positions ``kth`` as sorting puts them.
+def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
+    """Return the elements along ``axis``, with those at positions ``kth`` as in sorted order.
 
     No element before one of these positions is larger, and none after it is smaller. Otherwise
     the order is arbitrary, and may differ between devices.
@@ -154,11 +193,14 @@ def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
         ShapeError: rank 0, or an axis or a position out of range.
         ArgumentError: there is no position.
 
-    Example::
-
-        tp.partition([3, 1, 2], 0)[0]  # 1
-
     Source: NumPy's partition; the kernel ArgPartition is tensorplug's own.
+
+    Examples:
+        >>> x = tp.partition([7, 1, 5, 3, 9], 2)
+        >>> x[2]  # the median; what precedes it is smaller, in any order
+        Tensor(5, dtype=int32, device='cpu')
+        >>> tp.max(x[:2]), tp.min(x[3:])
+        (Tensor(3, dtype=int32, device='cpu'), Tensor(7, dtype=int32, device='cpu'))
 
     """
     tensor, at = _choose_axis(x, axis, "partition")
@@ -166,10 +208,17 @@ def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
 
 
 @gives_indices()
-def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Tensor:
+def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """Return the indices (int32) that order ``x`` along ``axis`` as ``partition`` does.
 
     Arguments and errors are the same. Source: NumPy's argpartition.
+
+    Examples:
+        >>> x = tp.asarray([7, 1, 5, 3, 9])
+        >>> least = tp.argpartition(x, 1)[:2]
+        >>> x[least].sort()
+        Tensor([1, 3], dtype=int32, device='cpu')
+
     """
     tensor, at = _choose_axis(x, axis, "argpartition")
     return dispatch(ARG_PARTITION, tensor, kth=kth, axis=at)

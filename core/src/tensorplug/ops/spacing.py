@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DTypeLike, SupportsArray
 
 __all__ = ["logspace"]
 
@@ -103,7 +104,7 @@ def spread(
         for name, end in ends.items()
     )
     rank = max(first.ndim, last.ndim)
-    if working in dt.INTEGER:
+    if dtype is not None and working in dt.INTEGER:
         return astype(_spread_integers(first, last, num, rank, endpoint=endpoint), dtype)
     share = dispatch(spec, start=0, stop=1, num=num, endpoint=endpoint, dtype=working)
     share = reshape(share, (-1, *(1,) * rank))
@@ -126,14 +127,14 @@ def _spread_integers(
 
 
 def logspace(
-    start: float,
-    stop: float,
+    start: float | SupportsArray,
+    stop: float | SupportsArray,
     /,
     num: int = 50,
     *,
     endpoint: bool = True,
-    base: float = 10.0,
-    dtype: Any = None,
+    base: float | SupportsArray = 10.0,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
     """Return ``base ** x`` for ``num`` evenly spaced exponents x from ``start`` to ``stop``.
@@ -143,7 +144,7 @@ def logspace(
     Args:
         start: the first exponent.
         stop: the last exponent; without ``endpoint`` the exponents end one step before it.
-        num: their number.
+        num: how many numbers.
         endpoint: whether ``stop`` is included.
         base: the base of the powers.
         dtype: floating; float32 by default.
@@ -153,11 +154,13 @@ def logspace(
         ArgumentError: an argument is not a real number, or ``num`` is negative.
         DTypeError: the dtype is not floating.
 
-    Example::
-
-        tp.logspace(0, 2, 3)  # [1, 10, 100]
-
     Source: NumPy's logspace.
+
+    Examples:
+        >>> tp.logspace(0, 2, 3)
+        Tensor([  1.,  10., 100.], dtype=float32, device='cpu')
+        >>> tp.logspace(0, 3, 3, base=2, endpoint=False)
+        Tensor([1., 2., 4.], dtype=float32, device='cpu')
 
     """
     wanted = dt.default_float if dtype is None else dt.of(dtype, "logspace")

@@ -5,7 +5,7 @@ Most shapes here depend on the data. The functions live in ``tensorplug.sparse``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
@@ -14,6 +14,7 @@ from tensorplug.errors import ShapeError
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = [
     "sparse_fill_empty_rows",
@@ -113,14 +114,14 @@ SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _infer_segments, 
 
 
 def sparse_fill_empty_rows(
-    indices: Any, values: Any, dense_shape: Any, default_value: Any
+    indices: ArrayLike, values: TensorLike, dense_shape: ArrayLike, default_value: TensorLike
 ) -> FilledRows:
     """Return a sparse tensor with ``default_value`` as the first element of each empty row.
 
     Args:
         indices: integers ``[n, rank]``, the coordinates of each element, in any order.
         values: ``[n]``, of any dtype, strings too.
-        dense_shape: integers ``[rank]``, the shape of the tensor; the first is the number of
+        dense_shape: integers ``[rank]``, the shape of the tensor; its first size is the number of
             rows.
         default_value: of rank 0. It and ``values`` are promoted to a common dtype.
 
@@ -137,12 +138,27 @@ def sparse_fill_empty_rows(
 
     (TensorFlow's SparseFillEmptyRows.)
 
+    Examples:
+        >>> rows = tp.sparse.sparse_fill_empty_rows([[0, 1], [2, 0]], [5, 7], [3, 2], -1)
+        >>> rows.output_indices
+        Tensor([[0, 1],
+                [1, 0],
+                [2, 0]], dtype=int32, device='cpu')
+        >>> rows.output_values
+        Tensor([ 5, -1,  7], dtype=int32, device='cpu')
+        >>> rows.empty_row_indicator
+        Tensor([False,  True, False], dtype=bool, device='cpu')
+        >>> rows.reverse_index_map
+        Tensor([0, 2], dtype=int32, device='cpu')
+
     """
     found = dispatch_multiple(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
     return FilledRows(*found)
 
 
-def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> ReshapedIndices:
+def sparse_reshape(
+    input_indices: ArrayLike, input_shape: ArrayLike, new_shape: ArrayLike
+) -> ReshapedIndices:
     """Return the coordinates of a sparse tensor's elements in another shape.
 
     Args:
@@ -161,20 +177,28 @@ def sparse_reshape(input_indices: Any, input_shape: Any, new_shape: Any) -> Resh
 
     (TensorFlow's SparseReshape.)
 
+    Examples:
+        >>> moved = tp.sparse.sparse_reshape([[0, 1], [1, 2]], [2, 3], [3, -1])
+        >>> moved.output_indices
+        Tensor([[0, 1],
+                [2, 1]], dtype=int32, device='cpu')
+        >>> moved.output_shape
+        Tensor([3, 2], dtype=int32, device='cpu')
+
     """
     return ReshapedIndices(
         *dispatch_multiple(SPARSE_RESHAPE, input_indices, input_shape, new_shape)
     )
 
 
-def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any) -> Tensor:
+def sparse_segment_sum(data: ArrayLike, indices: ArrayLike, segment_ids: ArrayLike) -> Tensor:
     """Return ``out[s] = sum of data[indices[i]] over all i with segment_ids[i] == s``.
 
     Args:
         data: numbers ``[rows, *rest]``.
         indices: integers ``[n]``, the rows to add.
-        segment_ids: integers ``[n]``, the sum of each row; ascending, with repetitions and
-            gaps.
+        segment_ids: integers ``[n]``, the sum to which each row is added; ascending, with
+            repetitions and gaps.
 
     Returns:
         ``[segments, *rest]``, of the dtype of ``data``. The number of segments is the last id
@@ -187,11 +211,18 @@ def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any) -> Tensor:
 
     (TensorFlow's SparseSegmentSum.)
 
+    Examples:
+        >>> data = [[1, 2], [3, 4], [5, 6]]
+        >>> tp.sparse.sparse_segment_sum(data, [0, 2, 1], [0, 0, 2])
+        Tensor([[6, 8],
+                [0, 0],
+                [3, 4]], dtype=int32, device='cpu')
+
     """
     return dispatch(SPARSE_SEGMENT_SUM, data, indices, segment_ids)
 
 
-def sparse_segment_mean(data: Any, indices: Any, segment_ids: Any) -> Tensor:
+def sparse_segment_mean(data: ArrayLike, indices: ArrayLike, segment_ids: ArrayLike) -> Tensor:
     """Return ``sparse_segment_sum`` divided by the number of summands.
 
     Args:
@@ -207,6 +238,13 @@ def sparse_segment_mean(data: Any, indices: Any, segment_ids: Any) -> Tensor:
         ShapeError, OutOfRangeError, ArgumentError: as ``sparse_segment_sum``.
 
     (TensorFlow's SparseSegmentMean.)
+
+    Examples:
+        >>> data = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+        >>> tp.sparse.sparse_segment_mean(data, [0, 2, 1], [0, 0, 2])
+        Tensor([[3., 4.],
+                [0., 0.],
+                [3., 4.]], dtype=float32, device='cpu')
 
     """
     return dispatch(SPARSE_SEGMENT_MEAN, data, indices, segment_ids)

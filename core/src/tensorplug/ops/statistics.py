@@ -19,6 +19,7 @@ from tensorplug.ops.reduction import max, mean, sum
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = [
     "log_sum_exp",
@@ -28,7 +29,9 @@ __all__ = [
 
 
 @chained
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(
+    x: ArrayLike, /, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
     """Return the variance ``sum((x - mean(x))**2) / (n - correction)`` along ``axis``.
 
     Args:
@@ -47,6 +50,15 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
     Source: the array API standard.
 
+    Examples:
+        >>> x = [[1.0, 3.0], [2.0, 8.0]]
+        >>> tp.var(x, axis=1)
+        Tensor([1., 9.], dtype=float32, device='cpu')
+        >>> tp.var(x, axis=1, correction=1)
+        Tensor([ 2., 18.], dtype=float32, device='cpu')
+        >>> tp.var(5, correction=1)
+        Tensor(nan, dtype=float32, device='cpu')
+
     """
     tensor = floating(x, "var: x")
     return astype(
@@ -55,10 +67,21 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 
 @chained
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(
+    x: ArrayLike, /, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
     """Return the standard deviation along ``axis``: the square root of ``var``.
 
-    Where it is 0, its gradient is 0. Otherwise it is like ``var``.
+    Where it is 0, its gradient is 0. Otherwise it is like ``var``. Source: the array API standard.
+
+    Examples:
+        >>> x = tp.asarray([[1.0, 3.0], [2.0, 8.0]])
+        >>> tp.std(x, axis=1)
+        Tensor([1., 3.], dtype=float32, device='cpu')
+        >>> (x - x.mean(axis=0)) / x.std(axis=0)
+        Tensor([[-1., -1.],
+                [ 1.,  1.]], dtype=float32, device='cpu')
+
     """
     tensor = floating(x, "std: x")
     variance = _compute_variance(tensor, axis, correction, "std", keepdims=keepdims)
@@ -101,7 +124,7 @@ def _compute_variance(
 
 
 @chained
-def log_sum_exp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def log_sum_exp(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
     It is ``m + log(sum(exp(x - m)))`` for the largest element m. Integers become float32. Rows
@@ -111,6 +134,12 @@ def log_sum_exp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tenso
     Raises:
         DTypeError: complex numbers or strings.
         ShapeError: an axis out of range.
+
+    Examples:
+        >>> tp.log_sum_exp([[0.0, 0.0], [-tp.inf, -tp.inf]], axis=1).numpy().round(4)
+        array([0.6931,   -inf], dtype=float32)
+        >>> tp.log_sum_exp([1000.0, 0.0])  # exp(1000) overflows
+        Tensor(1000., dtype=float32, device='cpu')
 
     """
     tensor = floating(x, "log_sum_exp: x")

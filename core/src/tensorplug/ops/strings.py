@@ -16,8 +16,11 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.host_functions.strings import compiled, template
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TextLike
 
 __all__ = ["static_regex_replace", "string_n_grams", "string_split", "string_to_hash_bucket_fast"]
 
@@ -145,10 +148,10 @@ STATIC_REGEX_REPLACE = KernelSpec(
 
 
 def string_n_grams(
-    data: Any,
-    data_splits: Any,
+    data: TextLike,
+    data_splits: ArrayLike,
     separator: str,
-    n_gram_widths: Any,
+    n_gram_widths: int | Sequence[int],
     left_pad: str = "",
     right_pad: str = "",
     pad_width: int = 0,
@@ -179,6 +182,15 @@ def string_n_grams(
 
     (TensorFlow's StringNGrams.)
 
+    Examples:
+        >>> found = tp.strings.string_n_grams(["the", "red", "fox", "hi"], [0, 3, 4], " ", [2])
+        >>> found.n_grams  # the second row is too short
+        Tensor(['the red', 'red fox'], dtype=string, device='cpu')
+        >>> found.n_grams_splits
+        Tensor([0, 2, 2], dtype=int32, device='cpu')
+        >>> tp.strings.string_n_grams(["hi"], [0, 1], " ", 2, "<", ">", -1).n_grams
+        Tensor(['< hi', 'hi >'], dtype=string, device='cpu')
+
     """
     found = dispatch_multiple(
         STRING_N_GRAMS,
@@ -195,8 +207,8 @@ def string_n_grams(
 
 
 def string_split(
-    input: Any,
-    delimiter: Any,
+    input: TextLike,
+    delimiter: TextLike,
     skip_empty: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
 ) -> SplitStrings:
     """Return the parts of strings as a sparse table with one row per string.
@@ -218,11 +230,24 @@ def string_split(
 
     (TensorFlow's StringSplit, with characters instead of bytes.)
 
+    Examples:
+        >>> found = tp.strings.string_split(["a b", "c  d e"], " ")
+        >>> found.values
+        Tensor(['a', 'b', 'c', 'd', 'e'], dtype=string, device='cpu')
+        >>> found.indices
+        Tensor([[0, 0],
+                [0, 1],
+                [1, 0],
+                [1, 1],
+                [1, 2]], dtype=int32, device='cpu')
+        >>> found.shape
+        Tensor([2, 3], dtype=int32, device='cpu')
+
     """
     return SplitStrings(*dispatch_multiple(STRING_SPLIT, input, delimiter, skip_empty=skip_empty))
 
 
-def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
+def string_to_hash_bucket_fast(input: TextLike, num_buckets: int) -> Tensor:
     """Return a hash from 0 to ``num_buckets - 1`` for each string.
 
     It is the FarmHash fingerprint of the string's UTF-8 bytes modulo ``num_buckets``, as in
@@ -241,12 +266,16 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int) -> Tensor:
 
     (TensorFlow's StringToHashBucketFast, with TensorFlow.js's dtype.)
 
+    Examples:
+        >>> tp.strings.string_to_hash_bucket_fast(["apple", "pear", "apple"], 10)
+        Tensor([1, 8, 1], dtype=int32, device='cpu')
+
     """
     return dispatch(STRING_TO_HASH_BUCKET_FAST, input, num_buckets=num_buckets)
 
 
 def static_regex_replace(
-    input: Any,
+    input: TextLike,
     pattern: str,
     rewrite: str,
     replace_global: bool = True,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
@@ -257,7 +286,7 @@ def static_regex_replace(
         input: strings of any shape.
         pattern: in the syntax of Python's ``re``, which differs from TensorFlow's RE2: it lacks
             POSIX classes such as ``[:alpha:]``, ``\p`` and ``\C``, and has backreferences and
-            lookarounds. As in RE2, ``\d``, ``\s``, ``\w`` and ``\b`` know only ASCII. ``$``
+            lookarounds. As in RE2, ``\d``, ``\s``, ``\w`` and ``\b`` consider only ASCII. ``$``
             also matches before a newline at the end; ``\Z`` does not.
         rewrite: the replacement, with ``\1`` to ``\9`` for groups of the pattern, ``\0`` for
             the whole match and ``\\`` for a backslash. A group without a match is empty.
@@ -272,6 +301,14 @@ def static_regex_replace(
         DTypeError: an input does not hold strings.
 
     (TensorFlow's StaticRegexReplace.)
+
+    Examples:
+        >>> tp.strings.static_regex_replace(["a1b22", "c"], r"\d+", "#")
+        Tensor(['a#b#', 'c'], dtype=string, device='cpu')
+        >>> tp.strings.static_regex_replace("key=value", r"(\w+)=(\w+)", r"\2=\1")
+        Tensor('value=key', dtype=string, device='cpu')
+        >>> tp.strings.static_regex_replace("aaa", "a", "b", replace_global=False)
+        Tensor('baa', dtype=string, device='cpu')
 
     """
     return dispatch(

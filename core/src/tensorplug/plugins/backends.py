@@ -48,6 +48,11 @@ def backends() -> list[BackendInfo]:
     """Return the installed backends: name, distribution, version, state and detail.
 
     This reads the metadata of installed distributions and imports no plugin.
+
+    Examples:
+        >>> "cpu" in [backend.name for backend in tp.backends()]
+        True
+
     """
     from tensorplug.plugins import discovery  # importlib_metadata is loaded at first use
 
@@ -76,6 +81,12 @@ def set_backend(name: str) -> None:
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
         PluginVersionError, PluginCollisionError: the active backend stays as it was.
 
+    Examples:
+        >>> tp.set_backend("cpu")
+        >>> tp.ones(2).device
+        'cpu'
+        >>> tp.set_backend("auto")  # the engine's own choice again
+
     """
     engine = current_engine()
     engine.devices.activate(
@@ -90,6 +101,11 @@ class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like
         RuntimeError: this object is already entered, here or in another thread.
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
         PluginVersionError, PluginCollisionError: as ``set_backend``.
+
+    Examples:
+        >>> with tp.use_backend("cpu") as name:
+        ...     print(name, tp.ones(2).device)
+        cpu cpu
 
     """
 
@@ -139,6 +155,15 @@ def register_backend(
         RegistrationError: the name is taken, or a hook is invalid.
         ArgumentError: the name is invalid, or there are ``kernels`` beside an object.
 
+    Examples:
+        >>> class Twin(type(tp.find_backend("cpu"))):
+        ...     name = "twin"
+        >>> tp.register_backend("twin", Twin)
+        >>> with tp.copy_registered_kernels("cpu", "twin"), tp.use_backend("twin"):
+        ...     print((tp.asarray([1.0, 2.0]) * 2).device)
+        twin
+        >>> tp.remove_backend("twin")
+
     """
     from tensorplug.plugins.function_plugin import FunctionPlugin  # pluggy is loaded at first use
 
@@ -164,6 +189,13 @@ def find_backend(name: str) -> Backend | None:
 
     None if no such backend is installed, or its hardware is missing. Raises as ``set_backend`` if
     it is broken.
+
+    Examples:
+        >>> tp.find_backend("cpu").name
+        'cpu'
+        >>> tp.find_backend("abacus") is None
+        True
+
     """
     try:
         return current_engine().devices.open(name).backend
@@ -187,6 +219,15 @@ def remove_backend(name: str) -> None:
         BackendNotInstalledError: there is no such backend.
         ArgumentError: the device is not open.
 
+    Examples:
+        >>> class Twin(type(tp.find_backend("cpu"))):
+        ...     name = "twin"
+        >>> tp.register_backend("twin", Twin)
+        >>> x = tp.asarray([1.0, 2.0]).to("twin")
+        >>> tp.remove_backend("twin")
+        >>> x.device, x.tolist()
+        ('host', [1.0, 2.0])
+
     """
     from tensorplug.memory import removal
 
@@ -208,6 +249,11 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
     This loads the plugins. It opens a device only if its plugin does not list its devices.
 
     Raises: as ``set_backend``, if ``backend`` is given.
+
+    Examples:
+        >>> list(tp.devices("cpu"))
+        ['cpu']
+
     """
     engine = current_engine()
     if backend is not None:
@@ -231,17 +277,36 @@ def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
 
 
 def get_backend() -> str:
-    """Return the name of the active backend; open one if there is none yet."""
+    """Return the name of the active backend; open one if there is none yet.
+
+    Examples:
+        >>> with tp.use_backend("cpu"):
+        ...     tp.get_backend()
+        'cpu'
+
+    """
     return current_engine().devices.of(current_context()).name
 
 
 def describe_device() -> str:
-    """Return the backend's description of the active device."""
+    """Return the backend's description of the active device.
+
+    Examples:
+        >>> tp.describe_device()
+        'NumPy ...'
+
+    """
     return current_engine().devices.of(current_context()).backend.device
 
 
 def synchronize() -> None:
-    """Wait until the active backend has finished all submitted work."""
+    """Wait until the active backend has finished all submitted work.
+
+    Examples:
+        >>> y = tp.ones((100, 100)) @ tp.ones((100, 100))
+        >>> tp.synchronize()  # y has been computed
+
+    """
     current_engine().devices.of(current_context()).backend.synchronize()
 
 
@@ -256,6 +321,10 @@ def trim_memory(backend: str | None = None) -> int:
 
     Raises:
         ArgumentError: the device is not open.
+
+    Examples:
+        >>> tp.trim_memory("cpu") >= 0
+        True
 
     """
     engine = current_engine()

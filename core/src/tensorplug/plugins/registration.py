@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.registry import Handle
     from tensorplug.introspection.explanation import Explanation
+    from tensorplug.typing import DTypeLike
 
 __all__ = [
     "copy_registered_kernels",
@@ -64,6 +65,12 @@ def run_kernel(
     Raises:
         ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
         KernelNotFoundError: the active backend cannot run it.
+
+    Examples:
+        >>> tp.run_kernel("SquaredDifference", {"a": [1.0, 2.0], "b": 4.0})
+        Tensor([9., 4.], dtype=float32, device='cpu')
+        >>> tp.run_kernel("Concat", {"xs": [[1, 2], [3]]}, {"axis": 0})
+        Tensor([1, 2, 3], dtype=int32, device='cpu')
 
     """
     engine = current_engine()
@@ -134,6 +141,12 @@ def register_kernel(
         RegistrationError: the function does not fit the spec, or a kernel is registered already.
         ArgumentError: ``backend`` is not the name of a backend, or the spec is unknown.
 
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> with tp.register_kernel(spec, "cpu", lambda x: x / 2):
+        ...     tp.run_kernel(spec, [[1.0, 3.0]])
+        Tensor([0.5, 1.5], dtype=float32, device='cpu')
+
     """
     engine = current_engine()
     found = engine.registry.spec(spec)
@@ -149,6 +162,16 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
 
     This includes their set-up and tear-down functions. Returns and raises as
     ``register_kernel``; all kernels are copied, or none.
+
+    Examples:
+        >>> class Twin(type(tp.find_backend("cpu"))):
+        ...     name = "twin"
+        >>> tp.register_backend("twin", Twin)
+        >>> with tp.copy_registered_kernels("cpu", "twin"):
+        ...     tp.kernels_for("twin") == tp.kernels_for("cpu")
+        True
+        >>> tp.remove_backend("twin")
+
     """
     for name in (source, target):
         _check_backend_name(name, "copy_registered_kernels")
@@ -180,6 +203,17 @@ def register_gradient(
 
     The rule is as ``GradientTable.wrt`` describes; for a list of inputs, which share work, as
     ``GradientTable.of`` does. Returns and raises as ``register_kernel``.
+
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> gradient = tp.grad(lambda x: tp.sum(tp.run_kernel(spec, [x])))
+        >>> with (
+        ...     tp.register_kernel(spec, "cpu", lambda x: x / 2),
+        ...     tp.register_gradient(spec, "x", lambda dy: dy / 2),
+        ... ):
+        ...     gradient(tp.asarray([1.0, 3.0]))
+        Tensor([0.5, 0.5], dtype=float32, device='cpu')
+
     """
     engine = current_engine()
     found = engine.registry.spec(spec)
@@ -205,6 +239,13 @@ def register_decomposition(
     """Register a kernel written with other ops, as ``DecompositionTable.of`` describes.
 
     ``on_host``: ``function`` works on NumPy arrays instead (``DecompositionTable.on_host``).
+
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> with tp.register_decomposition(spec, lambda x: x * 0.5):
+        ...     print(tp.run_kernel(spec, [[1.0, 3.0]]), tp.explain(spec).how)
+        Tensor([0.5, 1.5], dtype=float32, device='cpu') decomposed
+
     """
     engine = current_engine()
     entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
@@ -222,6 +263,13 @@ def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
     Raises:
         RegistrationError: there is none.
 
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> handle = tp.register_kernel(spec, "cpu", lambda x: x / 2)
+        >>> tp.unregister_kernel(spec, "cpu")
+        >>> "Halve" in tp.kernels_for("cpu")
+        False
+
     """
     engine = current_engine()
     engine.registry.remove_kernel(engine.registry.spec(spec).name, backend)
@@ -233,13 +281,28 @@ def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
     Raises:
         RegistrationError: there is none.
 
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> handle = tp.register_gradient(spec, "x", lambda dy: dy / 2)
+        >>> tp.unregister_gradient(spec, "x")
+        >>> tp.unregister_gradient(spec, "x")
+        Traceback (most recent call last):
+            ...
+        tensorplug.errors.RegistrationError: no gradient of 'Halve' with respect to 'x' ...
+
     """
     engine = current_engine()
     engine.registry.remove_gradient(engine.registry.spec(spec).name, wrt)
 
 
 def kernels_for(backend: str) -> list[str]:
-    """Return the sorted names of the kernels of a backend, which is opened if necessary."""
+    """Return the sorted names of the kernels of a backend, which is opened if necessary.
+
+    Examples:
+        >>> {"Add", "Conv2D"} <= set(tp.kernels_for("cpu"))
+        True
+
+    """
     engine = current_engine()
     name = engine.devices.open(backend).backend_name
     return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
@@ -251,7 +314,7 @@ def explain(
     attributes: Mapping[str, Any] | None = None,
     *,
     backend: str | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Explanation:
     """Say how a kernel would run: native, decomposed, by fallback, or why not.
 
@@ -266,6 +329,15 @@ def explain(
     No kernel runs. A decomposition is called with tensors without data, so that its calls are
     explained too (``inner``), and missing kernels are found. Of a large call, the backend is asked
     for its groups. ``str()`` formats the result.
+
+    Examples:
+        >>> explanation = tp.explain("SquaredDifference", backend="cpu")
+        >>> explanation.how
+        'native'
+        >>> print(explanation)
+        SquaredDifference(a, b) on backend 'cpu': native
+          native: kernel of tensorplug-cpu ...
+
     """
     from tensorplug.introspection.explanation import Explanation  # loaded at first use
 

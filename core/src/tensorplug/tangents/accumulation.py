@@ -5,5 +5,5 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import accumulation as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.elementwise(ops.MULTIPLY_ADD)

@@ -12,7 +12,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.elementwise(
     *(ops.RELU, ops.RELU6, ops.ELU, ops.SELU, ops.LEAKY_RELU, ops.PRELU, ops.SOFTPLUS),
     *(ops.SIGMOID, ops.SIGMOID_GRAD, ops.ELU_GRAD),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 @tangents.wrt(ops.ATTENTION, "q", "k", "v", "bias")

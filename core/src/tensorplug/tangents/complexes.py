@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import complexes as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.COMPLEX, "real", "imag")
 tangents.linear(ops.REAL, "input")
 tangents.linear(ops.IMAG, "input")

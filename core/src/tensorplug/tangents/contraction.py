@@ -11,7 +11,7 @@ from tensorplug.ops.elementwise import add_n
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 @tangents.wrt(ops.EINSUM, "xs")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 @tangents.wrt(ops.SOFTMAX_CROSS_ENTROPY, "labels")

@@ -5,5 +5,5 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import cumulative as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.CUMSUM, "x")

@@ -10,7 +10,7 @@ from tensorplug.ops import elementwise as ops
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.elementwise(ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.DIV_NO_NAN)
 tangents.linear(ops.CAST, "x")
 tangents.linear(ops.SELECT, "t", "e")

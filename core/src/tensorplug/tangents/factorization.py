@@ -23,7 +23,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.MATRIX_SOLVE, "rhs")
 
 

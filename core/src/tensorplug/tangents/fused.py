@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Attributes = dict[str, Any]
     Maybe = Tensor | None
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 def _push(

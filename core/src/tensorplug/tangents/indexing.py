@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops.indexing import indexing as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.GATHER_V2, "x")
 tangents.linear(ops.GATHER_ND, "params")
 tangents.linear(ops.SCATTER_ND, "updates")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.symmetric(ops.LAYER_NORM_GRAD, "dy", "x")
 
 

@@ -5,6 +5,6 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import matrix_products as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.BATCH_MAT_MUL, "a")
 tangents.linear(ops.BATCH_MAT_MUL, "b")

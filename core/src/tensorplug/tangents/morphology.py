@@ -5,6 +5,6 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops.nn.convolution import morphology as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.DILATION2D_BACKPROP_INPUT, "dy")
 tangents.linear(ops.DILATION2D_BACKPROP_FILTER, "dy")

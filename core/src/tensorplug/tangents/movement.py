@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import movement as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 for _spec in (ops.IDENTITY, ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_TO, ops.SLICE):
     tangents.linear(_spec, "x")
 tangents.linear(ops.EXPAND_DIMS, "input")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Attributes = dict[str, Any]
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.AVG_POOL, "x")
 tangents.linear(ops.AVG_POOL_3D, "x")
 for _spec in (

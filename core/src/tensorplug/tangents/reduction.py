@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Axes = tuple[int, ...]
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.SUM, "x")
 tangents.linear(ops.MEAN, "x")
 

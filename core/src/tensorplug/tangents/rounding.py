@@ -5,5 +5,5 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops import rounding as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.elementwise(ops.CLIP_BY_VALUE, ops.NEXT_AFTER)

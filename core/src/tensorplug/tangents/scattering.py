@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 @tangents.wrt(ops.TENSOR_SCATTER_REDUCE, "tensor", "updates")

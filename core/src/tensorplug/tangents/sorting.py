@@ -11,7 +11,7 @@ from tensorplug.ops.indexing.indexing import take_along_axis
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 
 
 @tangents.wrt(ops.TOP_K, "x")

@@ -10,7 +10,7 @@ from tensorplug.ops.special import (
     incomplete_functions,
 )
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.elementwise(
     *(gamma_functions.LGAMMA, gamma_functions.DIGAMMA, gamma_functions.POLYGAMMA),
     *(error_functions.ERFCX, error_functions.ERFINV, error_functions.NDTRI),

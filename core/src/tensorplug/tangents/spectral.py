@@ -5,6 +5,6 @@ from __future__ import annotations
 from tensorplug.contract.tables import TangentTable
 from tensorplug.ops.fft import spectral as ops
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 for _spec in (ops.FFT, ops.IFFT, ops.RFFT, ops.IRFFT):
     tangents.linear(_spec, "input")

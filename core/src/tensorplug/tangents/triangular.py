@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-tangents = TangentTable()
+tangents: TangentTable = TangentTable()
 tangents.linear(ops.MATRIX_TRIANGULAR_SOLVE, "rhs")
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.indexing.subscripts import Subscript
+    from tensorplug.typing import ArrayLike, Index, Operand, TextLike
 
 __all__ = ["Assignment", "replace_contents"]
 
@@ -29,7 +30,7 @@ class Assignment:
 
     __slots__ = ()
 
-    def __setitem__(self: Any, key: Any, value: Any) -> None:
+    def __setitem__(self: Any, key: Index, value: ArrayLike | TextLike) -> None:
         """Replace ``self[key]`` by ``value``, by NumPy's rules.
 
         Keys are those of ``getitem``. The value broadcasts to the shape of ``self[key]``; of
@@ -51,43 +52,43 @@ class Assignment:
         if not _write_in_place(self, subscript, converted):
             replace_contents(self, setting.replace_selection(self, subscript, converted))
 
-    def __iadd__(self: Any, other: Any) -> Tensor:
+    def __iadd__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.add, other, "+")
 
-    def __isub__(self: Any, other: Any) -> Tensor:
+    def __isub__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.sub, other, "-")
 
-    def __imul__(self: Any, other: Any) -> Tensor:
+    def __imul__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.mul, other, "*")
 
-    def __imatmul__(self: Any, other: Any) -> Tensor:
+    def __imatmul__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.matmul, other, "@")
 
-    def __itruediv__(self: Any, other: Any) -> Tensor:
+    def __itruediv__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.truediv, other, "/")
 
-    def __ifloordiv__(self: Any, other: Any) -> Tensor:
+    def __ifloordiv__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.floordiv, other, "//")
 
-    def __imod__(self: Any, other: Any) -> Tensor:
+    def __imod__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.mod, other, "%")
 
-    def __ipow__(self: Any, other: Any) -> Tensor:
+    def __ipow__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.pow, other, "**")
 
-    def __iand__(self: Any, other: Any) -> Tensor:
+    def __iand__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.and_, other, "&")
 
-    def __ior__(self: Any, other: Any) -> Tensor:
+    def __ior__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.or_, other, "|")
 
-    def __ixor__(self: Any, other: Any) -> Tensor:
+    def __ixor__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.xor, other, "^")
 
-    def __ilshift__(self: Any, other: Any) -> Tensor:
+    def __ilshift__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.lshift, other, "<<")
 
-    def __irshift__(self: Any, other: Any) -> Tensor:
+    def __irshift__(self: Any, other: Operand) -> Tensor:
         return _augmented(self, operator.rshift, other, ">>")
 
 

@@ -64,8 +64,7 @@ def save(
         DisposedError: a tensor was disposed.
         OSError: the file cannot be written.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> params = {"layers": [tp.ones((2,)), tp.zeros((3,))], "rate": 0.1}
         >>> tp.save(params, "model.safetensors")
         >>> tp.load("model.safetensors", nested=True)["rate"]
@@ -196,6 +195,13 @@ def load(
         ShapeError: with ``like``, a tensor has another shape than the one in ``like``; another
             dtype is a DTypeError.
         OSError: the file cannot be read. ``device`` may also raise the errors of ``use_backend``.
+
+    Examples:
+        >>> tp.save({"w": tp.ones(2), "layers": [tp.zeros(3)]}, "params.safetensors")
+        >>> {name: str(x.type) for name, x in tp.load("params.safetensors").items()}
+        {'layers.0': 'float32[3]', 'w': 'float32[2]'}
+        >>> tp.load("params.safetensors", nested=True)["layers"][0]
+        Tensor([0., 0., 0.], dtype=float32, device='cpu')
 
     """
     text = _checked_path("load", path)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
+    from tensorplug.typing import SupportsDLPack
 
 __all__ = ["from_dlpack", "plain_device"]
 
@@ -46,7 +47,9 @@ _UNREADABLE: Final = {
 }
 
 
-def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(
+    x: SupportsDLPack, /, *, device: str | None = None, copy: bool | None = None
+) -> Tensor:
     """Return the data of another library's array as a tensor.
 
     If the device uses host memory, such as ``"cpu"``, the tensor shares the memory of ``x``, and
@@ -70,6 +73,13 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         BackendMemoryError: the device has no room for a copy.
         BufferError: PyTorch raises it if ``x`` requires a gradient. Other libraries may raise
             other errors if they cannot export, and ``device`` those of ``use_backend``.
+
+    Examples:
+        >>> array = np.asarray([1.0, 2.0])
+        >>> x = tp.from_dlpack(array)
+        >>> array[0] = 5.0  # the tensor shares the memory
+        >>> x
+        Tensor([5., 2.], dtype=float64, device='cpu')
 
     """
     context = current_context()

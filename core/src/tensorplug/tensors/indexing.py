@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import Axis, Index
 
 __all__ = ["Indexing"]
 
@@ -37,7 +38,7 @@ class Indexing:
                 f"{quoted(value)} in {self.type}: NumPy cannot compare them: {error}"
             ) from error
 
-    def __getitem__(self: Any, key: Any) -> Tensor:
+    def __getitem__(self: Any, key: Index) -> Tensor:
         return getting.getitem(self, key)
 
     @property
@@ -55,12 +56,13 @@ class Indexing:
         """The last two axes swapped."""
         return movement.matrix_transpose(self)
 
-    def transpose(self: Any, *axes: Any) -> Tensor:
+    def transpose(self: Any, *axes: Axis | None) -> Tensor:
         """Permute the axes, as ``permute_dims``; reverse them by default.
 
         As in NumPy, the order is one sequence or several integers.
         """
-        return movement.permute_dims(self, axes[0] if len(axes) == 1 else axes or None)
+        order: Any = axes[0] if len(axes) == 1 else axes or None
+        return movement.permute_dims(self, order)
 
     @property
     def real(self: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from tensorplug.ops.bitwise import (
     bitwise_xor,
 )
 
+if TYPE_CHECKING:
+    from tensorplug.typing import Operand
+
 __all__ = ["Operators"]
 
 
@@ -29,134 +32,135 @@ class Operators:
     def __hash__(self) -> NoReturn:
         raise TypeError("tensors compare elementwise and cannot be hashed")
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self: Any) -> Tensor:
         return elementwise.negative(self)
 
-    def __pos__(self) -> Tensor:
+    def __pos__(self: Any) -> Tensor:
         return movement.identity(self)
 
-    def __abs__(self) -> Tensor:
+    def __abs__(self: Any) -> Tensor:
         return elementwise.abs(self)
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self: Any) -> Tensor:
         return bitwise_invert(self)
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self: Any, other: Operand) -> Tensor:
         return elementwise.add(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self: Any, other: Operand) -> Tensor:
         return elementwise.add(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self: Any, other: Operand) -> Tensor:
         return elementwise.subtract(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self: Any, other: Operand) -> Tensor:
         return elementwise.subtract(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self: Any, other: Operand) -> Tensor:
         return elementwise.multiply(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self: Any, other: Operand) -> Tensor:
         return elementwise.multiply(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self: Any, other: Operand) -> Tensor:
         return elementwise.divide(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self: Any, other: Operand) -> Tensor:
         return elementwise.divide(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self: Any, other: Operand) -> Tensor:
         return (
             elementwise.floor_divide(self, other) if isinstance(other, KNOWN) else NotImplemented
         )
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
+    def __rfloordiv__(self: Any, other: Operand) -> Tensor:
         return (
             elementwise.floor_divide(other, self) if isinstance(other, KNOWN) else NotImplemented
         )
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self: Any, other: Operand) -> Tensor:
         return elementwise.remainder(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rmod__(self, other: Any) -> Tensor:
+    def __rmod__(self: Any, other: Operand) -> Tensor:
         return elementwise.remainder(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self: Any, other: Operand) -> Tensor:
         return elementwise.pow(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rpow__(self, other: Any) -> Tensor:
+    def __rpow__(self: Any, other: Operand) -> Tensor:
         return elementwise.pow(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self: Any, other: Operand) -> Tensor:
         return matrix_products.matmul(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self: Any, other: Operand) -> Tensor:
         return matrix_products.matmul(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self: Any, other: Operand) -> Tensor:
         return bitwise_and(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rand__(self, other: Any) -> Tensor:
+    def __rand__(self: Any, other: Operand) -> Tensor:
         return bitwise_and(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self: Any, other: Operand) -> Tensor:
         return bitwise_or(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __ror__(self, other: Any) -> Tensor:
+    def __ror__(self: Any, other: Operand) -> Tensor:
         return bitwise_or(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __xor__(self, other: Any) -> Tensor:
+    def __xor__(self: Any, other: Operand) -> Tensor:
         return bitwise_xor(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rxor__(self, other: Any) -> Tensor:
+    def __rxor__(self: Any, other: Operand) -> Tensor:
         return bitwise_xor(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __lshift__(self, other: Any) -> Tensor:
+    def __lshift__(self: Any, other: Operand) -> Tensor:
         return bitwise_left_shift(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rlshift__(self, other: Any) -> Tensor:
+    def __rlshift__(self: Any, other: Operand) -> Tensor:
         return bitwise_left_shift(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self: Any, other: Operand) -> Tensor:
         return bitwise_right_shift(self, other) if isinstance(other, KNOWN) else NotImplemented
 
-    def __rrshift__(self, other: Any) -> Tensor:
+    def __rrshift__(self: Any, other: Operand) -> Tensor:
         return bitwise_right_shift(other, self) if isinstance(other, KNOWN) else NotImplemented
 
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __eq__(self: Any, other: object) -> Tensor:  # type: ignore[override]  # elementwise
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.equal(self, other)
         return NotImplemented
 
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __ne__(self: Any, other: object) -> Tensor:  # type: ignore[override]  # elementwise
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.not_equal(self, other)
         return NotImplemented
 
-    def __lt__(self, other: Any) -> Tensor:
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __lt__(self: Any, other: Operand | str) -> Tensor:
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.less(self, other)
         return NotImplemented
 
-    def __le__(self, other: Any) -> Tensor:
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __le__(self: Any, other: Operand | str) -> Tensor:
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.less_equal(self, other)
         return NotImplemented
 
-    def __gt__(self, other: Any) -> Tensor:
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __gt__(self: Any, other: Operand | str) -> Tensor:
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.greater(self, other)
         return NotImplemented
 
-    def __ge__(self, other: Any) -> Tensor:
-        if isinstance(other, KNOWN) or _are_texts(self, other):
+    def __ge__(self: Any, other: Operand | str) -> Tensor:
+        if isinstance(other, KNOWN) or _is_text_beside(other, self):
             return comparison.greater_equal(self, other)
         return NotImplemented
 
 
-KNOWN = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+# Other classes come here, too: they have reflected operators of their own.
+KNOWN: Final[tuple[type[Any], ...]] = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
 
 
-def _are_texts(tensor: Any, other: object) -> bool:
+def _is_text_beside(other: object, tensor: Any) -> TypeGuard[str]:
     """Return whether ``other`` is a ``str`` and the tensor holds strings."""
     return isinstance(other, str) and tensor.dtype is string

@@ -96,6 +96,13 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
         ArgumentError: ``function`` is not a function, the trees differ in structure, or one
             contains itself.
 
+    Examples:
+        >>> params = {"w": tp.asarray([1.0, 2.0]), "b": [tp.asarray(3.0)]}
+        >>> tp.tree_map(lambda x: x.tolist(), params)
+        {'w': [1.0, 2.0], 'b': [3.0]}
+        >>> tp.tree_map(lambda x, y: float(tp.sum(x * y)), params, params)
+        {'w': 5.0, 'b': [9.0]}
+
     """
     if not callable(function):
         raise ArgumentError(f"tree_map: function must be a function, got {quoted(function)}")

@@ -234,8 +234,7 @@ def register_tree(
         ArgumentError: ``kind`` is not a class, or neither functions nor children are given.
         RegistrationError: the class is built in (such as ``dict``), or is registered already.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> @tp.register_tree(children=["weight"])
         ... class Scale:
         ...     def __init__(self, weight, axis):
@@ -275,8 +274,7 @@ def unregister_tree(kind: type) -> None:
     Raises:
         RegistrationError: the class is not registered.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> class Scale:
         ...     def __init__(self, weight):
         ...         self.weight = weight
@@ -366,9 +364,8 @@ def static_field(**options: Any) -> Any:
     Args:
         options: those of ``dataclasses.field``: ``default``, ``default_factory``, ``kw_only``...
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
-        >>> import tensorplug as tp
         >>> @dataclass
         ... class Layer:
         ...     weight: tp.Tensor

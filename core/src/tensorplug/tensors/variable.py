@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
+    from tensorplug.typing import ArrayLike, DTypeLike, Index, Operand, TextLike
 
 __all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"]
 
@@ -144,6 +145,16 @@ class Variable(Tensor):
         DisposedError, BackendClosedError: ``value`` was disposed, or its backend was closed.
             Also the errors of ``asarray``.
 
+    Examples:
+        >>> w = tp.Variable([1.0, 2.0])
+        >>> before = w.read()
+        >>> w -= 0.5
+        >>> w.assign(w * 2)
+        >>> w.tolist(), before.tolist()
+        ([1.0, 3.0], [1.0, 2.0])
+        >>> w.trainable, w.dtype
+        (True, tensorplug.float32)
+
     """
 
     __slots__ = ("_name", "_registry", "_trainable")
@@ -153,7 +164,12 @@ class Variable(Tensor):
     _trainable: bool
 
     def __init__(
-        self, value: Any, *, trainable: bool = True, name: str | None = None, dtype: Any = None
+        self,
+        value: ArrayLike | TextLike,
+        *,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check_name(name)
         wanted = None if dtype is None else dt.of(dtype, "Variable")
@@ -236,7 +252,7 @@ class Variable(Tensor):
         """Return the current contents as a tensor, which later assignments do not change."""
         return self._reading().__copy__()
 
-    def assign(self, value: Any) -> None:
+    def assign(self, value: ArrayLike | TextLike) -> None:
         """Replace the contents by ``value``.
 
         The variable shares the data of a tensor and moves to its device; anything else is copied
@@ -325,7 +341,7 @@ class Variable(Tensor):
 
     # In-place operators ---------------------------------------------------------------
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: Index, value: ArrayLike | TextLike) -> None:
         """Assign the current contents with ``self[key]`` replaced by ``value``.
 
         It follows the rules for a tensor; earlier reads and their views keep their values. No
@@ -339,43 +355,43 @@ class Variable(Tensor):
         self.assign(value)
         return self
 
-    def __iadd__(self, other: Any) -> Self:
+    def __iadd__(self, other: Operand) -> Self:
         return self._assign_result(self + other)
 
-    def __isub__(self, other: Any) -> Self:
+    def __isub__(self, other: Operand) -> Self:
         return self._assign_result(self - other)
 
-    def __imul__(self, other: Any) -> Self:
+    def __imul__(self, other: Operand) -> Self:
         return self._assign_result(self * other)
 
-    def __imatmul__(self, other: Any) -> Self:
+    def __imatmul__(self, other: Operand) -> Self:
         return self._assign_result(self @ other)
 
-    def __itruediv__(self, other: Any) -> Self:
+    def __itruediv__(self, other: Operand) -> Self:
         return self._assign_result(self / other)
 
-    def __ifloordiv__(self, other: Any) -> Self:
+    def __ifloordiv__(self, other: Operand) -> Self:
         return self._assign_result(self // other)
 
-    def __imod__(self, other: Any) -> Self:
+    def __imod__(self, other: Operand) -> Self:
         return self._assign_result(self % other)
 
-    def __ipow__(self, other: Any) -> Self:
+    def __ipow__(self, other: Operand) -> Self:
         return self._assign_result(self**other)
 
-    def __iand__(self, other: Any) -> Self:
+    def __iand__(self, other: Operand) -> Self:
         return self._assign_result(self & other)
 
-    def __ior__(self, other: Any) -> Self:
+    def __ior__(self, other: Operand) -> Self:
         return self._assign_result(self | other)
 
-    def __ixor__(self, other: Any) -> Self:
+    def __ixor__(self, other: Operand) -> Self:
         return self._assign_result(self ^ other)
 
-    def __ilshift__(self, other: Any) -> Self:
+    def __ilshift__(self, other: Operand) -> Self:
         return self._assign_result(self << other)
 
-    def __irshift__(self, other: Any) -> Self:
+    def __irshift__(self, other: Operand) -> Self:
         return self._assign_result(self >> other)
 
 
@@ -396,7 +412,16 @@ def _restored(cls: type[V], value: Tensor, trainable: bool, name: str) -> V:  # 
 
 
 def dispose_variables() -> None:
-    """Dispose of every live variable of the current engine, which frees their names."""
+    """Dispose of every live variable of the current engine, which frees their names.
+
+    Examples:
+        >>> with tp.testing.isolated_engine("cpu"):
+        ...     w = tp.Variable(1.0, name="w")
+        ...     tp.dispose_variables()
+        ...     w.is_disposed, tp.Variable(2.0, name="w").name
+        (True, 'w')
+
+    """
     for variable in variables_of(engine_of(current_context())).listed():
         variable.dispose()
 

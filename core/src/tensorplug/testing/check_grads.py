@@ -83,6 +83,16 @@ def check_grads(
         ArgumentError: ``order``, ``modes`` or ``directions`` is not allowed, or no argument or
             the result is floating or complex.
 
+    Examples:
+        >>> tp.testing.check_grads(lambda x: tp.sin(x) * x, [tp.asarray([0.5, 2.0])], order=2)
+        >>> @tp.custom_grad
+        ... def wrong(x):
+        ...     return x**2, lambda dy: dy
+        >>> tp.testing.check_grads(wrong, [3.0])
+        Traceback (most recent call last):
+            ...
+        AssertionError: check_grads: order 1, with respect to argument 0, mode vjp: ...
+
     """
     if not callable(f):
         raise ArgumentError(f"check_grads: f must be a function, got {quoted(f)}")

@@ -24,6 +24,16 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
     the active one; otherwise the engine chooses.
 
     Raises: the errors of ``Engine.open``.
+
+    Examples:
+        >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
+        >>> with tp.testing.isolated_engine("cpu"):
+        ...     handle = tp.register_kernel(spec, "cpu", lambda x: x / 2)
+        ...     tp.run_kernel(spec, [[1.0, 3.0]])
+        Tensor([0.5, 1.5], dtype=float32, device='cpu')
+        >>> "Halve" in tp.kernels_for("cpu")
+        False
+
     """
     engine = build_engine()
     device = engine.open(backend) if backend else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["clip_by_global_norm", "clip_by_norm", "global_norm"]
 
+T = TypeVar("T")
+
 
 def global_norm(gradients: Any) -> Tensor:
     """Return the Euclidean norm of all leaves of a tree, taken as one vector.
@@ -32,9 +34,8 @@ def global_norm(gradients: Any) -> Tensor:
     Raises:
         ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.
 
-    Example:
-        >>> import tensorplug as tp
-        >>> float(global_norm({"w": tp.asarray([3.0, 0.0]), "b": tp.asarray(4.0)}))
+    Examples:
+        >>> float(tp.train.global_norm({"w": tp.asarray([3.0, 0.0]), "b": tp.asarray(4.0)}))
         5.0
 
     """
@@ -43,7 +44,7 @@ def global_norm(gradients: Any) -> Tensor:
     return ops.sqrt(total)
 
 
-def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
+def clip_by_global_norm(gradients: T, max_norm: float) -> tuple[T, Tensor]:
     """Return gradients whose ``global_norm`` is at most ``max_norm``, and the norm before.
 
     All leaves are multiplied by ``max_norm / max(norm, max_norm)``, so their direction does not
@@ -60,29 +61,30 @@ def clip_by_global_norm(gradients: Any, max_norm: float) -> tuple[Any, Tensor]:
     Raises:
         ArgumentError: ``max_norm`` is not a positive number. Also the errors of ``global_norm``.
 
-    Example:
-        >>> import tensorplug as tp
-        >>> clipped, norm = clip_by_global_norm([tp.asarray([3.0]), tp.asarray([4.0])], 1.0)
-        >>> float(norm), float(global_norm(clipped))
+    Examples:
+        >>> gradients = [tp.asarray([3.0]), tp.asarray([4.0])]
+        >>> clipped, norm = tp.train.clip_by_global_norm(gradients, 1.0)
+        >>> float(norm), float(tp.train.global_norm(clipped))
         (5.0, 1.0)
 
     """
     _check_norm("clip_by_global_norm", max_norm)
     norm = global_norm(gradients)
     factor = max_norm / ops.maximum(norm, max_norm)
-    return tree.tree_map(lambda leaf: _scaled(leaf, factor), gradients), norm
+    scaled: T = tree.tree_map(lambda leaf: _scaled(leaf, factor), gradients)
+    return scaled, norm
 
 
-def clip_by_norm(gradients: Any, max_norm: float) -> Any:
+def clip_by_norm(gradients: T, max_norm: float) -> T:
     """Return a tree in which each leaf has a norm of at most ``max_norm``.
 
     Each leaf is multiplied by ``max_norm / max(norm, max_norm)`` with its own norm.
 
     Args and errors: see ``clip_by_global_norm``.
 
-    Example:
-        >>> import tensorplug as tp
-        >>> [leaf.tolist() for leaf in clip_by_norm([tp.asarray([4.0]), tp.asarray([0.5])], 1.0)]
+    Examples:
+        >>> gradients = [tp.asarray([4.0]), tp.asarray([0.5])]
+        >>> [leaf.tolist() for leaf in tp.train.clip_by_norm(gradients, 1.0)]
         [[1.0], [0.5]]
 
     """
@@ -91,7 +93,8 @@ def clip_by_norm(gradients: Any, max_norm: float) -> Any:
     for where, leaf in _named(gradients):
         norm = ops.sqrt(_sum_of_squares("clip_by_norm", where, leaf))
         clipped.append(_scaled(leaf, max_norm / ops.maximum(norm, max_norm)))
-    return tree.flatten(gradients)[1](clipped)
+    rebuilt: T = tree.flatten(gradients)[1](clipped)
+    return rebuilt
 
 
 def _named(gradients: Any) -> list[tuple[str, Any]]:

@@ -22,7 +22,7 @@ class HeldNumber:
     __slots__ = ("value",)
 
     def __init__(self, value: float) -> None:
-        self.value = value
+        self.value: float = value
 
     def get(self) -> Any:
         """Return the number; in tracing, one that stands for it."""

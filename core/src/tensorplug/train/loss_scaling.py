@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import isfinite as is_finite_number
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldScale", "LossScale", "LossScaled", "all_finite", "divided"]
 
+T = TypeVar("T")  # a tree of tensors
+
 _SCALE: Final = "scale"
 _FINITE: Final = "finite_steps"
 _DTYPES: Final = {_SCALE: dt.float32, _FINITE: dt.int32}
@@ -54,8 +56,7 @@ class LossScale:
     Raises:
         ArgumentError: a number is out of its range.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> scaling = tp.train.LossScale(8.0)
         >>> state = scaling.init()
         >>> x = tp.asarray([1.0, 2.0])
@@ -105,7 +106,7 @@ class LossScale:
         """Return the loss times the factor, in float32 at least."""
         return ops.multiply(loss, state[_SCALE])
 
-    def unscale(self, gradients: Any, state: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
+    def unscale(self, gradients: T, state: Mapping[str, Tensor]) -> tuple[T, Tensor]:
         """Return a tree divided by the factor, and whether all of its elements are finite.
 
         Args:
@@ -148,8 +149,7 @@ class LossScaled:
         optimizer: what ``sgd``, ``adam`` and the others return.
         loss_scale: by default ``LossScale()``.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> optimizer = tp.train.LossScaled(tp.train.sgd(0.5))
         >>> params = {"w": tp.asarray([1.0, -2.0])}
         >>> state = optimizer.init(params)
@@ -180,16 +180,16 @@ class LossScaled:
         return self._loss_scale.scale(loss, state["loss_scale"])
 
     def step(
-        self, gradients: Any, state: Mapping[str, Any], params: Any
-    ) -> tuple[Any, dict[str, Any]]:
+        self, gradients: Any, state: Mapping[str, Any], params: T
+    ) -> tuple[T, dict[str, Any]]:
         """Return the new parameters and the new state; args and errors as of the optimizer's."""
         unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
         moved, after = self._optimizer.step(unscaled, state["optimizer"], params)
         return _choose(finite, moved, params), self._after(state, after, finite)
 
     def update(
-        self, gradients: Any, state: Mapping[str, Any], params: Any = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, gradients: T, state: Mapping[str, Any], params: Any = None
+    ) -> tuple[T, dict[str, Any]]:
         """Return what to add to the parameters, zeros if skipped, and the new state."""
         unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
         updates, after = self._optimizer.update(unscaled, state["optimizer"], params)
@@ -242,7 +242,7 @@ class HeldScale:
         self.set(values)
 
 
-def divided(gradients: Any, scale: Tensor, who: str) -> Any:
+def divided(gradients: T, scale: Tensor, who: str) -> T:
     """Return a tree of gradients divided by ``scale``; each leaf keeps its shape and dtype.
 
     ``scale`` has rank 0. ``who``: the function to name in errors.
@@ -258,7 +258,8 @@ def divided(gradients: Any, scale: Tensor, who: str) -> Any:
         wide = ops.astype(leaf, leaf.dtype.compute, copy=False)
         divisor = ops.astype(scale, dt.real_part(wide.dtype), copy=False)
         found.append(ops.astype(wide / divisor, leaf.dtype, copy=False))
-    return build(found)
+    rebuilt: T = build(found)
+    return rebuilt
 
 
 def all_finite(tensors: Iterable[Tensor]) -> Tensor:
@@ -269,8 +270,9 @@ def all_finite(tensors: Iterable[Tensor]) -> Tensor:
     return finite
 
 
-def _choose(condition: Tensor, chosen: Any, other: Any) -> Any:
-    return tree.tree_map(lambda one, two: ops.where(condition, one, two), chosen, other)
+def _choose(condition: Tensor, chosen: T, other: T) -> T:
+    found: T = tree.tree_map(lambda one, two: ops.where(condition, one, two), chosen, other)
+    return found
 
 
 def _tensor(value: Any, dtype: DType) -> Tensor:

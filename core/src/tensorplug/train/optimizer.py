@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tensorplug.autodiff.variable_gradients import VariableGrads, scaled_variable_grads
 from tensorplug.contract import dtypes as dt
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer"]
 
+R = TypeVar("R")
+
 _ITERATIONS: Final = "iterations"
 _LOSS_SCALE: Final = "loss_scale"
 
@@ -43,8 +45,7 @@ class Optimizer(ABC):
     and the gradients are divided by it. A step with a gradient that is not finite is skipped:
     it changes no variable and no state, except that the factor shrinks. No data is read for this.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> w = tp.Variable([1.0, -2.0])
         >>> sgd = tp.train.SGD(0.5, loss_scale=tp.train.LossScale(8.0))
         >>> for x in (1.0, float("inf")):
@@ -112,9 +113,7 @@ class Optimizer(ABC):
     def _transformation(self, learning_rate: LearningRate) -> GradientTransformation:
         """Return the functions with the current options of this object."""
 
-    def minimize(
-        self, f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
-    ) -> Any:
+    def minimize(self, f: Callable[[], R], var_list: Any = None, *, has_aux: bool = False) -> R:
         """Take one step to decrease ``f()``; return the value of ``f`` before the step.
 
         Args and errors: see ``variable_grads``.
@@ -124,8 +123,8 @@ class Optimizer(ABC):
         return found.value
 
     def compute_gradients(
-        self, f: Callable[[], Any], var_list: Any = None, *, has_aux: bool = False
-    ) -> VariableGrads:
+        self, f: Callable[[], R], var_list: Any = None, *, has_aux: bool = False
+    ) -> VariableGrads[R]:
         """Return ``variable_grads(f, var_list)``, to be changed before ``apply_gradients``.
 
         With ``loss_scale``, the loss is scaled in the backward pass, but neither the value nor

@@ -16,7 +16,16 @@ __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Momentum", "RMSProp"
 
 
 class SGD(Optimizer):
-    """Gradient descent: ``w -= lr * g``."""
+    """Gradient descent: ``w -= lr * g``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.SGD(0.25)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.25, 0.0625]
+
+    """
 
     def __init__(
         self, learning_rate: LearningRate = 0.01, *, loss_scale: LossScale | None = None
@@ -28,7 +37,16 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """Gradient descent with momentum; see ``momentum``."""
+    """Gradient descent with momentum; see ``momentum``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.Momentum(0.1)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.64, 0.2116]
+
+    """
 
     def __init__(
         self,
@@ -47,7 +65,16 @@ class Momentum(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Steps divided by the root of the sum of squares; see ``adagrad``."""
+    """Steps divided by the root of the sum of squares; see ``adagrad``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.Adagrad(0.1)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.8122, 0.6968]
+
+    """
 
     def __init__(
         self,
@@ -64,7 +91,16 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps in the units of the variable, from running means of squares; see ``adadelta``."""
+    """Steps in the units of the variable, from running means of squares; see ``adadelta``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.Adadelta(1.0)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.9972, 0.9943]
+
+    """
 
     def __init__(
         self,
@@ -83,7 +119,16 @@ class Adadelta(Optimizer):
 
 
 class Adam(Optimizer):
-    """Steps of about the learning rate, from running means; see ``adam``."""
+    """Steps of about the learning rate, from running means; see ``adam``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.Adam(0.1)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.81, 0.6407]
+
+    """
 
     def __init__(
         self,
@@ -104,7 +149,16 @@ class Adam(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam with the largest recent gradient instead of the mean square; see ``adamax``."""
+    """Adam with the largest recent gradient instead of the mean square; see ``adamax``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.Adamax(0.1)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.81, 0.6483]
+
+    """
 
     def __init__(
         self,
@@ -127,7 +181,16 @@ class Adamax(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """Steps divided by the root of the running mean of squares; see ``rmsprop``."""
+    """Steps divided by the root of the running mean of squares; see ``rmsprop``.
+
+    Examples:
+        >>> w = tp.Variable(1.0)
+        >>> optimizer = tp.train.RMSProp(0.1)
+        >>> values = [float(optimizer.minimize(lambda: w**2, [w])) for _ in range(3)]
+        >>> [round(value, 4) for value in values]
+        [1.0, 0.4675, 0.2489]
+
+    """
 
     def __init__(
         self,

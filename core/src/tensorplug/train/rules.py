@@ -26,6 +26,16 @@ def sgd(learning_rate: LearningRate = 0.01) -> GradientTransformation:
 
     Here and below, ``learning_rate`` is a number, a tensor of rank 0, or a schedule: a function
     of the number of steps taken before (int32 of rank 0) that returns one of these.
+
+    Examples:
+        >>> optimizer, w = tp.train.sgd(0.25), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.5
+        0.0
+
     """
 
     def formula(g: Tensor, _: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -41,6 +51,16 @@ def momentum(
 
     With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
     (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
+
+    Examples:
+        >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.8
+        0.42
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -57,6 +77,16 @@ def adagrad(
 
     s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
     "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
+
+    Examples:
+        >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9012
+        0.831
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -75,6 +105,16 @@ def adadelta(
     ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
     ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. s and u are the slots ``"squares"`` and
     ``"updates"``. (Zeiler, "ADADELTA: an adaptive learning rate method", 2012.)
+
+    Examples:
+        >>> optimizer, w = tp.train.adadelta(1.0), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9986
+        0.9972
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -100,6 +140,16 @@ def adam(
     ``w -= lr * (m / (1 - beta1**t)) / (sqrt(s / (1 - beta2**t)) + epsilon)``. m and s are the
     slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
     optimization", 2015.)
+
+    Examples:
+        >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9
+        0.8
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -124,6 +174,16 @@ def adamax(
     ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
     slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
+
+    Examples:
+        >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9
+        0.8
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
@@ -152,6 +212,16 @@ def rmsprop(
     slots are ``"squares"``, ``"means"`` and ``"velocity"``. (Hinton, lecture 6 of "Neural networks
     for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
     2013.)
+
+    Examples:
+        >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.6838
+        0.4544
+
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
-    Schedule: TypeAlias = Callable[[Any], Tensor]
+    Schedule: TypeAlias = Callable[[ArrayLike], Tensor]
 
 __all__ = [
     "constant",
@@ -37,8 +38,8 @@ __all__ = [
 def constant(value: float) -> Schedule:
     """Return the schedule that is always ``value``.
 
-    Example:
-        >>> float(constant(0.5)(7))
+    Examples:
+        >>> float(tp.train.constant(0.5)(7))
         0.5
 
     """
@@ -58,8 +59,8 @@ def exponential_decay(
         ArgumentError: an argument is not a number, or ``decay_steps`` or ``decay_rate`` is not
             positive.
 
-    Example:
-        >>> halving = exponential_decay(0.5, 10, 0.5)
+    Examples:
+        >>> halving = tp.train.exponential_decay(0.5, 10, 0.5)
         >>> [float(halving(step)) for step in (0, 10, 20)]
         [0.5, 0.25, 0.125]
 
@@ -67,7 +68,7 @@ def exponential_decay(
     _check_numbers("exponential_decay", initial=initial)
     _check_positive("exponential_decay", decay_steps=decay_steps, decay_rate=decay_rate)
 
-    def schedule(step: Any) -> Tensor:
+    def schedule(step: ArrayLike) -> Tensor:
         turns = _float(step) / decay_steps
         turns = ops.floor(turns) if staircase else turns
         return ops.exp(turns * math.log(decay_rate)) * initial
@@ -85,15 +86,15 @@ def cosine_decay(initial: float, decay_steps: float, final: float = 0.0) -> Sche
     Raises:
         ArgumentError: an argument is not a number, or ``decay_steps`` is not positive.
 
-    Example:
-        >>> [round(float(cosine_decay(1.0, 100)(step)), 6) for step in (0, 50, 100, 200)]
+    Examples:
+        >>> [round(float(tp.train.cosine_decay(1.0, 100)(step)), 6) for step in (0, 50, 100, 200)]
         [1.0, 0.5, 0.0, 0.0]
 
     """
     _check_numbers("cosine_decay", initial=initial, final=final)
     _check_positive("cosine_decay", decay_steps=decay_steps)
 
-    def schedule(step: Any) -> Tensor:
+    def schedule(step: ArrayLike) -> Tensor:
         share = ops.minimum(_float(step) / decay_steps, 1.0)
         # 1 + cos(a) = 2 cos(a / 2)**2, which has no cancellation near the end.
         return ops.square(ops.cos(share * (math.pi / 2))) * (initial - final) + final
@@ -114,15 +115,15 @@ def polynomial_decay(
         ArgumentError: an argument is not a number, or ``decay_steps`` or ``power`` is not
             positive.
 
-    Example:
-        >>> [float(polynomial_decay(1.0, 4)(step)) for step in (0, 1, 4, 5)]
+    Examples:
+        >>> [float(tp.train.polynomial_decay(1.0, 4)(step)) for step in (0, 1, 4, 5)]
         [1.0, 0.75, 0.0, 0.0]
 
     """
     _check_numbers("polynomial_decay", initial=initial, final=final)
     _check_positive("polynomial_decay", decay_steps=decay_steps, power=power)
 
-    def schedule(step: Any) -> Tensor:
+    def schedule(step: ArrayLike) -> Tensor:
         rest = 1.0 - ops.minimum(_float(step) / decay_steps, 1.0)
         return ops.pow(rest, power) * (initial - final) + final
 
@@ -135,8 +136,8 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
     Raises:
         ArgumentError: the values are not one more than the boundaries, or these do not increase.
 
-    Example:
-        >>> steps = piecewise_constant([100, 200], [0.5, 0.25, 0.125])
+    Examples:
+        >>> steps = tp.train.piecewise_constant([100, 200], [0.5, 0.25, 0.125])
         >>> [float(steps(step)) for step in (0, 99, 100, 200)]
         [0.5, 0.5, 0.25, 0.125]
 
@@ -157,7 +158,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
             f"piecewise_constant: boundaries must increase, got {quoted(boundaries)}"
         )
 
-    def schedule(step: Any) -> Tensor:
+    def schedule(step: ArrayLike) -> Tensor:
         step = _float(step)
         rate: Tensor = step * 0.0 + values[0]
         for boundary, value in zip(boundaries, values[1:], strict=True):
@@ -167,7 +168,9 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
     return schedule
 
 
-def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Schedule:
+def warmup(
+    schedule: float | Callable[[Tensor], float | Tensor], steps: float, initial: float = 0.0
+) -> Schedule:
     """Return the schedule that goes linearly from ``initial`` to the start of ``schedule``.
 
     At step t it is ``initial + (schedule(0) - initial) * t / steps`` before ``steps``, and then
@@ -181,8 +184,8 @@ def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Sc
     Raises:
         ArgumentError: ``steps`` is not positive, or ``initial`` is not a number.
 
-    Example:
-        >>> rate = warmup(cosine_decay(1.0, 100), 4)
+    Examples:
+        >>> rate = tp.train.warmup(tp.train.cosine_decay(1.0, 100), 4)
         >>> [round(float(rate(step)), 6) for step in (0, 1, 4, 54, 104)]
         [0.0, 0.25, 1.0, 0.5, 0.0]
 
@@ -191,7 +194,7 @@ def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Sc
     _check_positive("warmup", steps=steps)
     later = schedule if callable(schedule) else constant(schedule)
 
-    def warming(step: Any) -> Tensor:
+    def warming(step: ArrayLike) -> Tensor:
         step = _float(step)
         rest = ops.maximum(step - steps, 0.0)
         line = (later(step * 0.0) - initial) * (step / steps) + initial
@@ -200,7 +203,7 @@ def warmup(schedule: float | Schedule, steps: float, initial: float = 0.0) -> Sc
     return warming
 
 
-def _float(step: Any) -> Tensor:
+def _float(step: ArrayLike) -> Tensor:
     return astype(as_tensor(step, what="schedule: step"), dt.float32, copy=False)
 
 

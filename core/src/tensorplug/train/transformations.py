@@ -8,7 +8,7 @@ magnitudes are those of each part.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
@@ -41,6 +41,8 @@ __all__ = [
     "check_rate",
     "move",
 ]
+
+T = TypeVar("T")  # a tree of tensors
 
 STEP: Final = "step"
 """The name of the number of steps in a state."""
@@ -103,14 +105,13 @@ class GradientTransformation:
     Nothing is changed in place, so steps can be parts of compiled functions, and states can be
     saved and compared. Made by ``sgd``, ``adam`` and the others.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> optimizer = tp.train.sgd(0.5)
         >>> params = {"w": tp.asarray([1.0, -2.0])}
         >>> state = optimizer.init(params)
         >>> gradients = tp.grad(lambda params: tp.sum(tp.square(params["w"])))(params)
         >>> updates, state = optimizer.update(gradients, state, params)
-        >>> apply_updates(params, updates)["w"].tolist()
+        >>> tp.train.apply_updates(params, updates)["w"].tolist()
         [0.0, 0.0]
 
     """
@@ -144,7 +145,7 @@ class GradientTransformation:
 
         Returns:
             ``{"step": 0}``, an int32 tensor, and for each slot a tree like ``params``. For a
-            complex leaf of shape s it is real of shape (*s, 2).
+            complex leaf of shape s it is real of shape ``(*s, 2)``.
 
         Raises:
             ArgumentError: a leaf is not a tensor.
@@ -164,8 +165,8 @@ class GradientTransformation:
         return {slot: creation.full_like(parts, start) for slot, start in self._slots.items()}
 
     def update(
-        self, gradients: Any, state: Mapping[str, Any], params: Any = None
-    ) -> tuple[Any, dict[str, Any]]:
+        self, gradients: T, state: Mapping[str, Any], params: Any = None
+    ) -> tuple[T, dict[str, Any]]:
         """Return what to add to the parameters, and the new state.
 
         Args:
@@ -189,8 +190,8 @@ class GradientTransformation:
         return build(moves), found.state
 
     def step(
-        self, gradients: Any, state: Mapping[str, Any], params: Any
-    ) -> tuple[Any, dict[str, Any]]:
+        self, gradients: Any, state: Mapping[str, Any], params: T
+    ) -> tuple[T, dict[str, Any]]:
         """Return the new parameters and the new state.
 
         It does the same as ``update`` and ``apply_updates``, in fewer passes over memory.
@@ -274,14 +275,20 @@ class _Directions(NamedTuple):
     state: dict[str, Any]
 
 
-def apply_updates(params: Any, updates: Any) -> Any:
+def apply_updates(params: T, updates: Any) -> T:
     """Return a tree with the sums of matching leaves: the parameters after a step.
 
     Raises:
         ArgumentError: the trees differ in structure.
 
+    Examples:
+        >>> params = {"w": tp.asarray([1.0, 2.0])}
+        >>> tp.train.apply_updates(params, {"w": tp.asarray([-0.5, 0.25])})
+        {'w': Tensor([0.5 , 2.25], dtype=float32, device='cpu')}
+
     """
-    return tree.tree_map(ops.add, params, updates)
+    moved: T = tree.tree_map(ops.add, params, updates)
+    return moved
 
 
 def move(parameter: Tensor, direction: Tensor, factor: Any) -> Tensor:

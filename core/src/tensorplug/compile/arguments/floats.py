@@ -39,8 +39,8 @@ class FloatInput:
     __slots__ = ("dtype", "number")
 
     def __init__(self, number: TracedFloat, dtype: DType) -> None:
-        self.number = number
-        self.dtype = dtype
+        self.number: TracedFloat = number
+        self.dtype: DType = dtype
 
     @property
     def type(self) -> TensorType:
@@ -246,8 +246,8 @@ class TracedFloat:
     __array_ufunc__ = None  # arrays leave arithmetic to this class
 
     def __init__(self, floats: Floats, at: int, value: float, roots: frozenset[int]) -> None:
-        self.floats = floats
-        self.at = at
+        self.floats: Floats = floats
+        self.at: int = at
         self._value = value
         self._roots = roots
 

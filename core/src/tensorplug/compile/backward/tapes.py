@@ -73,7 +73,7 @@ def _token(node: Node) -> Hashable | None:
 
 def _find_nodes(starts: Starts, leaves: Sequence[Node]) -> list[Node]:
     """Return the starts and their ancestors up to the leaves, in an order of their structure."""
-    oldest = min([leaf.order for leaf in leaves])
+    oldest = min(leaf.order for leaf in leaves)
     targets = set(leaves)  # their parents belong to an outer tape
     found: dict[Node, None] = {}
     stack = [node for node, _ in starts]

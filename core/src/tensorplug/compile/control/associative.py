@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.compile.control.trees import Given
 from tensorplug.contract import shapes
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["associative_scan"]
 
+T = TypeVar("T")
+
 
 def associative_scan(
-    f: Callable[[Any, Any], Any],
-    xs: Any,
+    f: Callable[[T, T], T],
+    xs: T,
     reverse: bool = False,  # noqa: FBT001, FBT002  # as JAX's
     axis: int = 0,
-) -> Any:
+) -> T:
     """Return ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` of slices of ``xs``, in parallel.
 
     ``f`` must be associative, so that neighbours can be combined first: n slices take 2 log2(n)
@@ -50,8 +52,7 @@ def associative_scan(
 
     Source: "Prefix sums and their applications" (Blelloch, 1990).
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> tp.associative_scan(tp.maximum, tp.asarray([1, 3, 2, 5, 4])).tolist()
         [1, 3, 3, 5, 5]
 
@@ -73,7 +74,8 @@ def associative_scan(
     found = _scan(combine, tensors, axes)
     if reverse:
         found = [flip(x, axis=at) for x, at in zip(found, axes, strict=True)]
-    return given.build(found)
+    tree: T = given.build(found)
+    return tree
 
 
 def _read_axes(given: Given, axis: Any) -> list[int]:

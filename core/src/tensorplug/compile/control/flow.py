@@ -6,7 +6,7 @@ its program, with a program of its own for a step or a branch, whatever the numb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, TypeVarTuple, overload
 
 from tensorplug.compile.control import flat
 from tensorplug.compile.control.calls import Steps
@@ -19,13 +19,36 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import comparison, creation, elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Scalar
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
+C = TypeVar("C")  # a carry
+X = TypeVar("X")  # slices
+Y = TypeVar("Y")  # results
+Ts = TypeVarTuple("Ts")  # operands
 
+
+# Numbers become tensors. In the first forms a carry is one number, which a step gets as a tensor.
+@overload
+def scan(
+    f: Callable[[Tensor, X], tuple[Tensor, Y]],
+    init: Scalar,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,  # noqa: FBT001, FBT002  # as JAX's
+) -> tuple[Tensor, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,  # noqa: FBT001, FBT002  # as JAX's
+) -> tuple[C, Y]: ...
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -68,8 +91,7 @@ def scan(
             ``length``.
         CompileError: ``f`` does something that a compiled loop cannot.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> def add(total, x):
         ...     total = total + x
         ...     return total, total
@@ -81,7 +103,7 @@ def scan(
     return _scan("scan", f, init, xs, length, reverse)
 
 
-def map(f: Callable[[Any], Any], xs: Any) -> Any:
+def map(f: Callable[[X], Y], xs: X) -> Y:
     """Return the results of ``f`` for each slice of ``xs`` along the first axis, stacked.
 
     ``xs`` and the results are trees of tensors. ``f`` is called for one slice after the other
@@ -89,14 +111,14 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
     Raises: as ``scan``.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> tp.map(lambda x: tp.sum(x) ** 2, tp.asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [9.0, 49.0]
 
     """
     _check_function(f, "map: f")
-    return _scan("map", lambda _, x: ((), f(x)), (), xs, None, reverse=False)[1]
+    found: Y = _scan("map", lambda _, x: ((), f(x)), (), xs, None, reverse=False)[1]
+    return found
 
 
 def _scan(who: str, f: Any, init: Any, xs: Any, length: Any, reverse: Any) -> tuple[Any, Any]:
@@ -122,6 +144,20 @@ def _scan(who: str, f: Any, init: Any, xs: Any, length: Any, reverse: Any) -> tu
     return carry.tree, results.build(empty)
 
 
+@overload
+def while_loop(
+    cond: Callable[[Tensor], ArrayLike],
+    body: Callable[[Tensor], Tensor],
+    init: Scalar,
+    max_steps: int | None = None,
+) -> Tensor: ...
+@overload
+def while_loop(
+    cond: Callable[[C], ArrayLike],
+    body: Callable[[C], C],
+    init: C,
+    max_steps: int | None = None,
+) -> C: ...
 def while_loop(
     cond: Callable[[Any], Any],
     body: Callable[[Any], Any],
@@ -151,8 +187,7 @@ def while_loop(
             integer, or is negative.
         GradientError: in a backward pass through a compiled loop without ``max_steps``.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> float(tp.while_loop(lambda x: x < 100, lambda x: x * 3, 1.0))
         243.0
 
@@ -176,6 +211,17 @@ def while_loop(
     return value.build(flat.while_loop(holds, step, value.tensors, most, "while_loop"))
 
 
+@overload
+def fori_loop(
+    lower: SupportsIndex,
+    upper: SupportsIndex,
+    body: Callable[[Tensor, Tensor], Tensor],
+    init: Scalar,
+) -> Tensor: ...
+@overload
+def fori_loop(
+    lower: SupportsIndex, upper: SupportsIndex, body: Callable[[Tensor, C], C], init: C
+) -> C: ...
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """Call ``body(i, value)`` for each i from ``lower`` to ``upper`` - 1; return the last value.
 
@@ -199,8 +245,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         ShapeError, DTypeError: a bound is not an integer scalar.
         GradientError: in a backward pass through a compiled loop whose bounds are not known.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> float(tp.fori_loop(1, 5, lambda i, product: product * i, 1.0))
         24.0
 
@@ -217,11 +262,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 def cond(
-    predicate: Any,
-    true_fn: Callable[..., Any],
-    false_fn: Callable[..., Any],
-    *operands: Any,
-) -> Any:
+    predicate: ArrayLike,
+    true_fn: Callable[[*Ts], Y],
+    false_fn: Callable[[*Ts], Y],
+    *operands: *Ts,
+) -> Y:
     """Return ``true_fn(*operands)`` if ``predicate`` holds, else ``false_fn(*operands)``.
 
     Args:
@@ -240,8 +285,7 @@ def cond(
         ShapeError: ``predicate`` is not a scalar.
         CompileError: a function does something that a compiled branch cannot.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> safe = tp.compile(lambda x: tp.cond(x > 0, tp.log, lambda x: x * 0, x))
         >>> float(safe(tp.asarray(1.0))), float(safe(tp.asarray(-2.0)))
         (0.0, -0.0)
@@ -253,10 +297,11 @@ def cond(
     if chosen.dtype is not dt.bool_:
         chosen = comparison.not_equal(chosen, 0)
     functions = {"false_fn": false_fn, "true_fn": true_fn}
-    return _switch("cond", elementwise.astype(chosen, dt.int32), functions, operands)
+    found: Y = _switch("cond", elementwise.astype(chosen, dt.int32), functions, operands)
+    return found
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[[*Ts], Y]], *operands: *Ts) -> Y:
     """Return ``branches[index](*operands)``; an index out of range is clamped.
 
     Args:
@@ -272,8 +317,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         ShapeError, DTypeError: ``index`` is not an integer scalar.
         CompileError: a function does something that a compiled branch cannot.
 
-    Example:
-        >>> import tensorplug as tp
+    Examples:
         >>> [tp.switch(i, [tp.sin, tp.cos], 0.0).tolist() for i in (0, 1, 7)]
         [0.0, 1.0, 1.0]
 
@@ -286,11 +330,12 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     chosen = _read_scalar(index, "switch: index")
     if chosen.dtype not in dt.INTEGER:
         raise DTypeError(f"switch: index must be an integer, got {chosen.type}")
-    return _switch("switch", chosen, functions, operands)
+    found: Y = _switch("switch", chosen, functions, operands)
+    return found
 
 
 def _switch(
-    who: str, index: Tensor, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+    who: str, index: Tensor, functions: Mapping[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     given = Given(tuple(operands), f"{who}: operands")
     results = Returned(f"{who}: the result")

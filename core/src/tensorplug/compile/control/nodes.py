@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.tape import Node
     from tensorplug.compile.control.calls import Flat
+    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
 
 __all__ = ["ControlNode", "UnboundedNode", "zeros_of"]
@@ -41,10 +42,10 @@ class ControlNode(FunctionNode):
         recording: Recording,
     ) -> None:
         super().__init__((*[tensor._node for tensor in operands], *nodes))
-        self.nodes = dict(nodes)
-        self.outputs = [tensor.type for tensor in outputs]
-        self.recording = recording
-        self.autocast = current_context().autocast
+        self.nodes: dict[Node, TensorType] = dict(nodes)
+        self.outputs: list[TensorType] = [tensor.type for tensor in outputs]
+        self.recording: Recording = recording
+        self.autocast: DType | None = current_context().autocast
 
     @property
     def count(self) -> int:

@@ -95,6 +95,9 @@ class _SubTrace(Trace):
     reading: Recording | None
     hoists: bool
     captured: dict[Value, Value] = field(default_factory=dict)  # of the outer trace, and here
+    hoisted: dict[Value, Tensor] = field(
+        default_factory=dict
+    )  # by their values in the outer trace
     nodes: dict[Node, TensorType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,7 +112,11 @@ class _SubTrace(Trace):
     def operand(self, tensor: Tensor) -> Value | Constant:
         """Return the value or the constant of a tensor, which may be one of the outer trace."""
         if tensor._placement.device is self.device:
-            return super().operand(tensor)
+            buffer = tensor._buffer
+            outside = self.hoisted.get(buffer) if isinstance(buffer, Value) else None
+            if outside is None:
+                return super().operand(tensor)
+            tensor = outside
         self._note(tensor)
         found = self.outer.operand(tensor)
         if isinstance(found, Constant):
@@ -139,7 +146,12 @@ class _SubTrace(Trace):
             return super().record(plan, *inputs)
         for tensor in tensors:
             self._note(tensor)
-        return self.outer.record(plan, *inputs)
+        found = self.outer.record(plan, *inputs)
+        # The tape restores an output with the placement of the plan that it saw: of this trace.
+        for output in found if plan.spec.multiple_outputs else [found]:
+            if isinstance(output._buffer, Value):
+                self.hoisted[output._buffer] = output
+        return found
 
     @property
     def constants(self) -> Device:

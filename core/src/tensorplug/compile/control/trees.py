@@ -32,16 +32,17 @@ class Given:
     """
 
     def __init__(self, tree: Any, what: str) -> None:
-        values, self.build = flatten(tree)
+        values, build = flatten(tree)
+        self.build: Callable[[list[Any]], Any] = build
         self.what = what
-        self.places = paths(tree)
-        self.tensors = [
+        self.places: list[str] = paths(tree)
+        self.tensors: list[Tensor] = [
             # Aliases, which the function may dispose of, or assign to.
             alias(as_tensor(value, what=what + place))
             for value, place in zip(values, self.places, strict=True)
         ]
-        self.types = [tensor.type for tensor in self.tensors]
-        self.tree = self.build([*self.tensors])
+        self.types: list[TensorType] = [tensor.type for tensor in self.tensors]
+        self.tree: Any = self.build([*self.tensors])
 
     def read(self, result: Any, what: str) -> list[Tensor]:
         """Return the leaves of a tree that takes the place of this one.

@@ -76,13 +76,13 @@ class Case:
     ) -> None:
         self.exact = exact
         self.padded = padded
-        self.attributes = exact.attributes
+        self.attributes: dict[str, Any] = exact.attributes
         self.known = known
         self.types: list[TensorType] = flatten(exact.inputs)
         both = zip(self.types, flatten(padded.inputs), strict=True)
-        self.inputs = [_pairs(a, b) for a, b in both]
+        self.inputs: list[list[Pair]] = [_pairs(a, b) for a, b in both]
         outputs = zip(exact.outputs, padded.outputs, strict=True)
-        self.outputs = [_pairs(a.type, b.type) for a, b in outputs]
+        self.outputs: list[list[Pair]] = [_pairs(a.type, b.type) for a, b in outputs]
 
     def are_places(self, at: int, axes: Sequence[Pair]) -> bool:
         """Return whether an input is known to hold indices within the exact sizes of ``axes``."""

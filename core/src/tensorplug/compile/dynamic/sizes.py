@@ -279,7 +279,7 @@ class Padded(Specialized):
 
     def __init__(self, request: Request, traced: Traced, aligned: _Aligned) -> None:
         super().__init__(request, traced, aligned.executable)
-        self.shared = aligned.shared
+        self.shared: bool = aligned.shared
         self._aligned = aligned
         self._exact: Specialized | None = None
 

@@ -108,9 +108,20 @@ class Program:
             ],
             tuple(slots[output] for output in call.outputs),
             plan.spec.multiple_outputs,
-            on_buffers(plan, call.inputs),
+            self._bound(call) or on_buffers(plan, call.inputs),
             inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
         )
+
+    def _bound(self, call: Call) -> Callable[..., Any] | None:
+        """Return a call's kernel with its constants prepared; None if that changes nothing."""
+        binds, plan = self.device.capabilities.binds, call.plan
+        is_own = plan.takes_buffers and plan.owner == self.device.owner
+        if binds is None or not is_own or plan.device is not self.device:
+            return None
+        constants = [each.buffer if isinstance(each, Constant) else None for each in call.inputs]
+        if all(constant is None for constant in constants):
+            return None
+        return binds.bind_constants(plan.call, constants)
 
     def by_ops(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return what a run with ``tensors`` gives, by ops, which other transformations see."""
@@ -131,7 +142,7 @@ class Program:
     def memory(self) -> ProgramMemory:
         """Return the bytes that a run takes at most, and what they hold.
 
-        Example:
+        Examples:
             >>> import tensorplug as tp
             >>> f = tp.compile(lambda x: tp.sort(tp.sort(x)))
             >>> memory = f.program(tp.zeros((1000,))).memory()

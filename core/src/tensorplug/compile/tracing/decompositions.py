@@ -74,7 +74,7 @@ def trace_decomposition(
     Return None if there is no decomposition for the types of ``plan``, or if it is not a program:
     it needs data, reads or assigns variables, draws from generators, or raises.
 
-    Example:
+    Examples:
         >>> from tensorplug.compile.tracing.decompositions import trace_decomposition
         >>> from tensorplug.dispatch.context import current_context, engine_of
         >>> import tensorplug as tp

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
+    from tensorplug.engine.plans import How
     from tensorplug.engine.registry import State
 
 __all__ = ["NestedPlan"]
@@ -46,17 +47,18 @@ class NestedPlan(Plan):
     ) -> None:
         known, outputs = spec.resolve([list(types)], attributes)
         super().__init__(spec, known, device, [list(types)], outputs, state)
-        self.how, self.owner = "programs", _CORE
+        self.how: How = "programs"
+        self.owner: Owner | None = _CORE
         self.takes_buffers = self.published = True  # the kernels inside are checked
         self.parts: dict[str, Any] = {}
-        self.ready = False
-        self.types = list(types)  # of the operands
+        self.ready: bool = False
+        self.types: list[TensorType] = list(types)  # of the operands
 
     def prepare(self, engine: Engine, make: Callable[..., Any]) -> None:
         """Set ``call`` and ``parts``; ``make`` makes programs executable."""
         if not self.ready:
             self.ready = True
-            self.call = self.prepared(engine, make)
+            self.call: Callable[..., Any] = self.prepared(engine, make)
 
     @abstractmethod
     def prepared(

@@ -109,9 +109,9 @@ class Trace:
     finished: bool = False
 
     def __post_init__(self) -> None:
-        self.since = mark()
+        self.since: int = mark()
         self._differentiated = current_context().recording is not None
-        self.device = TracedDevice(self)
+        self.device: TracedDevice = TracedDevice(self)
         self._expected: list[Read] | None = None
         self._forget()
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.ops.fft.spectral import Norm
+    from tensorplug.typing import ArrayLike, Axis, DTypeLike, ShapeLike
 
 __all__ = [
     "fftfreq",
@@ -57,7 +59,7 @@ def _plan(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths
 
 
 def _transform_each(
-    transform: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: str
+    transform: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: Norm
 ) -> Tensor:
     for axis, length in reversed(list(zip(axes, s, strict=True))):
         x = transform(x, n=length, axis=axis, norm=norm)
@@ -69,7 +71,14 @@ def _check_axes(axes: list[int], x: Tensor, caller: str) -> None:
         raise ArgumentError(f"{caller} of {x.type} must have at least one axis to transform")
 
 
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def fftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: ShapeLike | None = None,
+    axes: Axis | None = None,
+    norm: Norm = "backward",
+) -> Tensor:
     """Return the discrete Fourier transform along several axes.
 
     Args:
@@ -82,6 +91,15 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
         ShapeError: an axis is out of range or empty.
         ArgumentError: the lengths do not fit the axes, or ``norm`` is unknown.
 
+    Examples:
+        >>> tp.real(tp.fft.fftn([[1.0, 2.0], [3.0, 4.0]]))
+        Tensor([[10., -2.],
+                [-4.,  0.]], dtype=float32, device='cpu')
+        >>> tp.fft.fftn(tp.ones((5, 8, 8)), axes=(1, 2)).shape
+        (5, 8, 8)
+        >>> tp.fft.fftn(tp.ones((5, 8, 8)), s=(16, 4)).shape  # the last two axes, padded and cut
+        (5, 16, 4)
+
     """
     tensor = as_tensor(x, what="fftn: x")
     chosen, lengths = _plan(tensor, s, axes, "fftn")
@@ -89,20 +107,49 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") 
     return _transform_each(fft, tensor, chosen, lengths, norm)
 
 
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
-    """Return the inverse of ``fftn``. Arguments and errors are the same."""
+def ifftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: ShapeLike | None = None,
+    axes: Axis | None = None,
+    norm: Norm = "backward",
+) -> Tensor:
+    """Return the inverse of ``fftn``. Arguments and errors are the same.
+
+    Examples:
+        >>> tp.real(tp.fft.ifftn([[10.0, -2.0], [-4.0, 0.0]]))
+        Tensor([[1., 2.],
+                [3., 4.]], dtype=float32, device='cpu')
+
+    """
     tensor = as_tensor(x, what="ifftn: x")
     chosen, lengths = _plan(tensor, s, axes, "ifftn")
     _check_axes(chosen, tensor, "ifftn")
     return _transform_each(ifft, tensor, chosen, lengths, norm)
 
 
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def rfftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: ShapeLike | None = None,
+    axes: Axis | None = None,
+    norm: Norm = "backward",
+) -> Tensor:
     """Return the Fourier transform of real numbers along several axes.
 
     Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, and along the
     others ``fft``. Arguments and errors are those of ``fftn``; complex numbers raise a
     ``DTypeError``.
+
+    Examples:
+        >>> tp.real(tp.fft.rfftn([[1.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 2.0]]))
+        Tensor([[12., -2.,  0.],
+                [ 4., -2.,  0.]], dtype=float32, device='cpu')
+        >>> tp.fft.rfftn(tp.ones((8, 8))).shape
+        (8, 5)
+
     """
     tensor = as_tensor(x, what="rfftn: x")
     chosen, lengths = _plan(tensor, s, axes, "rfftn")
@@ -111,10 +158,24 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return _transform_each(fft, half, chosen[:-1], lengths[:-1], norm)
 
 
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def irfftn(
+    x: ArrayLike,
+    /,
+    *,
+    s: ShapeLike | None = None,
+    axes: Axis | None = None,
+    norm: Norm = "backward",
+) -> Tensor:
     """Return the inverse of ``rfftn``. Arguments and errors are the same.
 
     ``s`` has the lengths of the result; the last is 2 * (m - 1) by default.
+
+    Examples:
+        >>> x = tp.asarray([[1.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 2.0]])
+        >>> tp.fft.irfftn(tp.fft.rfftn(x))
+        Tensor([[1., 2., 3., 2.],
+                [1., 0., 1., 2.]], dtype=float32, device='cpu')
+
     """
     tensor = as_tensor(x, what="irfftn: x")
     chosen, lengths = _plan(tensor, s, axes, "irfftn")
@@ -144,7 +205,9 @@ def _list_frequencies(
         return asarray(places / np.float64(count * distance), dtype=wanted, device=device)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Return the frequencies of the elements of an ``fft`` of ``n`` points spaced by ``d``.
 
     They are ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
@@ -153,14 +216,27 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
         ArgumentError: ``n`` is below 1.
         DTypeError: the dtype is not floating.
 
+    Examples:
+        >>> tp.fft.fftfreq(5, d=0.2)
+        Tensor([ 0.,  1.,  2., -2., -1.], dtype=float32, device='cpu')
+        >>> tp.fft.fftfreq(4)
+        Tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32, device='cpu')
+
     """
     return _list_frequencies(n, d, dtype, device, "fftfreq", half=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
 
     They are ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
+
+    Examples:
+        >>> tp.fft.rfftfreq(4, d=0.25)  # 4 points in one second: 0, 1 and 2 hertz
+        Tensor([0., 1., 2.], dtype=float32, device='cpu')
+
     """
     return _list_frequencies(n, d, dtype, device, "rfftfreq", half=True)
 
@@ -172,21 +248,34 @@ def _shift(x: Any, axes: Any, caller: str, *, back: bool) -> Tensor:
     return roll(tensor, [-half if back else half for half in halves], axis=chosen)
 
 
-def fftshift(x: Any, /, axes: Any = None) -> Tensor:
+def fftshift(x: ArrayLike, /, axes: Axis | None = None) -> Tensor:
     """Return ``x`` with frequency 0 in the middle of ``axes``; None stands for all.
 
     Raises:
         ShapeError: an axis is out of range.
 
+    Examples:
+        >>> tp.fft.fftshift(tp.fft.fftfreq(4))
+        Tensor([-0.5 , -0.25,  0.  ,  0.25], dtype=float32, device='cpu')
+        >>> tp.fft.fftshift([[1, 2, 3], [4, 5, 6]], axes=1)
+        Tensor([[3, 1, 2],
+                [6, 4, 5]], dtype=int32, device='cpu')
+
     """
     return _shift(x, axes, "fftshift", back=False)
 
 
-def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
+def ifftshift(x: ArrayLike, /, axes: Axis | None = None) -> Tensor:
     """Return ``x`` with frequency 0 moved from the middle of ``axes`` back to the front.
 
     Raises:
         ShapeError: an axis is out of range.
+
+    Examples:
+        >>> tp.fft.ifftshift([-0.5, -0.25, 0.0, 0.25])
+        Tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32, device='cpu')
+        >>> tp.fft.ifftshift(tp.fft.fftshift([0, 1, 2, 3, 4]))  # fftshift twice would not undo it
+        Tensor([0, 1, 2, 3, 4], dtype=int32, device='cpu')
 
     """
     return _shift(x, axes, "ifftshift", back=True)

@@ -8,7 +8,7 @@ The exponent of the forward transform is negative. ``norm`` places the factor: `
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
@@ -84,13 +85,15 @@ IRFFT = KernelSpec(
     accepts=dt.COMPLEX,
 )
 
+Norm = Literal["backward", "ortho", "forward"]
+
 # Additional factors (forward, inverse); kernels have 1 for FFT and RFFT, 1/n for the inverses.
-_NORM: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
+_NORM: dict[Norm, tuple[Callable[[int], float], Callable[[int], float]]] = {
     "backward": (lambda _n: 1.0, lambda _n: 1.0),
     "ortho": (lambda n: 1 / math.sqrt(n), math.sqrt),
     "forward": (lambda n: 1 / n, float),
 }
-_MIRRORED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+_MIRRORED: dict[Norm, Norm] = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _read_complex(x: Any, caller: str) -> Tensor:
@@ -142,7 +145,9 @@ def _scale(x: Tensor, factor: float) -> Tensor:
 
 
 @chained
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the discrete Fourier transform along ``axis``.
 
     ``out[k] = sum over j of x[j] * exp(-2 pi i j k / n)``, times the factor of ``norm``.
@@ -157,7 +162,15 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
         ShapeError: the axis is out of range or empty.
         ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
-    (TensorFlow's FFT.)
+    Source: the array API standard 2025.12; TensorFlow's FFT.
+
+    Examples:
+        >>> tp.abs(tp.fft.fft([1.0, 0.0, -1.0, 0.0]))  # one wave: frequencies 1 and -1
+        Tensor([0., 2., 0., 2.], dtype=float32, device='cpu')
+        >>> tp.fft.fft([1 + 1j, 2.0, 0.0, 3j])
+        Tensor([ 3.+4.j, -2.-1.j, -1.-2.j,  4.+3.j], dtype=complex64, device='cpu')
+        >>> tp.abs(tp.fft.fft([1.0, 1.0, 1.0, 1.0], norm="ortho"))
+        Tensor([2., 0., 0., 0.], dtype=float32, device='cpu')
 
     """
     tensor = _read_complex(x, "fft")
@@ -168,12 +181,22 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
 
 @chained
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the inverse discrete Fourier transform along ``axis``.
 
     ``out[j] = 1/n * sum over k of x[k] * exp(2 pi i j k / n)``; with ``norm="ortho"`` the factor
     is 1/sqrt(n), with ``"forward"`` it is 1. Arguments and errors are those of ``fft``.
-    (TensorFlow's IFFT.)
+
+    Source: the array API standard 2025.12; TensorFlow's IFFT.
+
+    Examples:
+        >>> tp.real(tp.fft.ifft([4.0, -2j, 0.0, 2j]))
+        Tensor([1., 2., 1., 0.], dtype=float32, device='cpu')
+        >>> tp.fft.ifft(tp.ones(5), n=8).shape  # zeros are appended
+        (8,)
+
     """
     tensor = _read_complex(x, "ifft")
     length, at = _check_arguments(tensor, n, axis, norm, "ifft")
@@ -183,7 +206,9 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @chained
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the Fourier transform of real numbers along ``axis``: its first n // 2 + 1 elements.
 
     The others are their conjugates. Arguments and errors are those of ``fft``. Integers and
@@ -191,6 +216,12 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
     Raises:
         DTypeError: complex numbers.
+
+    Examples:
+        >>> tp.abs(tp.fft.rfft([1.0, 0.0, -1.0, 0.0]))  # one wave: frequency 1
+        Tensor([0., 2., 0.], dtype=float32, device='cpu')
+        >>> tp.fft.rfft(tp.ones((10, 256))).shape
+        (10, 129)
 
     """
     tensor = as_tensor(x, what="rfft: x")
@@ -203,7 +234,9 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @chained
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the real numbers whose Fourier transform begins with ``x`` along ``axis``.
 
     Args:
@@ -217,6 +250,12 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
         ShapeError: the axis is out of range or too short.
         ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
+    Examples:
+        >>> tp.fft.irfft([4.0, -2j, 0.0])
+        Tensor([1., 2., 1., 0.], dtype=float32, device='cpu')
+        >>> tp.fft.irfft(tp.fft.rfft([1.0, 2.0, 3.0]), n=3).numpy().round(4)  # n is odd
+        array([1., 2., 3.], dtype=float32)
+
     """
     tensor = _read_complex(x, "irfft")
     length, at = _check_arguments(tensor, n, axis, norm, "irfft")
@@ -224,23 +263,41 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _swap_last(_scale(out, _NORM[norm][1](out.shape[-1])), at)
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the (real) Fourier transform of a signal with Hermitian symmetry.
 
     ``x`` is the first half of the signal; ``n`` is the length of the result, by default
     2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
     ``fft``.
+
+    Examples:
+        >>> tp.fft.hfft([4.0, -2j, 0.0])
+        Tensor([4., 0., 4., 8.], dtype=float32, device='cpu')
+        >>> tp.fft.hfft([1.0, 2.0], n=3).numpy().round(4)  # of [1, 2, 2]
+        array([ 5., -1., -1.], dtype=float32)
+
     """
     tensor = _read_complex(x, "hfft")
     _check_arguments(tensor, n, axis, norm, "hfft")
     return irfft(conj(tensor), n=n, axis=axis, norm=_MIRRORED[norm])
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(
+    x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+) -> Tensor:
     """Return the inverse Fourier transform of real numbers: its first n // 2 + 1 elements.
 
     The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
     ``ifft``.
+
+    Examples:
+        >>> tp.fft.ihfft([4.0, 0.0, 4.0, 8.0]).shape
+        (3,)
+        >>> tp.fft.hfft(tp.fft.ihfft([4.0, 0.0, 4.0, 8.0]))
+        Tensor([4., 0., 4., 8.], dtype=float32, device='cpu')
+
     """
     tensor = as_tensor(x, what="ihfft: x")
     _check_arguments(tensor, n, axis, norm, "ihfft")

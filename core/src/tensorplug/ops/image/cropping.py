@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
@@ -14,8 +14,11 @@ from tensorplug.ops.elementwise import astype
 from tensorplug.ops.image.resizing import size_attribute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["crop_and_resize"]
 
@@ -67,17 +70,17 @@ CROP_AND_RESIZE = KernelSpec(
 
 
 def crop_and_resize(
-    image: Any,
-    boxes: Any,
-    box_ind: Any,
-    crop_size: Any,
-    method: str = "bilinear",
+    image: ArrayLike,
+    boxes: ArrayLike,
+    box_ind: ArrayLike,
+    crop_size: Sequence[SupportsIndex],
+    method: Literal["bilinear", "nearest"] = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Tensor:
     """Return boxes cropped from images, each resized to ``crop_size`` (height, width).
 
     Row ``i`` of ``n`` of a crop lies at ``(y1 + (y2 - y1) * i / (n - 1)) * (height - 1)`` in
-    its image; a single row lies in the middle. Columns are treated alike. A box with
+    its image; a single row lies in the middle. The same holds for columns. A box with
     ``y1 > y2`` is flipped.
 
     Args:
@@ -91,13 +94,23 @@ def crop_and_resize(
         extrapolation_value: the value outside the image.
 
     Returns:
-        [boxes, *crop_size, channels] in the image's dtype, float32 for integers. It is
+        ``[boxes, *crop_size, channels]`` in the image's dtype, float32 for integers. It is
         differentiable in the image and, if ``method`` is "bilinear", in the boxes.
-        (TensorFlow's CropAndResize.)
 
     Raises:
         ShapeError: a wrong rank or shape.
         DTypeError: ``box_ind`` does not hold integers.
+
+    Source: TensorFlow's CropAndResize.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(9.0), (1, 3, 3, 1))
+        >>> tp.image.crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], (2, 2))[0, ..., 0]  # corners
+        Tensor([[0., 2.],
+                [6., 8.]], dtype=float32, device='cpu')
+        >>> flipped = [[0.5, 1.0, 0.5, 0.0]]  # the middle row, from right to left
+        >>> tp.image.crop_and_resize(x, flipped, [0], (1, 5))[0, ..., 0]
+        Tensor([[5. , 4.5, 4. , 3.5, 3. ]], dtype=float32, device='cpu')
 
     """
     corners = as_tensor(boxes, what="crop_and_resize: boxes")

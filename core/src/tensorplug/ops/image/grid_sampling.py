@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import choice, flag
@@ -22,11 +22,12 @@ from tensorplug.ops.rounding import round as round_
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["grid_sample"]
 
-_METHODS: Final = ("nearest", "linear", "cubic")
-_PADDINGS: Final = ("zeros", "border", "reflection")
+Method = Literal["nearest", "linear", "cubic"]
+Padding = Literal["zeros", "border", "reflection"]
 _CUBIC: Final = -0.75  # Keys' coefficient, that of PyTorch and ONNX
 
 
@@ -43,23 +44,23 @@ class _Tap(NamedTuple):
 
 
 def grid_sample(
-    images: Any,
-    grid: Any,
-    method: str = "linear",
-    padding: str = "zeros",
+    images: ArrayLike,
+    grid: ArrayLike,
+    method: Method = "linear",
+    padding: Padding = "zeros",
     *,
     align_corners: bool = False,
 ) -> Tensor:
-    """Return images read at the places of a grid.
+    """Return images sampled at the places of a grid.
 
     A place holds one coordinate per axis from -1 to 1, the last axis first: (x, y) for [batch,
     height, width, channels]. -1 and 1 are the edges of the image. On an axis of n elements, g is
     the place ``((g + 1) * n - 1) / 2``, counted from the centre of the first element.
 
     Args:
-        images: [batch, *sizes, channels]: sequences, images or volumes. Only "nearest" keeps
+        images: ``[batch, *sizes, channels]``: sequences, images or volumes. Only "nearest" keeps
             integers and booleans; the other methods turn them into float32.
-        grid: [batch, *places, d], where d is the number of ``sizes``; real numbers.
+        grid: ``[batch, *places, d]``, where d is the number of ``sizes``; real numbers.
         method: "nearest" (halves to the even element), "linear" (in each direction) or "cubic"
             (with Keys' coefficient -0.75).
         padding: what lies outside: "zeros"; "border", the nearest element; or "reflection", the
@@ -68,21 +69,30 @@ def grid_sample(
             the place ``(g + 1) / 2 * (n - 1)``.
 
     Returns:
-        [batch, *places, channels]. It is differentiable in the images and, unless the method is
-        "nearest", in the grid. At an element's centre, the slope of "linear" is that towards the
-        next element. NaN in the grid gives NaN if the dtype can hold it.
+        ``[batch, *places, channels]``. It is differentiable in the images and, unless the method
+        is "nearest", in the grid. At an element's centre, the slope of "linear" is that towards
+        the next element. NaN in the grid gives NaN if the dtype can hold it.
 
     Raises:
         ShapeError: the shapes do not fit, or there are places but no elements.
         ArgumentError: an unknown method or padding.
         DTypeError: the images hold strings, or the grid is not real.
 
-    Example: ``grid_sample([[[2.0], [4.0]]], [[[0.0]]])`` is ``[[[3.0]]]``. (ONNX's and PyTorch's
-    GridSample, with channels last.)
+    Source: ONNX's and PyTorch's GridSample, with channels last.
+
+    Examples:
+        >>> x = tp.asarray([[[2.0], [4.0]]])  # a sequence of two elements
+        >>> tp.image.grid_sample(x, [[[-0.5], [0.0], [0.5]]])
+        Tensor([[[2.],
+                 [3.],
+                 [4.]]], dtype=float32, device='cpu')
+        >>> tp.image.grid_sample(x, [[[0.9], [3.0]]], padding="border")
+        Tensor([[[4.],
+                 [4.]]], dtype=float32, device='cpu')
 
     """
-    choice(method, _METHODS, "grid_sample: method")
-    choice(padding, _PADDINGS, "grid_sample: padding")
+    choice(method, get_args(Method), "grid_sample: method")
+    choice(padding, get_args(Padding), "grid_sample: padding")
     flag(align_corners, "grid_sample: align_corners")
     what = "grid_sample: images"
     x = numbers(images, what) if method == "nearest" else inexact(images, what)

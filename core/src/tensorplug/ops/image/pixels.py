@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,10 +22,24 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.image.fill_modes import Arithmetic
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["draw", "from_pixels", "to_pixels"]
 
 OPAQUE = 255
+
+
+class ImageData(Protocol):
+    """An image as RGBA bytes, row by row, such as JavaScript's ImageData."""
+
+    @property
+    def data(self) -> bytes | bytearray | memoryview | np.ndarray[Any, Any]: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+
+
 # Indices of red, green, blue and alpha among an image's channels; None: opaque.
 CHANNELS: dict[int, tuple[int | None, ...]] = {
     1: (0, 0, 0, None),
@@ -71,7 +85,9 @@ FROM_PIXELS = KernelSpec(
 )
 
 
-def from_pixels(pixels: Any, num_channels: int = 3) -> Tensor:
+def from_pixels(
+    pixels: ArrayLike | Image | ImageData | Mapping[str, Any], num_channels: int = 3
+) -> Tensor:
     """Return an image as an int32 tensor [height, width, num_channels] of levels from 0 to 255.
 
     Channels are red, green, blue, alpha; gray stands for all three colours, and images
@@ -92,6 +108,14 @@ def from_pixels(pixels: Any, num_channels: int = 3) -> Tensor:
             width and height.
 
     Source: tf.browser.fromPixels. ``run_kernel`` does not convert images with a palette.
+
+    Examples:
+        >>> pixels = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
+        >>> tp.image.from_pixels(pixels)
+        Tensor([[[255,   0,   0],
+                 [  0,   0, 255]]], dtype=int32, device='cpu')
+        >>> tp.image.from_pixels([[0.0, 0.5, 1.0]], num_channels=1)[..., 0]
+        Tensor([[  0, 128, 255]], dtype=int32, device='cpu')
 
     """
     return dispatch(FROM_PIXELS, _make_readable(pixels), num_channels=num_channels)
@@ -161,7 +185,7 @@ DRAW = KernelSpec(
 )
 
 
-def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
+def to_pixels(image: ArrayLike, *, alpha: float = 1.0) -> Tensor:
     """Return an image as RGBA bytes, a uint8 tensor [height, width, 4].
 
     Args:
@@ -175,6 +199,13 @@ def to_pixels(image: Any, *, alpha: float = 1.0) -> Tensor:
         ArgumentError: a level is out of range.
 
     Source: tf.browser.toPixels.
+
+    Examples:
+        >>> tp.image.to_pixels([[0.0, 1.0]])  # gray
+        Tensor([[[  0,   0,   0, 255],
+                 [255, 255, 255, 255]]], dtype=uint8, device='cpu')
+        >>> tp.image.to_pixels([[[255, 0, 0]]], alpha=0.5)
+        Tensor([[[255,   0,   0, 128]]], dtype=uint8, device='cpu')
 
     """
     return _to_bytes(image, alpha, "to_pixels")
@@ -204,7 +235,7 @@ def _check_range(image: Tensor, caller: str) -> None:
         )
 
 
-def draw(image: Any, *, alpha: float = 1.0) -> Image:
+def draw(image: ArrayLike, *, alpha: float = 1.0) -> Image:
     """Return an image as a Pillow image, which notebooks display and ``show`` opens.
 
     Args:
@@ -216,6 +247,11 @@ def draw(image: Any, *, alpha: float = 1.0) -> Image:
         ShapeError, ArgumentError: as ``to_pixels``.
 
     Source: tf.browser.draw.
+
+    Examples:
+        >>> picture = tp.image.draw(tp.zeros((4, 6, 3)))
+        >>> picture.size, picture.mode
+        ((6, 4), 'RGBA')
 
     """
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -17,17 +17,24 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.creation import asarray
 from tensorplug.ops.elementwise import add, astype, where
 from tensorplug.ops.image import resampling_weights
-from tensorplug.ops.image.resampling_weights import Resampling, Weights
+from tensorplug.ops.image.resampling_weights import (
+    Coordinates,
+    Method,
+    Resampling,
+    Rounding,
+    Weights,
+)
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.kinds import inexact, widen_half
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import Axis, ShapeLike, TensorLike
 
 __all__ = ["resize"]
 
-_POLICIES: Final = ("stretch", "not_larger", "not_smaller")
+Policy = Literal["stretch", "not_larger", "not_smaller"]
 _UNROLLED: Final = 32  # taps that are gathered one by one; more are gathered at once and summed
 
 
@@ -41,22 +48,22 @@ class _Axis(NamedTuple):
 
 
 def resize(
-    images: Any,
-    size: Any = None,
+    images: TensorLike,
+    size: ShapeLike | None = None,
     *,
-    scale: Any = None,
-    axes: Any = None,
-    method: str = "linear",
+    scale: float | Sequence[float] | np.ndarray[Any, Any] | None = None,
+    axes: Axis | None = None,
+    method: Method = "linear",
     antialias: bool = False,
-    coordinates: str = "half_pixel",
-    nearest_mode: str = "round_prefer_floor",
+    coordinates: Coordinates = "half_pixel",
+    nearest_mode: Rounding = "round_prefer_floor",
     cubic_coefficient: float = -0.75,
     exclude_outside: bool = False,
-    roi: Any = None,
+    roi: Sequence[Sequence[float]] | None = None,
     extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
+    keep_aspect_ratio_policy: Policy = "stretch",
 ) -> Tensor:
-    """Return a tensor resized along some axes, each by itself.
+    """Return a tensor resized along some axes, each on its own.
 
     Args:
         images: of any shape. Only "nearest" accepts every dtype, and keeps it. The other methods
@@ -96,27 +103,37 @@ def resize(
 
     Raises:
         ArgumentError: neither or both of ``size`` and ``scale``, an unknown option, or options
-            that exclude each other.
+            that are mutually exclusive.
         ShapeError: an axis is out of range or given twice, there are not as many sizes as axes,
             or there are no elements to make new ones from.
         DTypeError: ``images`` holds strings and the method is not "nearest".
 
-    Example: ``resize([[1.0, 3.0]], (4,), axes=(1,))`` is ``[[1, 1.5, 2.5, 3]]``. (ONNX's Resize,
-    version 19. PIL and JAX correspond to ``antialias=True, exclude_outside=True``, with a cubic
-    coefficient of -0.5.)
+    Source: ONNX's Resize, version 19. PIL and JAX correspond to
+    ``antialias=True, exclude_outside=True``, with a cubic coefficient of -0.5.
+
+    Examples:
+        >>> tp.image.resize([[1.0, 3.0]], (4,), axes=(1,))
+        Tensor([[1. , 1.5, 2.5, 3. ]], dtype=float32, device='cpu')
+        >>> tp.image.resize([[1.0, 3.0, 5.0, 7.0]], (2,), axes=(1,), method="area")
+        Tensor([[2., 6.]], dtype=float32, device='cpu')
+        >>> tp.image.resize(tp.zeros((8, 32, 32, 3)), scale=0.5, antialias=True).shape
+        (8, 16, 16, 3)
+        >>> x = tp.zeros((20, 30, 3))
+        >>> tp.image.resize(x, (10, 10), keep_aspect_ratio_policy="not_larger").shape
+        (7, 10, 3)
 
     """
     how = Resampling(
-        choice(method, resampling_weights.METHODS, "resize: method"),
+        choice(method, get_args(Method), "resize: method"),
         flag(antialias, "resize: antialias"),
-        choice(coordinates, resampling_weights.COORDINATES, "resize: coordinates"),
+        choice(coordinates, get_args(Coordinates), "resize: coordinates"),
         choice(nearest_mode, resampling_weights.ROUNDINGS, "resize: nearest_mode"),
         real(cubic_coefficient, "resize: cubic_coefficient"),
         flag(exclude_outside, "resize: exclude_outside"),
     )
     if how.antialias and method in ("nearest", "area"):
         raise ArgumentError(f"resize: antialias is not possible with method {method!r}")
-    policy = choice(keep_aspect_ratio_policy, _POLICIES, "resize: keep_aspect_ratio_policy")
+    policy = choice(keep_aspect_ratio_policy, get_args(Policy), "resize: keep_aspect_ratio_policy")
     x = as_tensor(images, what="resize: images")
     numbers = _read_axes(x, axes)
     steps = _plan(x, numbers, size, scale, policy, _read_roi(roi, len(numbers), coordinates))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-METHODS: Final = ("nearest", "linear", "cubic", "lanczos3", "area")
-COORDINATES: Final = (
+Method = Literal["nearest", "linear", "cubic", "lanczos3", "area"]
+Coordinates = Literal[
     "half_pixel",
     "half_pixel_symmetric",
     "pytorch_half_pixel",
     "align_corners",
     "asymmetric",
     "tf_crop_and_resize",
-)
-ROUNDINGS: Final[dict[str, Callable[[Floats], Any]]] = {
+]
+Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+ROUNDINGS: Final[dict[Rounding, Callable[[Floats], Any]]] = {
     "round_prefer_floor": lambda at: np.ceil(at - 0.5),
     "round_prefer_ceil": lambda at: np.floor(at + 0.5),
     "floor": np.floor,
@@ -38,10 +39,10 @@ _RADII: Final = {"linear": 1, "cubic": 2, "lanczos3": 3}
 class Resampling:
     """How elements between elements are computed. The fields are the arguments of ``resize``."""
 
-    method: str
+    method: Method
     antialias: bool
-    coordinates: str
-    nearest_mode: str
+    coordinates: Coordinates
+    nearest_mode: Rounding
     cubic_coefficient: float
     exclude_outside: bool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.movement import expand_dims, squeeze
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "resize_bilinear",
@@ -187,8 +190,8 @@ RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
 
 @chained
 def resize_bilinear(
-    images: Any,
-    size: Any,
+    images: ArrayLike,
+    size: Sequence[SupportsIndex],
     align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
@@ -206,11 +209,22 @@ def resize_bilinear(
 
     Returns:
         A tensor of the images' dtype, float32 for integers and booleans. An axis that keeps
-        its size keeps its pixels. (TensorFlow's ResizeBilinear.)
+        its size keeps its pixels.
 
     Raises:
         ShapeError: the rank is neither 3 nor 4, or there are no pixels.
         ArgumentError: ``size`` is not a pair, or both options are set.
+
+    Source: TensorFlow's ResizeBilinear.
+
+    Examples:
+        >>> x = [[[0.0], [4.0]]]  # one row of two pixels
+        >>> tp.image.resize_bilinear(x, (1, 4))[0, :, 0]
+        Tensor([0., 2., 4., 4.], dtype=float32, device='cpu')
+        >>> tp.image.resize_bilinear(x, (1, 4), half_pixel_centers=True)[0, :, 0]
+        Tensor([0., 1., 3., 4.], dtype=float32, device='cpu')
+        >>> tp.image.resize_bilinear(x, (1, 5), align_corners=True)[0, :, 0]
+        Tensor([0., 1., 2., 3., 4.], dtype=float32, device='cpu')
 
     """
     return _resize(
@@ -220,8 +234,8 @@ def resize_bilinear(
 
 @chained
 def resize_nearest_neighbor(
-    images: Any,
-    size: Any,
+    images: ArrayLike,
+    size: Sequence[SupportsIndex],
     align_corners: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     half_pixel_centers: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
@@ -232,16 +246,27 @@ def resize_nearest_neighbor(
     Args:
         images: [batch, height, width, channels], or one image [height, width, channels].
         size: the new (height, width).
-        align_corners: whether it is ``i * (old - 1) / (new - 1)``, with halves rounded upwards.
-        half_pixel_centers: whether it is ``floor((i + 0.5) * old / new)``, the pixel under the
+        align_corners: whether the old pixel is ``i * (old - 1) / (new - 1)``, halves rounded up.
+        half_pixel_centers: whether the old pixel is ``floor((i + 0.5) * old / new)``, under the
             new centre. Not with ``align_corners``.
 
     Returns:
-        A tensor of the images' dtype. (TensorFlow's ResizeNearestNeighbor.)
+        A tensor of the images' dtype.
 
     Raises:
         ShapeError: the rank is neither 3 nor 4, or there are no pixels.
         ArgumentError: ``size`` is not a pair, or both options are set.
+
+    Source: TensorFlow's ResizeNearestNeighbor.
+
+    Examples:
+        >>> x = [[[1], [2], [3]]]  # one row of three pixels
+        >>> tp.image.resize_nearest_neighbor(x, (1, 6))[0, :, 0]
+        Tensor([1, 1, 2, 2, 3, 3], dtype=int32, device='cpu')
+        >>> tp.image.resize_nearest_neighbor(x, (1, 2))[0, :, 0]
+        Tensor([1, 2], dtype=int32, device='cpu')
+        >>> tp.image.resize_nearest_neighbor(x, (1, 2), half_pixel_centers=True)[0, :, 0]
+        Tensor([1, 3], dtype=int32, device='cpu')
 
     """
     return _resize(

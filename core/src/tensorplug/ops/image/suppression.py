@@ -14,6 +14,7 @@ from tensorplug.errors import ArgumentError, ShapeError
 if TYPE_CHECKING:
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "non_max_suppression",
@@ -107,8 +108,8 @@ NON_MAX_SUPPRESSION_V5 = KernelSpec(
 
 
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
+    boxes: ArrayLike,
+    scores: ArrayLike,
     max_output_size: int,
     iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"),
@@ -127,12 +128,20 @@ def non_max_suppression(
         score_threshold: only boxes with a larger score are selected.
 
     Returns:
-        int32 indices. It runs on the host if the device has no kernel. (TensorFlow's
-        NonMaxSuppressionV3.)
+        int32 indices. It runs on the host if the device has no kernel.
 
     Raises:
         ShapeError: ``boxes`` is not [boxes, 4], or ``scores`` is not [boxes].
         ArgumentError: a threshold or size is out of range.
+
+    Source: TensorFlow's NonMaxSuppressionV3.
+
+    Examples:
+        >>> boxes = [[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.8], [4.0, 4.0, 5.0, 5.0]]
+        >>> tp.image.non_max_suppression(boxes, [0.9, 0.8, 0.7], 10)  # 1 overlaps 0 by 0.9
+        Tensor([0, 2], dtype=int32, device='cpu')
+        >>> tp.image.non_max_suppression(boxes, [0.6, 0.8, 0.7], 10, iou_threshold=0.95)
+        Tensor([1, 2, 0], dtype=int32, device='cpu')
 
     """
     return dispatch(
@@ -146,8 +155,8 @@ def non_max_suppression(
 
 
 def non_max_suppression_padded(
-    boxes: Any,
-    scores: Any,
+    boxes: ArrayLike,
+    scores: ArrayLike,
     max_output_size: int,
     iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"),
@@ -164,10 +173,21 @@ def non_max_suppression_padded(
         pad_to_max_output_size: whether to return exactly ``max_output_size`` indices.
 
     Returns:
-        The indices and their number, an int32 scalar. (TensorFlow's NonMaxSuppressionV4.)
+        The indices and their number, an int32 scalar.
 
     Raises:
         ShapeError, ArgumentError: as ``non_max_suppression``.
+
+    Source: TensorFlow's NonMaxSuppressionV4.
+
+    Examples:
+        >>> boxes = [[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.8], [4.0, 4.0, 5.0, 5.0]]
+        >>> scores = [0.9, 0.8, 0.7]
+        >>> indices, valid = tp.image.non_max_suppression_padded(
+        ...     boxes, scores, 4, pad_to_max_output_size=True
+        ... )
+        >>> indices, valid.item()
+        (Tensor([0, 2, 0, 0], dtype=int32, device='cpu'), 2)
 
     """
     indices, valid = dispatch_multiple(
@@ -183,8 +203,8 @@ def non_max_suppression_padded(
 
 
 def non_max_suppression_with_score(
-    boxes: Any,
-    scores: Any,
+    boxes: ArrayLike,
+    scores: ArrayLike,
     max_output_size: int,
     iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"),
@@ -206,10 +226,25 @@ def non_max_suppression_with_score(
 
     Returns:
         int32 indices, and scores in the dtype of ``scores``, which are differentiable in them.
-        (TensorFlow's NonMaxSuppressionV5.)
 
     Raises:
         ShapeError, ArgumentError: as ``non_max_suppression``.
+
+    Source: TensorFlow's NonMaxSuppressionV5.
+
+    Examples:
+        >>> boxes = [[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.8], [4.0, 4.0, 5.0, 5.0]]
+        >>> scores = [0.9, 0.8, 0.7]
+        >>> indices, best = tp.image.non_max_suppression_with_score(boxes, scores, 10)
+        >>> indices
+        Tensor([0, 2], dtype=int32, device='cpu')
+        >>> best.numpy().round(4)
+        array([0.9, 0.7], dtype=float32)
+        >>> _, best = tp.image.non_max_suppression_with_score(
+        ...     boxes, scores, 10, iou_threshold=1.0, soft_nms_sigma=0.5
+        ... )
+        >>> best.numpy().round(4)  # the overlapping box stays, with a lower score
+        array([0.9   , 0.7   , 0.3559], dtype=float32)
 
     """
     indices, selected = dispatch_multiple(

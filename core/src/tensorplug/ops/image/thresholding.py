@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import choice, flag, quoted
@@ -22,6 +22,7 @@ from tensorplug.ops.rounding import round as round_
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 
@@ -29,7 +30,7 @@ _LUMA: Final = (0.2989, 0.5870, 0.1140)  # CCIR 601
 _LEVELS: Final = 256
 
 
-def grayscale_to_rgb(image: Any) -> Tensor:
+def grayscale_to_rgb(image: ArrayLike) -> Tensor:
     """Return gray images with their channel repeated three times.
 
     Args:
@@ -40,13 +41,18 @@ def grayscale_to_rgb(image: Any) -> Tensor:
 
     Source: tf.image.grayscaleToRGB.
 
+    Examples:
+        >>> tp.image.grayscale_to_rgb([[[0], [255]]])
+        Tensor([[[  0,   0,   0],
+                 [255, 255, 255]]], dtype=int32, device='cpu')
+
     """
     tensor = as_tensor(image, what="grayscale_to_rgb: image")
     _check_channels(tensor, 1, "grayscale_to_rgb")
     return broadcast_to(tensor, (*tensor.shape[:-1], 3))
 
 
-def rgb_to_grayscale(image: Any) -> Tensor:
+def rgb_to_grayscale(image: ArrayLike) -> Tensor:
     """Return ``0.2989 red + 0.5870 green + 0.1140 blue``.
 
     Args:
@@ -60,6 +66,13 @@ def rgb_to_grayscale(image: Any) -> Tensor:
         DTypeError: the image holds complex numbers or strings.
 
     Source: tf.image.rgbToGrayscale.
+
+    Examples:
+        >>> tp.image.rgb_to_grayscale([[[255, 255, 255], [255, 0, 0]]])
+        Tensor([[[254],
+                 [ 76]]], dtype=int32, device='cpu')
+        >>> tp.image.rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy().round(4)
+        array([[[0.2989]]], dtype=float32)
 
     """
     tensor = real(image, "rgb_to_grayscale: image")
@@ -81,8 +94,8 @@ def _compute_luma(image: Tensor) -> Tensor:
 
 
 def threshold(
-    image: Any,
-    method: str = "binary",
+    image: ArrayLike,
+    method: Literal["binary", "otsu"] = "binary",
     inverted: bool = False,  # noqa: FBT001, FBT002  # TensorFlow.js's parameters
     thresh_value: float = 0.5,
 ) -> Tensor:
@@ -106,6 +119,15 @@ def threshold(
         ArgumentError: the method is unknown, or the threshold is not a number from 0 to 1.
 
     Source: tf.image.threshold.
+
+    Examples:
+        >>> x = [[[10], [20], [200], [210]]]  # one row of four gray pixels
+        >>> tp.image.threshold(x)[0, :, 0]
+        Tensor([  0,   0, 255, 255], dtype=int32, device='cpu')
+        >>> tp.image.threshold(x, "otsu", inverted=True)[0, :, 0]
+        Tensor([255, 255,   0,   0], dtype=int32, device='cpu')
+        >>> tp.image.threshold(x, thresh_value=0.05)[0, :, 0]  # above 12.75
+        Tensor([  0, 255, 255, 255], dtype=int32, device='cpu')
 
     """
     tensor = as_tensor(image, what="threshold: image")

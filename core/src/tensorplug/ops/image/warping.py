@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.image.resizing import size_attribute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "flip_left_right",
@@ -50,7 +53,7 @@ FLIP_LEFT_RIGHT = KernelSpec(
 )
 
 
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: ArrayLike) -> Tensor:
     """Return images mirrored from left to right.
 
     Args:
@@ -58,6 +61,11 @@ def flip_left_right(image: Any) -> Tensor:
 
     Raises:
         ShapeError: the rank is not 4.
+
+    Examples:
+        >>> tp.image.flip_left_right([[[[1], [2]], [[3], [4]]]])[0, ..., 0]
+        Tensor([[2, 1],
+                [4, 3]], dtype=int32, device='cpu')
 
     """
     return dispatch(FLIP_LEFT_RIGHT, image)
@@ -144,7 +152,10 @@ def _round_half_up(at: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rotate_with_offset(
-    image: Any, radians: float, fill_value: Any = 0, center: Any = 0.5
+    image: ArrayLike,
+    radians: float,
+    fill_value: float | Sequence[float] = 0,
+    center: float | Sequence[float] = 0.5,
 ) -> Tensor:
     """Return images rotated counterclockwise by ``radians``, with nearest-neighbour sampling.
 
@@ -159,6 +170,17 @@ def rotate_with_offset(
     Raises:
         ShapeError: the rank is not 4.
         ArgumentError: ``fill_value`` does not fit the channels.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(1.0, 10.0), (1, 3, 3, 1))
+        >>> tp.image.rotate_with_offset(x, np.pi / 2, center=1 / 3)[0, ..., 0]  # about pixel 1, 1
+        Tensor([[3., 6., 9.],
+                [2., 5., 8.],
+                [1., 4., 7.]], dtype=float32, device='cpu')
+        >>> tp.image.rotate_with_offset(x, np.pi, 99.0, (0.0, 1 / 3))[0, ..., 0]
+        Tensor([[ 7., 99., 99.],
+                [ 4., 99., 99.],
+                [ 1., 99., 99.]], dtype=float32, device='cpu')
 
     """
     return dispatch(
@@ -218,12 +240,12 @@ TRANSFORM = KernelSpec(
 
 
 def transform(
-    image: Any,
-    transforms: Any,
-    interpolation: str = "nearest",
-    fill_mode: str = "constant",
+    image: ArrayLike,
+    transforms: ArrayLike,
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    fill_mode: Literal["constant", "reflect", "wrap", "nearest"] = "constant",
     fill_value: float = 0,
-    output_shape: Any = None,
+    output_shape: Sequence[SupportsIndex] | None = None,
 ) -> Tensor:
     """Return images after projective transforms.
 
@@ -241,13 +263,25 @@ def transform(
         output_shape: (height, width) of the result; by default the image's.
 
     Returns:
-        [batch, *output_shape, channels] in the image's dtype. It is differentiable in the
-        image, and in the transforms if the interpolation is bilinear. (TensorFlow's
-        ImageProjectiveTransformV3.)
+        ``[batch, *output_shape, channels]`` in the image's dtype. It is differentiable in the
+        image, and in the transforms if the interpolation is bilinear.
 
     Raises:
         ShapeError: a wrong rank or shape.
         ArgumentError: an unknown interpolation or fill mode.
+
+    Source: TensorFlow's ImageProjectiveTransformV3.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([1.0, 2.0, 3.0]), (1, 1, 3, 1))
+        >>> shift = [[1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0]]  # reads at x - 1
+        >>> tp.image.transform(x, shift)[0, 0, :, 0]
+        Tensor([0., 1., 2.], dtype=float32, device='cpu')
+        >>> tp.image.transform(x, shift, fill_mode="nearest")[0, 0, :, 0]
+        Tensor([1., 1., 2.], dtype=float32, device='cpu')
+        >>> half = [[0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]  # twice as wide
+        >>> tp.image.transform(x, half, "bilinear", output_shape=(1, 5))[0, 0, :, 0]
+        Tensor([1. , 1.5, 2. , 2.5, 3. ], dtype=float32, device='cpu')
 
     """
     return dispatch(

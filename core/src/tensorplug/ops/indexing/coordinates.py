@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -15,6 +15,7 @@ from tensorplug.ops.indexing import indexing
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["argwhere", "boolean_mask", "nonzero"]
 
@@ -27,7 +28,7 @@ WHERE = KernelSpec("Where", ("condition",), _infer_where, accepts=dt.FIXED)
 
 
 @gives_indices()
-def argwhere(x: Any, /) -> Tensor:
+def argwhere(x: ArrayLike, /) -> Tensor:
     """Return the coordinates of nonzero elements, in row-major order.
 
     Args:
@@ -39,7 +40,14 @@ def argwhere(x: Any, /) -> Tensor:
     Raises:
         DTypeError: ``x`` holds strings.
 
-    (NumPy's argwhere, TensorFlow's Where, TensorFlow.js's whereAsync.)
+    Source: NumPy's argwhere; TensorFlow's Where, TensorFlow.js's whereAsync.
+
+    Examples:
+        >>> tp.argwhere([[0, 7], [5, 0], [1, 1]])
+        Tensor([[0, 1],
+                [1, 0],
+                [2, 0],
+                [2, 1]], dtype=int32, device='cpu')
 
     """
     return dispatch_unary(WHERE, x)
@@ -47,7 +55,7 @@ def argwhere(x: Any, /) -> Tensor:
 
 @chained
 @gives_indices()
-def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """Return the indices of nonzero elements: one tensor per axis.
 
     Args:
@@ -55,13 +63,23 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
     Returns:
         One int32 tensor of shape ``[n]`` per axis, in row-major order of the elements, where n
-        depends on the data. The tuple of them is an index of ``x``.
+        depends on the data. The tuple can index ``x``.
 
     Raises:
         ShapeError: ``x`` has rank 0.
         DTypeError: ``x`` holds strings.
 
-    (The array API standard's nonzero.)
+    Source: the array API standard 2025.12.
+
+    Examples:
+        >>> x = tp.asarray([[0, 7], [5, 0]])
+        >>> rows, columns = tp.nonzero(x)
+        >>> rows
+        Tensor([0, 1], dtype=int32, device='cpu')
+        >>> columns
+        Tensor([1, 0], dtype=int32, device='cpu')
+        >>> x[tp.nonzero(x)]
+        Tensor([7, 5], dtype=int32, device='cpu')
 
     """
     x = as_tensor(x, what="nonzero: x")
@@ -80,7 +98,7 @@ def flatnonzero(x: Tensor) -> Tensor:
     return nonzero(movement.reshape(x, (-1,)) if x.ndim != 1 else x)[0]
 
 
-def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
+def boolean_mask(x: TensorLike, mask: ArrayLike, axis: int = 0) -> Tensor:
     """Return the slices of ``x`` where ``mask`` is true.
 
     Args:
@@ -96,7 +114,19 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0) -> Tensor:
         DTypeError: the mask is not boolean.
         ShapeError: the mask does not fit ``x``, or has rank 0.
 
-    (TensorFlow's boolean_mask, TensorFlow.js's booleanMaskAsync.)
+    Source: TensorFlow's boolean_mask, TensorFlow.js's booleanMaskAsync.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2], [3, 4], [5, 6]])
+        >>> tp.boolean_mask(x, [True, False, True])
+        Tensor([[1, 2],
+                [5, 6]], dtype=int32, device='cpu')
+        >>> tp.boolean_mask(x, [False, True], axis=1)
+        Tensor([[2],
+                [4],
+                [6]], dtype=int32, device='cpu')
+        >>> tp.boolean_mask(x, x > 3)
+        Tensor([4, 5, 6], dtype=int32, device='cpu')
 
     """
     x, mask = as_tensor(x, what="boolean_mask: x"), as_tensor(mask, what="boolean_mask: mask")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, ShapeLike, TensorLike
 
 __all__ = [
     "gather",
@@ -197,13 +198,41 @@ ONE_HOT = KernelSpec(
 
 
 @chained
-def gather(x: Any, indices: Any, axis: int = 0, *, batch_dims: int = 0) -> Tensor:
+def gather(x: TensorLike, indices: ArrayLike, axis: int = 0, *, batch_dims: int = 0) -> Tensor:
     """Return the slices of ``x`` at ``indices`` along ``axis``.
 
     The result has the shape ``x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis+1:]``.
     Negative indices count from the end. For an axis of length n, an index outside ``[-n, n)`` is
     an error on the CPU and gives an unspecified element on devices that cannot raise.
-    (TensorFlow's GatherV2.)
+
+    Args:
+        x: a tensor of any dtype.
+        indices: integers of any rank.
+        axis: the axis that the indices replace.
+        batch_dims: the number of leading axes that ``x`` and ``indices`` share.
+
+    Raises:
+        ShapeError: ``axis`` or ``batch_dims`` is out of range, the shared sizes differ, or the
+            axis is empty.
+        DTypeError: the indices are not integers.
+        OutOfRangeError: an index is out of range and the device can detect it.
+
+    Source: TensorFlow's GatherV2.
+
+    Examples:
+        >>> x = tp.asarray([[1, 2], [3, 4], [5, 6]])
+        >>> tp.gather(x, [2, 0])
+        Tensor([[5, 6],
+                [1, 2]], dtype=int32, device='cpu')
+        >>> tp.gather(x, [1, 1, -2], axis=1)
+        Tensor([[2, 2, 1],
+                [4, 4, 3],
+                [6, 6, 5]], dtype=int32, device='cpu')
+        >>> tp.gather(x, [[0], [1], [1]], axis=1, batch_dims=1)  # for each row its own index
+        Tensor([[1],
+                [4],
+                [6]], dtype=int32, device='cpu')
+
     """
     if axis.__class__ is int and axis == 0 and batch_dims.__class__ is int and not batch_dims:
         return dispatch_binary(GATHER_V2, x, indices)  # a faster path for the defaults
@@ -211,7 +240,7 @@ def gather(x: Any, indices: Any, axis: int = 0, *, batch_dims: int = 0) -> Tenso
 
 
 @chained
-def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
+def take(x: TensorLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Return the elements, or slices, of ``x`` at ``indices`` along ``axis``.
 
     Args:
@@ -225,7 +254,15 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         ArgumentError: ``axis`` is missing; or an index is out of range and the device can detect
             it (see ``gather``).
 
-    (The array API standard's take.)
+    Source: the array API standard 2025.12.
+
+    Examples:
+        >>> tp.take([10, 20, 30, 40], [[0, 1], [-1, -2]])
+        Tensor([[10, 20],
+                [40, 30]], dtype=int32, device='cpu')
+        >>> tp.take([[1, 2], [3, 4]], [1, 0], axis=1)
+        Tensor([[2, 1],
+                [4, 3]], dtype=int32, device='cpu')
 
     """
     if axis is None:
@@ -237,7 +274,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
 
 
 @chained
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
+def take_along_axis(x: TensorLike, indices: ArrayLike, /, axis: int = -1) -> Tensor:
     """Return ``out[..., i, ...] = x[..., indices[..., i, ...], ...]``, with i on ``axis``.
 
     Args:
@@ -250,7 +287,17 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
         ShapeError: ``axis`` is out of range, the ranks differ, or the shapes do not broadcast.
         ArgumentError: an index is out of range and the device can detect it (see ``gather``).
 
-    (The array API standard's take_along_axis.)
+    Source: the array API standard 2025.12.
+
+    Examples:
+        >>> x = tp.asarray([[30, 10, 20], [5, 6, 4]])
+        >>> order = tp.argsort(x, axis=1)
+        >>> tp.take_along_axis(x, order, axis=1)
+        Tensor([[10, 20, 30],
+                [ 4,  5,  6]], dtype=int32, device='cpu')
+        >>> tp.take_along_axis(x, tp.argmax(x, axis=1, keepdims=True), axis=1)
+        Tensor([[30],
+                [ 6]], dtype=int32, device='cpu')
 
     """
     who = "take_along_axis"
@@ -282,46 +329,85 @@ def _swap_axes(x: Tensor, a: int, b: int) -> Tensor:
     return movement.permute_dims(x, order)
 
 
-def gather_nd(x: Any, indices: Any, /) -> Tensor:
+def gather_nd(x: TensorLike, indices: ArrayLike, /) -> Tensor:
     """Return the elements, or slices, of ``x`` at the rows of ``indices``.
 
     The last axis of ``indices`` (length d) holds one index for each of the first d axes of
     ``x``; the result has the shape ``indices.shape[:-1] + x.shape[d:]``. Negative indices count
-    from the end; see ``gather`` for indices out of range. (TensorFlow's GatherNd.)
+    from the end; see ``gather`` for indices out of range.
 
     Raises:
         ShapeError: d is greater than the rank of ``x``, or ``indices`` has rank 0.
+        DTypeError: the indices are not integers.
+
+    Source: TensorFlow's GatherNd.
+
+    Examples:
+        >>> x = [[1, 2], [3, 4]]
+        >>> tp.gather_nd(x, [[0, 1], [1, 0]])  # elements
+        Tensor([2, 3], dtype=int32, device='cpu')
+        >>> tp.gather_nd(x, [[1], [0]])  # rows
+        Tensor([[3, 4],
+                [1, 2]], dtype=int32, device='cpu')
 
     """
     return dispatch(GATHER_ND, x, indices)
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
+def scatter_nd(indices: ArrayLike, updates: ArrayLike, shape: ShapeLike) -> Tensor:
     """Return zeros of ``shape`` with ``updates`` added at ``indices``; duplicates add up.
 
     The last axis of ``indices`` (length d) holds one index for each of the first d axes of
     ``shape``; ``updates`` has the shape ``indices.shape[:-1] + shape[d:]``. Indices of rank 1 may
-    also hold one index of the first axis for each update. (TensorFlow's ScatterNd.)
+    also hold one index of the first axis for each update.
+
+    Raises:
+        ShapeError: the indices do not fit the shape, or the updates do not fit the indices.
+        DTypeError: the indices are not integers, or the updates not numbers.
+        ArgumentError: an index is out of range and the device can detect it (see ``gather``).
+
+    Source: TensorFlow's ScatterNd.
+
+    Examples:
+        >>> tp.scatter_nd([[0], [2], [0]], [1, 2, 10], (4,))
+        Tensor([11,  0,  2,  0], dtype=int32, device='cpu')
+        >>> tp.scatter_nd([[1]], [[5, 6]], (3, 2))  # a row
+        Tensor([[0, 0],
+                [5, 6],
+                [0, 0]], dtype=int32, device='cpu')
+
     """
     return dispatch(SCATTER_ND, indices, updates, shape=shape)
 
 
-def tensor_scatter_update(tensor: Any, indices: Any, updates: Any) -> Tensor:
+def tensor_scatter_update(tensor: TensorLike, indices: ArrayLike, updates: TensorLike) -> Tensor:
     """Return a copy of ``tensor`` with ``updates`` at ``indices``.
 
     Indices and updates are as for ``scatter_nd``. If an index occurs twice, the later update
-    wins. ``tensor[...] = value`` is shorter. (TensorFlow's TensorScatterUpdate.)
+    wins. ``tensor[...] = value`` is shorter.
 
     Raises:
         ShapeError: the indices do not fit the tensor, or the updates do not fit the indices.
         ArgumentError: an index is out of range and the device can detect it (see ``gather``).
+
+    Source: TensorFlow's TensorScatterUpdate.
+
+    Examples:
+        >>> tp.tensor_scatter_update([1, 2, 3, 4], [[0], [-1]], [10, 40])
+        Tensor([10,  2,  3, 40], dtype=int32, device='cpu')
+        >>> tp.tensor_scatter_update([[1, 2], [3, 4]], [[1, 0]], [9])
+        Tensor([[1, 2],
+                [9, 4]], dtype=int32, device='cpu')
 
     """
     return dispatch(TENSOR_SCATTER_UPDATE, tensor, indices, updates)
 
 
 def sparse_to_dense(
-    sparse_indices: Any, sparse_values: Any, output_shape: Any, default_value: Any = 0
+    sparse_indices: ArrayLike,
+    sparse_values: TensorLike,
+    output_shape: ShapeLike,
+    default_value: TensorLike | None = 0,
 ) -> Tensor:
     """Return a dense tensor of ``sparse_values`` at ``sparse_indices``, else ``default_value``.
 
@@ -336,7 +422,14 @@ def sparse_to_dense(
         ShapeError: the shapes do not fit one another.
         ArgumentError: an index is out of range and the device can detect it (see ``gather``).
 
-    (TensorFlow's SparseToDense.)
+    Source: TensorFlow's SparseToDense.
+
+    Examples:
+        >>> tp.sparse_to_dense([[0, 1], [1, 2]], [5, 6], (2, 3))
+        Tensor([[0, 5, 0],
+                [0, 0, 6]], dtype=int32, device='cpu')
+        >>> tp.sparse_to_dense([1, 3], [1.0, 2.0], (5,), default_value=-1.0)
+        Tensor([-1.,  1., -1.,  2., -1.], dtype=float32, device='cpu')
 
     """
     values = as_tensor(sparse_values, what="sparse_to_dense: sparse_values")
@@ -350,16 +443,40 @@ def _is_zero(value: Any) -> bool:
 
 
 def one_hot(
-    indices: Any,
+    indices: ArrayLike,
     depth: int,
     on_value: Scalar = 1,
     off_value: Scalar = 0,
     *,
-    dtype: Any = dt.float32,
+    dtype: DTypeLike = dt.float32,
 ) -> Tensor:
     """Return ``on_value`` where the new last axis equals the index, else ``off_value``.
 
-    An index outside ``[0, depth)`` gives a row of ``off_value``. (TensorFlow's OneHot.)
+    An index outside ``[0, depth)`` gives a row of ``off_value``; negative ones do
+    not count from the end.
+
+    Args:
+        indices: integers of any rank.
+        depth: the length of the new axis.
+        on_value: a number that ``dtype`` can hold.
+        off_value: likewise.
+        dtype: of the result.
+
+    Raises:
+        DTypeError: the indices are not integers, or the dtype cannot hold a value.
+        ArgumentError: ``depth`` is negative or not an integer.
+
+    Source: TensorFlow's OneHot.
+
+    Examples:
+        >>> tp.one_hot([0, 2, -1], 3)
+        Tensor([[1., 0., 0.],
+                [0., 0., 1.],
+                [0., 0., 0.]], dtype=float32, device='cpu')
+        >>> tp.one_hot([0, 2], 3, 5, -5, dtype=tp.int32)
+        Tensor([[ 5, -5, -5],
+                [-5, -5,  5]], dtype=int32, device='cpu')
+
     """
     return dispatch(
         ONE_HOT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
@@ -18,6 +18,7 @@ from tensorplug.ops.indexing.setting import cast_value
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["scatter_along_axis", "tensor_scatter_reduce"]
 
@@ -49,7 +50,12 @@ TENSOR_SCATTER_REDUCE = KernelSpec(
 
 
 def tensor_scatter_reduce(
-    tensor: Any, indices: Any, updates: Any, reduction: str, *, include_self: bool = True
+    tensor: ArrayLike,
+    indices: ArrayLike,
+    updates: ArrayLike,
+    reduction: Literal["add", "multiply", "max", "min"],
+    *,
+    include_self: bool = True,
 ) -> Tensor:
     """Return a copy of ``tensor`` with each element combined with the updates at its place.
 
@@ -73,8 +79,15 @@ def tensor_scatter_reduce(
         ArgumentError: an unknown reduction; or an index is out of range, on devices that detect
             it. Other devices drop the update.
 
-    Example: ``tensor_scatter_reduce([1, 5], [[0], [0]], [4, 2], "max")`` is ``[4, 5]``.
-    (TensorFlow's TensorScatterAdd, Max and Min, ONNX's ScatterND.)
+    Source: TensorFlow's TensorScatterAdd, Max and Min, ONNX's ScatterND.
+
+    Examples:
+        >>> tp.tensor_scatter_reduce([1, 5], [[0], [0]], [4, 2], "max")
+        Tensor([4, 5], dtype=int32, device='cpu')
+        >>> tp.tensor_scatter_reduce([1, 5], [[0], [0]], [4, 2], "add")
+        Tensor([7, 5], dtype=int32, device='cpu')
+        >>> tp.tensor_scatter_reduce([1, 5], [[0], [0]], [4, 2], "add", include_self=False)
+        Tensor([6, 5], dtype=int32, device='cpu')
 
     """
     return dispatch(
@@ -88,7 +101,13 @@ def tensor_scatter_reduce(
 
 
 def scatter_along_axis(
-    x: Any, indices: Any, values: Any, /, axis: int = -1, *, reduction: str | None = None
+    x: TensorLike,
+    indices: ArrayLike,
+    values: TensorLike,
+    /,
+    axis: int = -1,
+    *,
+    reduction: Literal["add", "multiply", "max", "min"] | None = None,
 ) -> Tensor:
     """Return a copy of ``x`` with ``x[..., indices[..., i, ...], ...] = values[..., i, ...]``.
 
@@ -113,8 +132,15 @@ def scatter_along_axis(
         ArgumentError: an unknown reduction; or an index is out of range, on devices that detect
             it (see ``gather``).
 
-    Example: ``scatter_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)`` is ``[[1, 9], [9, 4]]``.
-    (``numpy.put_along_axis`` writes in place instead; ONNX calls it ScatterElements.)
+    Source: ONNX's ScatterElements. ``numpy.put_along_axis`` writes in place instead.
+
+    Examples:
+        >>> tp.scatter_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)
+        Tensor([[1, 9],
+                [9, 4]], dtype=int32, device='cpu')
+        >>> tp.scatter_along_axis([[1, 2], [3, 4]], [[0, 0]], 10, axis=0, reduction="add")
+        Tensor([[11, 12],
+                [ 3,  4]], dtype=int32, device='cpu')
 
     """
     who = "scatter_along_axis"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
@@ -12,11 +12,12 @@ from tensorplug.dispatch.calls import chained, dispatch, dispatch_multiple
 from tensorplug.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ShapeLike, TensorLike
 
 __all__ = ["split", "strided_slice", "unstack"]
 
@@ -241,16 +242,31 @@ STRIDED_SLICE_GRAD = KernelSpec(
 
 
 @chained
-def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: TensorLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Split ``x`` into its slices at each place along ``axis``; this axis is dropped.
 
-    An axis of length 0 gives an empty tuple. (TensorFlow's Unpack.)
+    An axis of length 0 gives an empty tuple. ``stack`` is the inverse.
+
+    Raises:
+        OutOfRangeError: the axis is out of range.
+
+    Source: the array API standard 2025.12; TensorFlow's Unpack.
+
+    Examples:
+        >>> first, second = tp.unstack([[1, 2], [3, 4]])
+        >>> first, second
+        (Tensor([1, 2], dtype=int32, device='cpu'), Tensor([3, 4], dtype=int32, device='cpu'))
+        >>> [part.tolist() for part in tp.unstack([[1, 2], [3, 4]], axis=-1)]
+        [[1, 3], [2, 4]]
+
     """
     return tuple(dispatch_multiple(UNPACK, x, axis=axis))
 
 
 @chained
-def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def split(
+    x: TensorLike, num_or_size_splits: SupportsIndex | Sequence[SupportsIndex], axis: int = 0
+) -> tuple[Tensor, ...]:
     """Split ``x`` into parts along ``axis``.
 
     Args:
@@ -263,7 +279,16 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
         ShapeError: the axis cannot be split into equal parts, or the sizes do not add up to its
             length.
 
-    (TensorFlow's SplitV.)
+    Source: TensorFlow's SplitV. NumPy's split takes places instead of sizes.
+
+    Examples:
+        >>> x = tp.arange(6)
+        >>> [part.tolist() for part in tp.split(x, 3)]
+        [[0, 1], [2, 3], [4, 5]]
+        >>> [part.tolist() for part in tp.split(x, [1, -1, 2])]  # sizes; -1 is the rest
+        [[0], [1, 2, 3], [4, 5]]
+        >>> [part.shape for part in tp.split(tp.zeros((2, 6)), 2, axis=1)]
+        [(2, 3), (2, 3)]
 
     """
     parts = dispatch_multiple(SPLIT_V, x, axis=axis, num_or_size_splits=num_or_size_splits)
@@ -272,10 +297,10 @@ def split(x: Any, num_or_size_splits: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
 @chained
 def strided_slice(
-    x: Any,
-    begin: Any,
-    end: Any,
-    strides: Any = None,
+    x: TensorLike,
+    begin: ShapeLike,
+    end: ShapeLike,
+    strides: ShapeLike | None = None,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
@@ -305,7 +330,17 @@ def strided_slice(
             range.
         ArgumentError: a stride is 0, or the stride of a shrunk axis is not positive.
 
-    (TensorFlow's StridedSlice.)
+    Source: TensorFlow's StridedSlice.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(12), (3, 4))
+        >>> tp.strided_slice(x, [0, 1], [3, 4], [2, 2])  # x[0:3:2, 1:4:2]
+        Tensor([[ 1,  3],
+                [ 9, 11]], dtype=int32, device='cpu')
+        >>> tp.strided_slice(x, [1, 0], [2, 4], shrink_axis_mask=0b01)  # x[1, 0:4]
+        Tensor([4, 5, 6, 7], dtype=int32, device='cpu')
+        >>> tp.strided_slice(x, [0, -1], [1, 0], [1, -1], end_mask=0b10)  # x[0:1, -1::-1]
+        Tensor([[3, 2, 1, 0]], dtype=int32, device='cpu')
 
     """
     first = shapes.as_ints(begin)

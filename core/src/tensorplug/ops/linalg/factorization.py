@@ -6,7 +6,7 @@ have TensorFlow's names; the source of the functions is the array API standard 2
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
@@ -20,6 +20,7 @@ from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = [
     "cholesky",
@@ -217,19 +218,30 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """Return the lower triangular L with ``L @ L^H = x``; with ``upper`` U with ``U^H @ U = x``.
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
+    """Return the lower triangular L with ``L @ L^H = x``; with ``upper``, U with ``U^H @ U = x``.
 
     Args:
         x: [..., n, n], Hermitian and positive definite; only the lower triangle is read.
             Integers become float32.
         upper: return the conjugate transpose instead.
 
+    Returns:
+        [..., n, n] in the dtype of x, with zeros in the other triangle.
+
     The gradient is with respect to a Hermitian matrix, and Hermitian itself.
 
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: a matrix is not positive definite, as with NaN or infinities.
+
+    Examples:
+        >>> tp.linalg.cholesky([[4.0, 2.0], [2.0, 10.0]])
+        Tensor([[2., 0.],
+                [1., 3.]], dtype=float32, device='cpu')
+        >>> tp.linalg.cholesky([[4.0, 2.0], [2.0, 10.0]], upper=True)
+        Tensor([[2., 1.],
+                [0., 3.]], dtype=float32, device='cpu')
 
     """
     lower = dispatch(CHOLESKY, x)
@@ -242,7 +254,7 @@ def adjoint(x: Tensor) -> Tensor:
     return conj(turned) if x.dtype in dt.COMPLEX else turned
 
 
-def det(x: Any, /) -> Tensor:
+def det(x: ArrayLike, /) -> Tensor:
     """Return the determinants of the matrices [..., n, n]; 1 for n = 0.
 
     Integers become float32. The gradient needs the inverse, so it fails for singular matrices.
@@ -250,12 +262,18 @@ def det(x: Any, /) -> Tensor:
     Raises:
         ShapeError: x does not hold square matrices.
 
+    Examples:
+        >>> round(float(tp.linalg.det([[1.0, 2.0], [3.0, 5.0]])), 4)
+        -1.0
+        >>> tp.linalg.det(tp.ones((4, 3, 3))).shape
+        (4,)
+
     """
     return dispatch(MATRIX_DETERMINANT, x)
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
-    """Return sign and logarithm of the absolute value of determinants: ``sign * exp(logabsdet)``.
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
+    """Return sign and log of the absolute value of determinants: ``sign * exp(logabsdet)``.
 
     It does not overflow or underflow where ``det`` does. A singular matrix gives 0 and -inf. The
     sign of a complex matrix has modulus 1.
@@ -263,23 +281,38 @@ def slogdet(x: Any, /) -> SlogdetResult:
     Raises:
         ShapeError: x does not hold square matrices.
 
+    Examples:
+        >>> sign, logarithm = tp.linalg.slogdet(-1e-20 * tp.eye(3))
+        >>> float(sign), round(float(logarithm), 2)  # det, -1e-60, is too small for float32
+        (-1.0, -138.16)
+
     """
     sign, logarithm = dispatch_multiple(LOG_MATRIX_DETERMINANT, x)
     return SlogdetResult(sign, logarithm)
 
 
-def inv(x: Any, /) -> Tensor:
+def inv(x: ArrayLike, /) -> Tensor:
     """Return the inverses of the matrices [..., n, n]. Integers become float32.
+
+    To solve equations, ``solve`` is faster and more accurate.
 
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: a matrix is singular.
 
+    Examples:
+        >>> tp.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
+        Tensor([[0.5 , 0.  ],
+                [0.  , 0.25]], dtype=float32, device='cpu')
+        >>> tp.linalg.inv([[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])[0]
+        Tensor([[ 1., -1.],
+                [ 0.,  1.]], dtype=float32, device='cpu')
+
     """
     return dispatch(MATRIX_INVERSE, x)
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses [..., n, m] of the matrices [..., m, n].
 
     Args:
@@ -293,6 +326,14 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
         ShapeError: the rank is below 2.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
+    Examples:
+        >>> tp.linalg.pinv([[1.0, 0.0], [0.0, 4.0], [0.0, 0.0]]).numpy().round(4)
+        array([[1.  , 0.  , 0.  ],
+               [0.  , 0.25, 0.  ]], dtype=float32)
+        >>> tp.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy().round(4)  # singular
+        array([[0.5, 0. ],
+               [0. , 0. ]], dtype=float32)
+
     """
     tensor = as_tensor(x, what="pinv: x")
     real_dtype = dt.real_part(dt.inexact(tensor.dtype))
@@ -303,7 +344,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     return dispatch(PSEUDO_INVERSE, tensor, as_tensor(rtol, real_dtype, what="pinv: rtol"))
 
 
-def solve(x1: Any, x2: Any, /) -> Tensor:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Return the solution x of ``x1 @ x = x2``.
 
     Args:
@@ -314,6 +355,12 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
         ShapeError: x1 does not hold square matrices, or the sizes do not fit.
         LinAlgError: a matrix is singular.
 
+    Examples:
+        >>> tp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [5.0, 10.0]).numpy().round(4)
+        array([1., 3.], dtype=float32)
+        >>> tp.linalg.solve(tp.ones((7, 1, 3, 3)) + tp.eye(3), tp.ones((2, 3, 1))).shape
+        (7, 2, 3, 1)
+
     """
     rhs = as_tensor(x2, what="solve: x2")
     if rhs.ndim == 1:
@@ -321,7 +368,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     return dispatch(MATRIX_SOLVE, x1, rhs)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """Return Q with orthonormal columns and upper triangular R with ``Q @ R = x``.
 
     Args:
@@ -336,13 +383,25 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
         ShapeError: the rank is below 2.
         ArgumentError: an unknown mode.
 
+    Examples:
+        >>> x = tp.asarray([[3.0, 1.0], [4.0, 2.0], [0.0, 5.0]])
+        >>> Q, R = tp.linalg.qr(x)
+        >>> Q.shape, R.shape
+        ((3, 2), (2, 2))
+        >>> bool(tp.allclose(Q @ R, x, atol=1e-5))
+        True
+        >>> bool(tp.allclose(Q.T @ Q, tp.eye(2), atol=1e-5))
+        True
+        >>> tp.linalg.qr(x, mode="complete").Q.shape
+        (3, 3)
+
     """
     choice(mode, ("reduced", "complete"), "qr: mode")
     q, r = dispatch_multiple(QR, x, full_matrices=mode == "complete")
     return QRResult(q, r)
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Return the singular value decomposition ``U @ diag(S) @ Vh = x``.
 
     Args:
@@ -358,38 +417,71 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
         ShapeError: the rank is below 2.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
+    Examples:
+        >>> x = tp.asarray([[0.0, 3.0, 0.0], [4.0, 0.0, 0.0]])
+        >>> U, S, Vh = tp.linalg.svd(x, full_matrices=False)
+        >>> S.numpy().round(4)
+        array([4., 3.], dtype=float32)
+        >>> U.shape, Vh.shape
+        ((2, 2), (2, 3))
+        >>> bool(tp.allclose(U * S @ Vh, x, atol=1e-5))
+        True
+
     """
     s, u, vh = dispatch_multiple(SVD, x, full_matrices=full_matrices)
     return SVDResult(u, s, vh)
 
 
-def svdvals(x: Any, /) -> Tensor:
-    """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``."""
+def svdvals(x: ArrayLike, /) -> Tensor:
+    """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``.
+
+    Examples:
+        >>> tp.linalg.svdvals([[0.0, 3.0, 0.0], [4.0, 0.0, 0.0]]).numpy().round(4)
+        array([4., 3.], dtype=float32)
+
+    """
     return dispatch_multiple(SVD, x, compute_uv=False)[0]
 
 
-def eigh(x: Any, /) -> EigResult:
+def eigh(x: ArrayLike, /) -> EigResult:
     """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
 
     ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
-    first, the eigenvectors orthonormal columns. The gradient is with respect to a Hermitian
+    first; the eigenvectors are orthonormal columns. The gradient is with respect to a Hermitian
     matrix; for eigenvectors it needs distinct eigenvalues.
 
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: the algorithm does not converge, or the triangle has NaN or infinities.
 
+    Examples:
+        >>> x = tp.asarray([[2.0, 1.0], [1.0, 2.0]])
+        >>> eigenvalues, eigenvectors = tp.linalg.eigh(x)
+        >>> eigenvalues.numpy().round(4)
+        array([1., 3.], dtype=float32)
+        >>> bool(tp.allclose(x @ eigenvectors, eigenvectors * eigenvalues, atol=1e-5))
+        True
+
     """
     e, v = dispatch_multiple(SELF_ADJOINT_EIG, x)
     return EigResult(e, v)
 
 
-def eigvalsh(x: Any, /) -> Tensor:
-    """Return the eigenvalues of Hermitian matrices; see ``eigh``."""
+def eigvalsh(x: ArrayLike, /) -> Tensor:
+    """Return the eigenvalues [..., n] of Hermitian matrices, smallest first; see ``eigh``.
+
+    Raises:
+        ShapeError, LinAlgError: as ``eigh``.
+
+    Examples:
+        >>> tp.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).numpy().round(4)
+        array([1., 3.], dtype=float32)
+
+    """
     return dispatch_multiple(SELF_ADJOINT_EIG, x, compute_v=False)[0]
 
 
-def eig(x: Any, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
 
     Both are complex, in no particular order. Gradients need distinct eigenvalues.
@@ -398,11 +490,31 @@ def eig(x: Any, /) -> EigResult:
         ShapeError: x does not hold square matrices.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
+    Examples:
+        >>> x = tp.asarray([[0.0, -1.0], [1.0, 0.0]])  # a rotation by 90 degrees
+        >>> eigenvalues, eigenvectors = tp.linalg.eig(x)
+        >>> tp.sort(tp.imag(eigenvalues)).numpy().round(4)
+        array([-1.,  1.], dtype=float32)
+        >>> bool(tp.allclose(x @ eigenvectors, eigenvectors * eigenvalues, atol=1e-5))
+        True
+
     """
     e, v = dispatch_multiple(EIG, x)
     return EigResult(e, v)
 
 
-def eigvals(x: Any, /) -> Tensor:
-    """Return the eigenvalues, which are complex, of any square matrices; see ``eig``."""
+def eigvals(x: ArrayLike, /) -> Tensor:
+    """Return the eigenvalues [..., n], which are complex, of any square matrices; see ``eig``.
+
+    Raises:
+        ShapeError, LinAlgError: as ``eig``.
+
+    Examples:
+        >>> eigenvalues = tp.linalg.eigvals([[2.0, 5.0], [0.0, 3.0]])
+        >>> eigenvalues.dtype
+        tensorplug.complex64
+        >>> tp.sort(tp.real(eigenvalues)).numpy().round(4)
+        array([2., 3.], dtype=float32)
+
+    """
     return dispatch_multiple(EIG, x, compute_v=False)[0]

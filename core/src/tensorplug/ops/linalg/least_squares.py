@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
@@ -18,6 +18,7 @@ from tensorplug.ops.reduction import sum
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["lstsq"]
 
@@ -31,7 +32,7 @@ class LstsqResult(NamedTuple):
     s: Tensor
 
 
-def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> LstsqResult:
     """Return the x of least norm that minimizes the norm of ``a @ x - b``.
 
     The solution is ``pinv(a) @ b``, with one step of iterative refinement. Its gradients with
@@ -55,11 +56,15 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
         ArgumentError: ``rcond`` is not a number.
         LinAlgError: the algorithm does not converge, or ``a`` has NaN or infinities.
 
-    Example::
-
-        tp.linalg.lstsq([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0]).x  # [2, 1]
-
     Source: NumPy's lstsq.
+
+    Examples:
+        >>> a, b = [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0]
+        >>> slope, intercept = tp.linalg.lstsq(a, b).x
+        >>> round(float(slope), 4), round(float(intercept), 4)
+        (2.0, 1.0)
+        >>> tp.linalg.lstsq(a, b).rank
+        Tensor(2, dtype=int32, device='cpu')
 
     """
     matrix, given = inexact(a, "lstsq: a"), inexact(b, "lstsq: b")

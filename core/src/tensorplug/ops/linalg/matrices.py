@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -21,7 +21,10 @@ from tensorplug.ops.matrix_products import matmul, vecdot
 from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, stack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, SupportsArray
 
 __all__ = [
     "band_part",
@@ -44,13 +47,20 @@ def _read_matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
     return tensor
 
 
-def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
+def cross(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along ``axis``; other axes broadcast.
 
     Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: the axis does not have length 3.
+
+    Examples:
+        >>> tp.linalg.cross([1, 0, 0], [0, 1, 0])
+        Tensor([0, 0, 1], dtype=int32, device='cpu')
+        >>> tp.linalg.cross([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.0, 0.0, 2.0])
+        Tensor([[ 0., -2.,  0.],
+                [ 2.,  0.,  0.]], dtype=float32, device='cpu')
 
     """
     a, b = as_tensor(x1, what="cross: x1"), as_tensor(x2, what="cross: x2")
@@ -69,13 +79,18 @@ def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     return after - roll(a, -2, axis=axis) * roll(b, -1, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Return the products ``x1[i] * x2[j]`` of two vectors.
 
     Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: an operand that is not a vector.
+
+    Examples:
+        >>> tp.linalg.outer([1, 2], [10, 20, 30])
+        Tensor([[10, 20, 30],
+                [20, 40, 60]], dtype=int32, device='cpu')
 
     """
     a, b = as_tensor(x1, what="outer: x1"), as_tensor(x2, what="outer: x2")
@@ -84,7 +99,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     return expand_dims(a, axis=1) * b
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals [..., k] of the matrices [..., m, n].
 
     ``offset`` selects a diagonal above (positive) or below; beyond the matrix it is empty.
@@ -92,6 +107,13 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
     Raises:
         ShapeError: the rank is below 2.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(6), (2, 3))
+        >>> tp.linalg.diagonal(x)
+        Tensor([0, 4], dtype=int32, device='cpu')
+        >>> tp.linalg.diagonal(x, offset=1)
+        Tensor([1, 5], dtype=int32, device='cpu')
 
     """
     tensor = _read_matrices(x, "diagonal")
@@ -106,7 +128,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
 
 @accumulates(dt.INTEGER | dt.BOOL)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of the diagonals of the matrices [..., m, n], in the dtype of ``sum``.
 
     Source: the array API standard 2025.12.
@@ -114,11 +136,17 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     Raises:
         ShapeError: the rank is below 2.
 
+    Examples:
+        >>> tp.linalg.trace([[1, 2], [3, 4]])
+        Tensor(5, dtype=int32, device='cpu')
+        >>> tp.linalg.trace([[1, 2], [3, 4]], offset=1)
+        Tensor(2, dtype=int32, device='cpu')
+
     """
     return reduction.sum(diagonal(_read_matrices(x, "trace"), offset=offset), axis=-1, dtype=dtype)
 
 
-def matrix_power(x: Any, n: int, /) -> Tensor:
+def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """Return the matrices [..., m, m] to the power ``n``.
 
     Power 0 gives identity matrices; a negative power multiplies the inverses. Source: the
@@ -127,6 +155,15 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: a matrix is singular and ``n`` negative.
+
+    Examples:
+        >>> x = [[1, 1], [1, 0]]
+        >>> tp.linalg.matrix_power(x, 10)  # Fibonacci's numbers
+        Tensor([[89, 55],
+                [55, 34]], dtype=int32, device='cpu')
+        >>> tp.linalg.matrix_power([[2.0, 0.0], [0.0, 4.0]], -1)
+        Tensor([[0.5 , 0.  ],
+                [0.  , 0.25]], dtype=float32, device='cpu')
 
     """
     base = _read_matrices(x, "matrix_power", square=True)
@@ -148,7 +185,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return result
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """Return the number of singular values of each matrix that are not negligible, in int32.
 
     Args:
@@ -160,6 +197,12 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     Raises:
         ShapeError: the rank is below 2.
+
+    Examples:
+        >>> tp.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+        Tensor(1, dtype=int32, device='cpu')
+        >>> tp.linalg.matrix_rank([[1.0, 0.0], [0.0, 1e-3]], rtol=0.01)
+        Tensor(1, dtype=int32, device='cpu')
 
     """
     tensor = _read_matrices(x, "matrix_rank")
@@ -180,7 +223,7 @@ def count_rank(values: Tensor, shape: shapes.Shape, rtol: Any) -> Tensor:
     return reduction.sum(astype(greater(values, largest * limit), dt.default_int), axis=-1)
 
 
-def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
+def band_part(a: ArrayLike, num_lower: int, num_upper: int) -> Tensor:
     """Return the matrices [..., m, n] with zeros outside a band around the diagonal.
 
     ``out[i, j] = a[i, j] if i - j <= num_lower and j - i <= num_upper else 0``; a negative number
@@ -189,6 +232,15 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
     Raises:
         ShapeError: the rank is below 2.
         ArgumentError: ``num_lower`` exceeds the rows, or ``num_upper`` the columns.
+
+    Examples:
+        >>> tp.linalg.band_part(tp.ones((3, 4)), 0, 1)
+        Tensor([[1., 1., 0., 0.],
+                [0., 1., 1., 0.],
+                [0., 0., 1., 1.]], dtype=float32, device='cpu')
+        >>> tp.linalg.band_part([[1, 2], [3, 4]], -1, 0)  # the lower triangle
+        Tensor([[1, 0],
+                [3, 4]], dtype=int32, device='cpu')
 
     """
     tensor = _read_matrices(a, "band_part")
@@ -209,7 +261,11 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tensor:
     return where(inside, tensor, zero)
 
 
-def gram_schmidt(xs: Any) -> Any:
+@overload
+def gram_schmidt(xs: Tensor | SupportsArray) -> Tensor: ...
+@overload
+def gram_schmidt(xs: Sequence[ArrayLike]) -> list[Tensor]: ...
+def gram_schmidt(xs: Sequence[ArrayLike] | Tensor | SupportsArray) -> list[Tensor] | Tensor:
     """Return an orthonormal basis of the span of ``xs``, by the modified Gram-Schmidt process.
 
     Args:
@@ -220,11 +276,18 @@ def gram_schmidt(xs: Any) -> Any:
         A list or a matrix, as ``xs``. (TensorFlow.js's gramSchmidt.)
 
     Raises:
-        ShapeError: there are no vectors, different lengths, or too many vectors.
+        ShapeError: there are no vectors or too many, or their lengths differ.
+
+    Examples:
+        >>> tp.linalg.gram_schmidt(tp.asarray([[3.0, 0.0], [5.0, 2.0]]))
+        Tensor([[1., 0.],
+                [0., 1.]], dtype=float32, device='cpu')
+        >>> u, v = tp.linalg.gram_schmidt([[0.0, 2.0], [3.0, 7.0]])
+        >>> v
+        Tensor([1., 0.], dtype=float32, device='cpu')
 
     """
-    listed = isinstance(xs, list | tuple)
-    if listed:
+    if isinstance(xs, list | tuple):
         vectors = [as_tensor(x, what="gram_schmidt: xs") for x in xs]
     else:
         matrix = as_tensor(xs, what="gram_schmidt: xs")
@@ -245,4 +308,4 @@ def gram_schmidt(xs: Any) -> Any:
         for done in basis:
             rest = rest - vecdot(done, rest) * done
         basis.append(rest / vector_norm(rest))
-    return basis if listed else stack(basis)
+    return basis if isinstance(xs, list | tuple) else stack(basis)

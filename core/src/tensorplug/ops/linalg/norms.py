@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import arguments, shapes
 from tensorplug.contract import dtypes as dt
@@ -19,6 +19,7 @@ from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = ["euclidean_norm", "matrix_norm", "norm", "vector_norm"]
 
@@ -40,14 +41,16 @@ def square_moduli(x: Tensor) -> Tensor:
     return square(real(x)) + square(imag(x)) if x.dtype in dt.COMPLEX else square(x)
 
 
-def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: float = 2) -> Tensor:
+def vector_norm(
+    x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False, ord: float = 2
+) -> Tensor:
     """Return the norm of vectors along ``axis``: ``(sum |x|**ord) ** (1 / ord)``.
 
     Args:
         x: integers and booleans become float32. The norm of complex numbers is real.
         axis: an axis, several, or None for all elements.
         keepdims: whether to keep these axes with length 1.
-        ord: any number; 0 counts nonzero elements, ``inf`` gives the largest |x|,
+        ord: any number; 0 counts nonzero elements, ``inf`` gives the largest ``|x|``,
             ``-inf`` the smallest.
 
     The gradient at a vector of zeros is 0. If ``ord`` is below 1, elements that are 0 get the
@@ -56,6 +59,17 @@ def vector_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False, ord: flo
     Raises:
         ShapeError: an axis is out of range, or empty for ``-inf``.
         ArgumentError: ``ord`` is not a number.
+
+    Examples:
+        >>> x = [[3.0, 4.0], [-6.0, 8.0]]
+        >>> tp.linalg.vector_norm(x, axis=1)
+        Tensor([ 5., 10.], dtype=float32, device='cpu')
+        >>> tp.linalg.vector_norm(x, axis=1, ord=1)
+        Tensor([ 7., 14.], dtype=float32, device='cpu')
+        >>> tp.linalg.vector_norm(x, axis=1, ord=np.inf)
+        Tensor([4., 8.], dtype=float32, device='cpu')
+        >>> tp.linalg.vector_norm([0.0, 5.0, 7.0], ord=0)
+        Tensor(2., dtype=float32, device='cpu')
 
     """
     tensor = _read_floating(x, "vector_norm")
@@ -106,21 +120,34 @@ def _raise_sizes(sizes: Tensor, order: float) -> Tensor:
     return where(nothing, 0 if order > 0 else math.inf, there)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: Literal["fro", "nuc"] | float | None = "fro"
+) -> Tensor:
     """Return the norm of the matrices in the last two axes.
 
     Args:
         x: [..., m, n]; integers and booleans become float32.
         keepdims: whether to keep the two axes with length 1.
-        ord: "fro": the root of the sum of squares; "nuc": the sum of the singular values; 2 and
-            -2: the largest and the smallest of them; 1 and -1: the largest and the smallest sum
-            of |x| over a column; ``inf`` and ``-inf``: over a row.
+        ord: "fro": the square root of the sum of squares; "nuc": the sum of the singular values;
+            2 and -2: the largest and the smallest of them; 1 and -1: the largest and the smallest
+            sum of ``|x|`` over a column; ``inf`` and ``-inf``: over a row.
 
     Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: the rank is below 2, or the matrices are empty and the norm is a minimum.
         ArgumentError: an unknown ``ord``.
+
+    Examples:
+        >>> x = [[3.0, 0.0], [0.0, -4.0]]
+        >>> tp.linalg.matrix_norm(x)
+        Tensor(5., dtype=float32, device='cpu')
+        >>> round(float(tp.linalg.matrix_norm(x, ord="nuc")), 4)
+        7.0
+        >>> round(float(tp.linalg.matrix_norm(x, ord=2)), 4)
+        4.0
+        >>> tp.linalg.matrix_norm([[1.0, 2.0], [3.0, 4.0]], ord=1)  # the largest sum of a column
+        Tensor(6., dtype=float32, device='cpu')
 
     """
     tensor = _read_floating(x, "matrix_norm")
@@ -147,7 +174,14 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
 
 @chained
-def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def norm(
+    x: ArrayLike,
+    /,
+    ord: Literal["euclidean", "fro"] | float = "euclidean",
+    axis: Axis | None = None,
+    *,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the norm of a vector or a matrix, as in TensorFlow.js.
 
     Args:
@@ -164,6 +198,14 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
         ArgumentError: an unknown ``ord``, or more than two axes.
         ShapeError: an axis is out of range.
 
+    Examples:
+        >>> tp.linalg.norm([[1.0, 2.0], [2.0, 4.0]])  # of all elements
+        Tensor(5., dtype=float32, device='cpu')
+        >>> tp.linalg.norm([[3.0, 4.0], [5.0, 12.0]], axis=1)
+        Tensor([ 5., 13.], dtype=float32, device='cpu')
+        >>> tp.linalg.norm([[3.0, -4.0], [5.0, 12.0]], 1, axis=(0, 1))  # of a matrix
+        Tensor(16., dtype=float32, device='cpu')
+
     """
     tensor = _read_floating(x, "norm")
     chosen = None if axis is None else shapes.as_ints(axis, "norm: axis")
@@ -172,16 +214,16 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
             f"norm of {tensor.type}: axis must name one or two axes, got {arguments.quoted(axis)}"
         )
     keepdims = arguments.flag(keepdims, "norm: keepdims")
-    ord = _read_order(ord, "norm")
-    if ord in ("euclidean", "fro") and (ord == "euclidean" or (chosen and len(chosen) == 2)):
+    order = _read_order(ord, "norm")
+    if order in ("euclidean", "fro") and (order == "euclidean" or (chosen and len(chosen) == 2)):
         return _compute_vector_norm(tensor, chosen, 2.0, keepdims=keepdims)
     if chosen is None or len(chosen) == 1:
-        return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=ord)
-    if ord in (1, -1, math.inf, -math.inf):
+        return vector_norm(tensor, axis=chosen, keepdims=keepdims, ord=order)
+    if order in (1, -1, math.inf, -math.inf):
         rows, columns = (shapes.normalize_axis(at, tensor.ndim, "norm: axis") for at in chosen)
-        summed = rows if ord in (1, -1) else columns
+        summed = rows if order in (1, -1) else columns
         sums = reduction.sum(abs_(tensor), axis=summed, keepdims=True)
-        return _find_extreme(sums, (rows, columns), ord, keepdims=keepdims)
+        return _find_extreme(sums, (rows, columns), order, keepdims=keepdims)
     raise ArgumentError(
         f"norm of {tensor.type}: ord of a matrix must be 'euclidean', 'fro', 1, -1, inf or -inf, "
         f"got {arguments.quoted(ord)}; linalg.matrix_norm has 2 and 'nuc'"
@@ -189,9 +231,16 @@ def norm(x: Any, /, ord: Any = "euclidean", axis: Any = None, *, keepdims: bool 
 
 
 @chained
-def euclidean_norm(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squares along one axis, two, or all (None).
+def euclidean_norm(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+    """Return the square root of the sum of squares along one axis, two, or all (None).
 
     (TensorFlow.js's euclideanNorm.) Errors are those of ``norm``.
+
+    Examples:
+        >>> tp.linalg.euclidean_norm([[3.0, 4.0], [5.0, 12.0]], axis=1)
+        Tensor([ 5., 13.], dtype=float32, device='cpu')
+        >>> tp.linalg.euclidean_norm([[1.0, 2.0], [2.0, 4.0]])
+        Tensor(5., dtype=float32, device='cpu')
+
     """
     return norm(x, "euclidean", axis, keepdims=keepdims)

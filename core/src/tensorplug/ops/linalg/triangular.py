@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
@@ -15,6 +15,7 @@ from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["solve_triangular"]
 
@@ -36,10 +37,10 @@ _FORMS: Final = {"N": "N", "T": "T", "C": "C", 0: "N", 1: "T", 2: "C"}
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     /,
-    trans: int | str = 0,
+    trans: Literal[0, 1, 2, "N", "T", "C"] = 0,
     lower: bool = False,  # noqa: FBT001, FBT002  # SciPy's order
     unit_diagonal: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
@@ -61,11 +62,15 @@ def solve_triangular(
         ArgumentError: an unknown ``trans``.
         LinAlgError: an element of a diagonal is 0.
 
-    Example::
-
-        tp.linalg.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [4.0, 8.0])  # [1, 2]
-
     Source: SciPy's solve_triangular; the kernel is TensorFlow's MatrixTriangularSolve.
+
+    Examples:
+        >>> tp.linalg.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [4.0, 8.0])
+        Tensor([1., 2.], dtype=float32, device='cpu')
+        >>> tp.linalg.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [4.0, 10.0], lower=True)
+        Tensor([2., 2.], dtype=float32, device='cpu')
+        >>> tp.linalg.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [4.0, 10.0], trans="T")
+        Tensor([2., 2.], dtype=float32, device='cpu')
 
     """
     given: Any = trans  # it may be unhashable

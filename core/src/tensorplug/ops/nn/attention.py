@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, KeyLike
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -138,16 +139,16 @@ ATTENTION_GRAD = KernelSpec(
 
 @chained
 def scaled_dot_product_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any = None,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    mask: ArrayLike | None = None,
     *,
     is_causal: bool = False,
     scale: float | None = None,
     grouped_query: bool = False,
     dropout: float = 0.0,
-    dropout_key: Any = None,
+    dropout_key: KeyLike | None = None,
 ) -> Tensor:
     """Return ``softmax(scale * q k^T + mask) v``: for each query a weighted mean of the values.
 
@@ -182,18 +183,24 @@ def scaled_dot_product_attention(
 
     Raises:
         ShapeError: rank below 2, sizes that differ, or shapes that do not broadcast.
-        DTypeError: q, k or v is complex or text, or the mask neither boolean nor floating.
+        DTypeError: q, k or v is complex or text, or the mask is neither boolean nor floating.
         ArgumentError: ``scale`` is not a finite number, ``dropout`` is out of range, or its key
             is missing.
 
-    Example::
-
-        q = tp.ones((2, 8, 16, 64))  # batch, heads, queries, features
-        k = v = tp.ones((2, 2, 20, 64))  # four heads of q share one of k and v
-        y = tp.nn.scaled_dot_product_attention(q, k, v, grouped_query=True)
-
     Sources: "Attention is all you need" (Vaswani et al., 2017); groups: "GQA: training generalized
     multi-query transformer models" (Ainslie et al., 2023).
+
+    Examples:
+        >>> q, k = [[0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+        >>> v = [[2.0], [6.0]]
+        >>> tp.nn.scaled_dot_product_attention(q, k, v)  # equal scores: the mean
+        Tensor([[4.]], dtype=float32, device='cpu')
+        >>> tp.nn.scaled_dot_product_attention(q, k, v, [[True, False]])
+        Tensor([[2.]], dtype=float32, device='cpu')
+        >>> q = tp.ones((2, 8, 16, 64))  # batch, heads, queries, features
+        >>> k = v = tp.ones((2, 2, 20, 64))  # four heads of q share one of k and v
+        >>> tp.nn.scaled_dot_product_attention(q, k, v, grouped_query=True).shape
+        (2, 8, 16, 64)
 
     """
     tensors = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -15,11 +15,12 @@ from tensorplug.ops.movement import expand_dims
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["embedding"]
 
 
-def embedding(table: Any, indices: Any, *, padding_index: int | None = None) -> Tensor:
+def embedding(table: ArrayLike, indices: ArrayLike, *, padding_index: int | None = None) -> Tensor:
     """Return the rows of ``table`` that ``indices`` names: ``table[indices]``.
 
     Args:
@@ -30,7 +31,7 @@ def embedding(table: Any, indices: Any, *, padding_index: int | None = None) -> 
             gradient.
 
     Returns:
-        [*indices.shape, features].
+        ``[*indices.shape, features]``.
 
     Raises:
         ShapeError: the table does not have rank 2.
@@ -38,11 +39,17 @@ def embedding(table: Any, indices: Any, *, padding_index: int | None = None) -> 
         OutOfRangeError: ``padding_index`` names no row; or, on devices that can raise, an index
             names none.
 
-    Example::
-
-        table = tp.ones((1000, 64))
-        words = tp.asarray([[5, 17, 0], [8, 0, 0]])
-        tp.nn.embedding(table, words, padding_index=0)  # float32[2,3,64]
+    Examples:
+        >>> table = tp.asarray([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> tp.nn.embedding(table, [[1, 2], [-1, 0]]).shape
+        (2, 2, 2)
+        >>> tp.nn.embedding(table, [2, 0, 2])
+        Tensor([[3., 4.],
+                [0., 0.],
+                [3., 4.]], dtype=float32, device='cpu')
+        >>> tp.nn.embedding(table, [1, 2], padding_index=2)
+        Tensor([[1., 2.],
+                [0., 0.]], dtype=float32, device='cpu')
 
     """
     weights = as_tensor(table, what="embedding: table")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Attributes, Family
+    from tensorplug.typing import ArrayLike, DataFormat, PaddingLike, PerAxis, RoundingMode
 
 __all__ = [
     "fused_conv2d",
@@ -30,10 +31,8 @@ __all__ = [
     "fused_matmul",
 ]
 
-Pair = tuple[int, int]
-
+Activation = Literal["linear", "relu", "relu6", "elu", "prelu", "leakyrelu", "sigmoid"]
 _WHOLE = ("linear", "relu", "relu6")  # activations for integers
-_ACTIVATIONS = (*_WHOLE, "elu", "prelu", "leakyrelu", "sigmoid")
 _SLOPE = 0.2  # TensorFlow.js's default
 
 
@@ -45,7 +44,7 @@ def _read_slope(value: Any, _known: InputTypes) -> float:
 
 
 _OPTIONS = {
-    "activation": kinds.choice(*_ACTIVATIONS, default="linear"),
+    "activation": kinds.choice(*get_args(Activation), default="linear"),
     "leakyrelu_alpha": Attribute(_read_slope, _SLOPE, "float"),
 }
 
@@ -150,18 +149,18 @@ FUSED_MAT_MUL = KernelSpec(
 
 
 def fused_conv2d(
-    x: Any,
-    filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    bias: Any = None,
-    activation: str = "linear",
-    prelu_activation_weights: Any = None,
+    bias: ArrayLike | None = None,
+    activation: Activation = "linear",
+    prelu_activation_weights: ArrayLike | None = None,
     leakyrelu_alpha: float = 0.2,
-    data_format: str = "NHWC",
-    dilations: int | Pair = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: DataFormat = "NHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return ``activation(conv2d(x, filter) + bias)``.
 
@@ -184,6 +183,12 @@ def fused_conv2d(
         ArgumentError: the activation is unknown, or "prelu" has no weights.
         ShapeError: ranks, channels or window do not fit, or bias or weights do not broadcast.
         DTypeError: an operand is not floating.
+
+    Examples:
+        >>> x = [[[[1.0, 2.0]]]]  # one pixel of two channels
+        >>> filters = [[[[1.0, 1.0], [1.0, -1.0]]]]
+        >>> tp.nn.fused_conv2d(x, filters, bias=[10.0, 0.0], activation="relu")
+        Tensor([[[[13.,  0.]]]], dtype=float32, device='cpu')
 
     """
     return correlation.per_image(
@@ -208,23 +213,30 @@ def fused_conv2d(
 
 
 def fused_depthwise_conv2d(
-    x: Any,
-    filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    bias: Any = None,
-    activation: str = "linear",
-    prelu_activation_weights: Any = None,
+    bias: ArrayLike | None = None,
+    activation: Activation = "linear",
+    prelu_activation_weights: ArrayLike | None = None,
     leakyrelu_alpha: float = 0.2,
-    data_format: str = "NHWC",
-    dilations: int | Pair = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: DataFormat = "NHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return ``activation(depthwise_conv2d(x, filter) + bias)``.
 
     Arguments and errors are those of ``fused_conv2d``, but the filter is that of
     ``depthwise_conv2d``: [height, width, channels, multiplier].
+
+    Examples:
+        >>> x = [[[[1.0, 2.0]]]]  # one pixel of two channels
+        >>> filters = [[[[3.0], [-1.0]]]]
+        >>> tp.nn.fused_depthwise_conv2d(x, filters, bias=[10.0, 0.0], activation="relu")
+        Tensor([[[[13.,  0.]]]], dtype=float32, device='cpu')
+
     """
     return correlation.per_image(
         "fused_depthwise_conv2d",
@@ -248,15 +260,15 @@ def fused_depthwise_conv2d(
 
 
 def fused_matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     /,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    bias: Any = None,
-    activation: str = "linear",
-    prelu_activation_weights: Any = None,
+    bias: ArrayLike | None = None,
+    activation: Activation = "linear",
+    prelu_activation_weights: ArrayLike | None = None,
     leakyrelu_alpha: float = 0.2,
 ) -> Tensor:
     """Return ``activation(a @ b + bias)`` over the last two axes; the leading ones broadcast.
@@ -276,6 +288,13 @@ def fused_matmul(
         ArgumentError: the activation is unknown, or "prelu" has no weights.
         ShapeError: a rank is below 2, inner sizes differ, or shapes do not broadcast.
         DTypeError: the dtype does not support the activation.
+
+    Examples:
+        >>> x, weights, bias = [[1.0, 2.0]], [[1.0, 1.0], [1.0, -1.0]], [10.0, 0.0]
+        >>> tp.nn.fused_matmul(x, weights, bias=bias, activation="relu")
+        Tensor([[13.,  0.]], dtype=float32, device='cpu')
+        >>> tp.nn.fused_matmul(x, weights, activation="leakyrelu", leakyrelu_alpha=0.5)
+        Tensor([[ 3. , -0.5]], dtype=float32, device='cpu')
 
     """
     return dispatch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract import attributes, inference
 from tensorplug.contract import dtypes as dt
@@ -11,6 +11,7 @@ from tensorplug.dispatch.calls import chained, dispatch
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["gelu"]
 
@@ -43,7 +44,7 @@ GELU_GRAD = KernelSpec(
 
 
 @chained
-def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
+def gelu(x: ArrayLike, /, *, approximate: bool = False) -> Tensor:
     """Return ``x`` times the probability that a standard normal variable is below ``x``.
 
     It is ``x / 2 * (1 + erf(x / sqrt(2)))``. With ``approximate`` it is
@@ -51,5 +52,12 @@ def gelu(x: Any, /, *, approximate: bool = False) -> Tensor:
     At minus infinity it is 0.
 
     Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
+
+    Examples:
+        >>> tp.nn.gelu([-1.0, 0.0, 1.0]).numpy().round(4)
+        array([-0.1587,  0.    ,  0.8413], dtype=float32)
+        >>> tp.nn.gelu([-1.0, 0.0, 1.0], approximate=True).numpy().round(4)
+        array([-0.1588,  0.    ,  0.8412], dtype=float32)
+
     """
     return dispatch(GELU, x, approximate=approximate)

@@ -21,16 +21,17 @@ from tensorplug.ops.reduction import mean
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = ["group_norm", "instance_norm", "rms_norm"]
 
 
 @chained
 def group_norm(
-    x: Any,
+    x: ArrayLike,
     groups: int,
-    offset: Any = None,
-    scale: Any = None,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
     *,
     channel_axis: int = -1,
     epsilon: float = 1e-5,
@@ -42,7 +43,7 @@ def group_norm(
     Args:
         x: axis 0 holds the examples, ``channel_axis`` the channels; other axes may lie anywhere
             after axis 0.
-        groups: the number of groups, which divides that of the channels.
+        groups: the number of groups, which divides the number of channels.
         offset: one number per channel; None for 0.
         scale: likewise; None for 1.
         channel_axis: the last for layouts such as NHWC, 1 for NCHW.
@@ -52,13 +53,13 @@ def group_norm(
 
     Raises:
         ArgumentError: the groups do not divide the channels.
-        ShapeError: x has no channel axis beside axis 0, or offset or scale does not fit.
-
-    Example::
-
-        tp.nn.group_norm([[1.0, 3.0, 10.0, 30.0]], 2, epsilon=0.0)  # [[-1, 1, -1, 1]]
+        ShapeError: x has no channel axis besides axis 0, or offset or scale does not fit.
 
     Source: "Group normalization" (Wu and He, 2018).
+
+    Examples:
+        >>> tp.nn.group_norm([[1.0, 3.0, 10.0, 14.0]], 2, epsilon=0.0)
+        Tensor([[-1.,  1., -1.,  1.]], dtype=float32, device='cpu')
 
     """
     caller = "group_norm"
@@ -76,9 +77,9 @@ def group_norm(
 
 @chained
 def instance_norm(
-    x: Any,
-    offset: Any = None,
-    scale: Any = None,
+    x: ArrayLike,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
     *,
     channel_axis: int = -1,
     epsilon: float = 1e-5,
@@ -89,13 +90,15 @@ def instance_norm(
     ``group_norm`` with as many groups as channels, and with its arguments and errors. x must
     have a third axis.
 
-    Example::
-
-        x = tp.asarray([[[1.0, 10.0], [3.0, 30.0]]])  # batch, places, channels
-        tp.nn.instance_norm(x, epsilon=0.0)  # [[[-1, -1], [1, 1]]]
-
     Source: "Instance normalization: the missing ingredient for fast stylization" (Ulyanov et
     al., 2016).
+
+    Examples:
+        >>> x = tp.asarray([[[1.0, 10.0], [3.0, 14.0]]])  # batch, places, channels
+        >>> tp.nn.instance_norm(x, epsilon=0.0)
+        Tensor([[[-1., -1.],
+                 [ 1.,  1.]]], dtype=float32, device='cpu')
+
     """
     caller = "instance_norm"
     tensor, axis = _read(x, channel_axis, caller, at_least=3)
@@ -105,7 +108,9 @@ def instance_norm(
 
 
 @chained
-def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5) -> Tensor:
+def rms_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, axis: Axis | None = -1, *, epsilon: float = 1e-5
+) -> Tensor:
     """Return ``x / sqrt(mean(x**2) + epsilon) * scale``, the mean along ``axis``.
 
     Args:
@@ -120,16 +125,18 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5
         ShapeError: scale does not broadcast to the shape of x.
         OutOfRangeError: an axis is out of range.
 
-    Example::
-
-        tp.nn.rms_norm([[3.0, 4.0]], epsilon=0.0)  # [[0.8485281, 1.131371]]
-
     Source: "Root mean square layer normalization" (Zhang and Sennrich, 2019).
+
+    Examples:
+        >>> tp.nn.rms_norm([[1.0, 7.0]], epsilon=0.0).numpy().round(4)
+        array([[0.2, 1.4]], dtype=float32)
+        >>> tp.nn.rms_norm([[1.0, 7.0]], [10.0, 1.0], epsilon=0.0).numpy().round(4)
+        array([[2. , 1.4]], dtype=float32)
 
     """
     caller = "rms_norm"
     tensor = _read_numbers(x, f"{caller}: x")
-    number = attributes.number().canonical(epsilon, {})
+    number: Any = attributes.number().canonical(epsilon, {})
     operands = [tensor.dtype]
     if scale is not None:
         _, scale = kinds.operands(tensor, scale, f"{caller}: x", f"{caller}: scale")
@@ -137,7 +144,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, *, epsilon: float = 1e-5
         _check_broadcast(scale, tensor.shape, f"{caller}: scale")
         operands.append(scale.dtype)
     dtype = dt.inexact(dt.promote(operands))
-    dt.check_number(number, dtype)  # type: ignore[arg-type]  # the attribute is a number
+    dt.check_number(number, dtype)
     wide = tensor if tensor.dtype is dt.float64 else astype(tensor, dt.float32, copy=False)
     normal = wide * rsqrt(mean(square(wide), axis=axis, keepdims=True) + number)
     return astype(normal if scale is None else normal * scale, dtype, copy=False)

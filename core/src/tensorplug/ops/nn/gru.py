@@ -10,7 +10,7 @@ unless the mask leaves the step out: then h stays as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["gru"]
 
@@ -74,16 +75,16 @@ GRU_GRAD = KernelSpec(  # with respect to gates, to h R + bias, and to h; hidden
 
 
 def gru(
-    x: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any = None,
-    recurrent_bias: Any = None,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    recurrent_bias: ArrayLike | None = None,
     *,
-    initial_state: Any = None,
-    lengths: Any = None,
-    mask: Any = None,
-    direction: str = "forward",
+    initial_state: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
 ) -> tuple[Tensor, Tensor]:
     """Return the outputs of a layer of gated recurrent units for sequences, and its last state.
 
@@ -106,7 +107,7 @@ def gru(
         initial_state: the state before the first step, [batch, units]; None for 0.
         lengths: as for ``lstm``.
         mask: as for ``lstm``.
-        direction: as for ``lstm``, also for the shapes of "bidirectional".
+        direction: as for ``lstm``, and so are the shapes for "bidirectional".
 
     Returns:
         The outputs, [batch, time, units], or [batch, time, 2 * units] if bidirectional; and the
@@ -116,13 +117,16 @@ def gru(
 
     Raises: as ``lstm``.
 
-    Example::
-
-        x, units = tp.ones((2, 7, 3)), 5
-        kernel, recurrent = tp.ones((3, 3 * units)), tp.ones((units, 3 * units))
-        y, h = tp.nn.gru(x, kernel, recurrent, direction="reverse")
-
     Source: "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014), v1.
+
+    Examples:
+        >>> x, units = tp.ones((2, 7, 3)), 5
+        >>> kernel, recurrent = tp.ones((3, 3 * units)), tp.ones((units, 3 * units))
+        >>> y, h = tp.nn.gru(x, kernel, recurrent, direction="reverse")
+        >>> y.shape, h.shape
+        ((2, 7, 5), (2, 5))
+        >>> bool(tp.all(y[:, 0] == h))  # in reverse the first place is the last step
+        True
 
     """
     call = recurrent_layers.read(

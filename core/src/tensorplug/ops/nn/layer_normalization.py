@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
@@ -13,6 +13,7 @@ from tensorplug.errors import ShapeError
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis
 
 __all__ = ["layer_norm"]
 
@@ -57,10 +58,10 @@ LAYER_NORM_GRAD = KernelSpec(  # of LayerNorm without scale and offset
 
 @chained
 def layer_norm(
-    x: Any,
-    offset: Any = None,
-    scale: Any = None,
-    axis: Any = -1,
+    x: ArrayLike,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    axis: Axis | None = -1,
     *,
     epsilon: float = 1e-5,
 ) -> Tensor:
@@ -82,6 +83,13 @@ def layer_norm(
         OutOfRangeError: an axis is out of range.
 
     Source: layer normalization (Ba, Kiros and Hinton, 2016).
+
+    Examples:
+        >>> tp.nn.layer_norm([[1.0, 3.0], [10.0, 14.0]], epsilon=0.0)
+        Tensor([[-1.,  1.],
+                [-1.,  1.]], dtype=float32, device='cpu')
+        >>> tp.nn.layer_norm([[1.0, 3.0]], [10.0, 20.0], [1.0, 2.0], epsilon=0.0)
+        Tensor([[ 9., 22.]], dtype=float32, device='cpu')
 
     """
     return dispatch(LAYER_NORM, x, scale, offset, axis=axis, epsilon=epsilon)

@@ -11,7 +11,7 @@ unless the mask leaves the step out: then the state stays as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["lstm"]
 
@@ -79,15 +80,15 @@ LSTM_GRAD = KernelSpec(  # with respect to gates, h and c; the states are LSTM's
 
 
 def lstm(
-    x: Any,
-    kernel: Any,
-    recurrent_kernel: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
-    initial_state: Any = None,
-    lengths: Any = None,
-    mask: Any = None,
-    direction: str = "forward",
+    initial_state: Sequence[ArrayLike] | None = None,
+    lengths: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """Return the outputs of a long short-term memory layer for sequences, and its last state.
 
@@ -105,7 +106,7 @@ def lstm(
         recurrent_kernel: [units, 4 * units].
         bias: [4 * units], or None for 0. Pass the sum of PyTorch's two biases.
         initial_state: the state (h, c) before the first step, each [batch, units]; None for 0.
-        lengths: integers [batch], the numbers of steps at the start of each sequence that count:
+        lengths: integers [batch], how many steps at the start of each sequence count:
             step t counts if ``t < length``. The others are padding: their output is 0, and they
             leave the state as it is.
         mask: bool [batch, time], instead of lengths: False for padding, which may be anywhere.
@@ -128,13 +129,16 @@ def lstm(
             boolean.
         ArgumentError: the direction is unknown, or lengths and mask are both given.
 
-    Example::
-
-        x, units = tp.ones((2, 7, 3)), 5
-        kernel, recurrent = tp.ones((3, 4 * units)), tp.ones((units, 4 * units))
-        y, (h, c) = tp.nn.lstm(x, kernel, recurrent, lengths=[7, 4])
-
     Source: "Learning to forget: continual prediction with LSTM" (Gers et al., 2000).
+
+    Examples:
+        >>> x, units = tp.ones((2, 7, 3)), 5
+        >>> kernel, recurrent = tp.ones((3, 4 * units)), tp.ones((units, 4 * units))
+        >>> y, (h, c) = tp.nn.lstm(x, kernel, recurrent, lengths=[7, 4])
+        >>> y.shape, h.shape, c.shape
+        ((2, 7, 5), (2, 5), (2, 5))
+        >>> bool(tp.all(y[1, 4:] == 0)), bool(tp.all(y[1, 3] == h[1]))
+        (True, True)
 
     """
     call = recurrent_layers.read(

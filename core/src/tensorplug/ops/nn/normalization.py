@@ -17,6 +17,7 @@ from tensorplug.ops.reduction import mean as mean_of
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, Axis, SupportsArray
 
 __all__ = [
     "Moments",
@@ -136,11 +137,11 @@ def sum_neighbours(x: Tensor, radius: int) -> Tensor:
 
 @chained
 def batch_norm(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any = None,
-    scale: Any = None,
+    x: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
     variance_epsilon: float = 1e-3,
 ) -> Tensor:
     """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
@@ -160,6 +161,16 @@ def batch_norm(
 
     Source: batch normalization (Ioffe and Szegedy, 2015), with given statistics.
 
+    Examples:
+        >>> x = tp.asarray([[1.0, 10.0], [3.0, 14.0]])
+        >>> mean, variance = tp.nn.moments(x, axis=0)
+        >>> tp.nn.batch_norm(x, mean, variance, variance_epsilon=0.0)
+        Tensor([[-1., -1.],
+                [ 1.,  1.]], dtype=float32, device='cpu')
+        >>> tp.nn.batch_norm(x, mean, variance, [0.0, 5.0], [2.0, 1.0], variance_epsilon=0.0)
+        Tensor([[-2.,  4.],
+                [ 2.,  6.]], dtype=float32, device='cpu')
+
     """
     return dispatch(
         FUSED_BATCH_NORM, x, scale, offset, mean, variance, variance_epsilon=variance_epsilon
@@ -168,7 +179,7 @@ def batch_norm(
 
 @chained
 def local_response_normalization(
-    x: Any,
+    x: ArrayLike,
     depth_radius: int = 5,
     bias: float = 1.0,
     alpha: float = 1.0,
@@ -186,18 +197,30 @@ def local_response_normalization(
     Source: "ImageNet classification with deep convolutional neural networks" (Krizhevsky et
     al., 2012), section 3.3.
 
+    Examples:
+        >>> x = [[[[3.0, 4.0, 0.0]]]]  # one pixel of three channels
+        >>> tp.nn.local_response_normalization(x, depth_radius=1, bias=0.0).numpy().round(4)
+        array([[[[0.6, 0.8, 0. ]]]], dtype=float32)
+
     """
     return dispatch(LRN, x, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta)
 
 
 class Moments(NamedTuple):
-    """Mean and variance."""
+    """The mean and the variance that ``moments`` returns.
+
+    Examples:
+        >>> result = tp.nn.moments([1.0, 3.0])
+        >>> result.mean, result.variance
+        (Tensor(2., dtype=float32, device='cpu'), Tensor(1., dtype=float32, device='cpu'))
+
+    """
 
     mean: Tensor
     variance: Tensor
 
 
-def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
+def moments(x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False) -> Moments:
     """Return the mean of ``x`` along ``axis``, and its variance: the mean squared distance.
 
     ``axis`` is None for all axes, an int, or several. The variance divides by the number of
@@ -205,6 +228,13 @@ def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
 
     Raises:
         DTypeError: x is complex.
+
+    Examples:
+        >>> mean, variance = tp.nn.moments([[1.0, 2.0], [3.0, 6.0]], axis=0)
+        >>> mean
+        Tensor([2., 4.], dtype=float32, device='cpu')
+        >>> variance
+        Tensor([1., 4.], dtype=float32, device='cpu')
 
     """
     tensor = as_tensor(x, what="moments: x")
@@ -220,7 +250,12 @@ def moments(x: Any, axis: Any = None, *, keepdims: bool = False) -> Moments:
 
 
 def moving_average(
-    v: Any, x: Any, decay: Any, step: Any = None, *, zero_debias: bool = True
+    v: ArrayLike,
+    x: ArrayLike,
+    decay: float | Tensor | SupportsArray,
+    step: float | Tensor | SupportsArray | None = None,
+    *,
+    zero_debias: bool = True,
 ) -> Tensor:
     """Return ``v + (x - v) * (1 - decay)``: the exponential moving average v after one step.
 
@@ -237,6 +272,12 @@ def moving_average(
         ShapeError: v and x have different shapes.
 
     Source: TensorFlow.js's movingAverage.
+
+    Examples:
+        >>> tp.nn.moving_average(0.0, 8.0, 0.75, zero_debias=False)
+        Tensor(2., dtype=float32, device='cpu')
+        >>> tp.nn.moving_average(0.0, 8.0, 0.75, step=1)
+        Tensor(8., dtype=float32, device='cpu')
 
     """
     average, value = as_tensor(v, what="moving_average: v"), as_tensor(x, what="moving_average: x")

@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
-    Cell = Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]
+    # takes the data and its own state and last output, as they were given
+    Cell = Callable[[Tensor, Any, Any], Sequence[Tensor]]
 
 __all__ = ["basic_lstm_cell", "multi_rnn_cell"]
 
 
 def basic_lstm_cell(
-    forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any
+    forget_bias: ArrayLike,
+    lstm_kernel: ArrayLike,
+    lstm_bias: ArrayLike,
+    data: ArrayLike,
+    c: ArrayLike,
+    h: ArrayLike,
 ) -> list[Tensor]:
     """Return the next state and output ``[c, h]`` of a long short-term memory cell.
 
@@ -46,6 +53,13 @@ def basic_lstm_cell(
 
     Source: recurrent neural network regularization (Zaremba et al., 2014).
 
+    Examples:
+        >>> kernel, bias = tp.zeros((3 + 2, 4 * 2)), tp.zeros(4 * 2)  # 3 inputs, 2 units
+        >>> data, state, output = tp.ones((1, 3)), tp.ones((1, 2)), tp.zeros((1, 2))
+        >>> c, h = tp.nn.basic_lstm_cell(100.0, kernel, bias, data, state, output)
+        >>> c  # the open forget gate keeps the state
+        Tensor([[1., 1.]], dtype=float32, device='cpu')
+
     """
     arguments = {"lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h}
     tensors = {
@@ -53,7 +67,7 @@ def basic_lstm_cell(
         for name, value in arguments.items()
     }
     _check_cell(**{name: tensor.shape for name, tensor in tensors.items()})
-    forget = forget_bias  # a Python number takes the dtype of the gates
+    forget: Any = forget_bias  # a Python number takes the dtype of the gates
     if not host_values.is_scalar(forget_bias):
         forget = as_tensor(forget_bias, what="basic_lstm_cell: forget_bias")
     kernel, bias, data, state, output = tensors.values()
@@ -88,7 +102,7 @@ def _check_cell(
 
 
 def multi_rnn_cell(
-    lstm_cells: Sequence[Cell], data: Any, c: Sequence[Any], h: Sequence[Any]
+    lstm_cells: Sequence[Cell], data: ArrayLike, c: Sequence[ArrayLike], h: Sequence[ArrayLike]
 ) -> list[list[Tensor]]:
     """Return the next states and outputs ``[cs, hs]`` of a stack of cells.
 
@@ -104,6 +118,15 @@ def multi_rnn_cell(
     Raises:
         ArgumentError: the numbers of states, outputs and cells differ, one of them is not a list,
             or a cell is not a function.
+
+    Examples:
+        >>> kernel, bias = tp.zeros((2 + 2, 4 * 2)), tp.zeros(4 * 2)
+        >>> def cell(data, c, h):
+        ...     return tp.nn.basic_lstm_cell(100.0, kernel, bias, data, c, h)
+        >>> states, outputs = [tp.ones((1, 2)), 3 * tp.ones((1, 2))], [tp.zeros((1, 2))] * 2
+        >>> states, outputs = tp.nn.multi_rnn_cell([cell, cell], tp.ones((1, 2)), states, outputs)
+        >>> states[1]
+        Tensor([[3., 3.]], dtype=float32, device='cpu')
 
     """
     for name, entries in (("lstm_cells", lstm_cells), ("c", c), ("h", h)):

@@ -12,13 +12,22 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise import where
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, KeyLike
 
 __all__ = ["dropout"]
 
 
-def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
+def dropout(
+    key: KeyLike,
+    x: ArrayLike,
+    rate: float,
+    *,
+    noise_shape: int | Sequence[int | None] | None = None,
+) -> Tensor:
     """Return ``x`` with random elements set to 0, and the others divided by ``1 - rate``.
 
     This preserves the expectation of every element.
@@ -39,6 +48,15 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     Source: "Dropout: a simple way to prevent neural networks from overfitting" (Srivastava et
     al., 2014), with the scaling at training time.
 
+    Examples:
+        >>> key = tp.random.key(0)
+        >>> tp.nn.dropout(key, tp.ones(6), 0.5)
+        Tensor([2., 0., 0., 0., 0., 2.], dtype=float32, device='cpu')
+        >>> tp.nn.dropout(key, tp.ones((3, 2)), 0.5, noise_shape=(3, 1))  # rows
+        Tensor([[2., 2.],
+                [0., 0.],
+                [0., 0.]], dtype=float32, device='cpu')
+
     """
     from tensorplug.ops.random.random import as_key
     from tensorplug.ops.random.sampling import bernoulli
@@ -47,14 +65,14 @@ def dropout(key: Any, x: Any, rate: Any, *, noise_shape: Any = None) -> Tensor:
     tensor = as_tensor(x, what="dropout: x")
     if tensor.dtype not in dt.INEXACT:
         raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
-    rate = dt.as_number(rate)
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {quoted(rate)}")
+    given: Any = dt.as_number(rate)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
+        raise ArgumentError(f"dropout: rate must be a number in [0, 1), got {quoted(given)}")
     shape = _read_noise_shape(tensor.shape, noise_shape)
-    if not rate:
+    if not given:
         return tensor
-    kept = bernoulli(checked, 1.0 - rate, shape)
-    return where(kept, tensor / (1.0 - rate), 0.0)
+    kept = bernoulli(checked, 1.0 - given, shape)
+    return where(kept, tensor / (1.0 - given), 0.0)
 
 
 def _read_noise_shape(x: Shape, noise_shape: Any) -> Shape:

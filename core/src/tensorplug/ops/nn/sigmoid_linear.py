@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
@@ -11,6 +11,7 @@ from tensorplug.dispatch.calls import chained, dispatch_unary
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["silu"]
 
@@ -30,7 +31,7 @@ SILU_GRAD = KernelSpec(
 
 
 @chained
-def silu(x: Any, /) -> Tensor:
+def silu(x: ArrayLike, /) -> Tensor:
     """Return ``x * sigmoid(x)`` elementwise, also called swish; integers become floats first.
 
     At minus infinity it and its derivative are 0; at infinity its derivative is 1.
@@ -39,5 +40,10 @@ def silu(x: Any, /) -> Tensor:
         DTypeError: complex numbers or strings.
 
     Source: sigmoid-weighted linear units (Elfwing et al., 2017).
+
+    Examples:
+        >>> tp.nn.silu([-np.inf, 0.0, 1.0]).numpy().round(4)
+        array([0.    , 0.    , 0.7311], dtype=float32)
+
     """
     return dispatch_unary(SILU, x)

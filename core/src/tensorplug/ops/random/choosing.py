@@ -24,11 +24,14 @@ from tensorplug.ops.random.sampling import gumbel
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, KeyLike, ShapeLike, TensorLike
 
 __all__ = ["categorical", "choice", "permutation"]
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Tensor:
+def categorical(
+    key: KeyLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None
+) -> Tensor:
     """Return indices (int32) drawn with probabilities ``softmax(logits)`` along ``axis``.
 
     It takes the largest of ``logits`` plus Gumbel noise, so each draw needs memory for all
@@ -46,6 +49,14 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
         ShapeError: ``axis`` is out of range or empty, or ``shape`` does not fit.
         DTypeError: ``logits`` are not real numbers.
 
+    Examples:
+        >>> logits = tp.log(tp.asarray([0.1, 0.0, 0.9]))
+        >>> x = tp.random.categorical(tp.random.key(0), logits, shape=(10000,))
+        >>> (tp.bincount(x, size=3) / 10000).numpy().round(1)
+        array([0.1, 0. , 0.9], dtype=float32)
+        >>> tp.random.categorical(tp.random.key(0), tp.zeros((4, 3))).shape  # one of each row
+        (4,)
+
     """
     checked = as_key(key, "categorical")
     _, chosen, (scores,) = parameters("categorical", None, None, logits=logits)
@@ -62,7 +73,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ten
     return astype(found, dt.default_int, copy=False)
 
 
-def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
+def permutation(key: KeyLike, x: TensorLike, axis: int = 0) -> Tensor:
     """Return ``x`` with its slices along ``axis`` in random order; all orders are equally likely.
 
     Args:
@@ -73,6 +84,14 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Tensor:
     Raises:
         ArgumentError: ``key`` is not a key, or ``x`` is a negative number.
         ShapeError: ``axis`` is out of range.
+
+    Examples:
+        >>> tp.random.permutation(tp.random.key(0), 5)
+        Tensor([3, 4, 1, 0, 2], dtype=int32, device='cpu')
+        >>> tp.random.permutation(tp.random.key(0), [[1, 2], [3, 4], [5, 6]])  # rows stay whole
+        Tensor([[3, 4],
+                [1, 2],
+                [5, 6]], dtype=int32, device='cpu')
 
     """
     checked = as_key(key, "permutation")
@@ -104,7 +123,13 @@ def _draw_order(key: Tensor, count: int) -> Tensor:
 
 
 def choice(
-    key: Any, a: Any, shape: Any = (), *, replace: bool = True, p: Any = None, axis: int = 0
+    key: KeyLike,
+    a: TensorLike,
+    shape: ShapeLike = (),
+    *,
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """Return slices of ``a`` along ``axis``, chosen at random.
 
@@ -121,6 +146,12 @@ def choice(
     Raises:
         ArgumentError: ``key`` is not a key, or there are too few slices to choose from.
         ShapeError, DTypeError: ``axis`` or ``p`` does not fit ``a``.
+
+    Examples:
+        >>> tp.random.choice(tp.random.key(0), 5, (3,), replace=False)
+        Tensor([3, 4, 1], dtype=int32, device='cpu')
+        >>> tp.random.choice(tp.random.key(0), [10, 20, 30], (6,), p=[0.5, 0.0, 0.5])
+        Tensor([30, 10, 10, 10, 10, 30], dtype=int32, device='cpu')
 
     """
     flag(replace, "choice: replace")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["binomial", "poisson"]
 
@@ -51,7 +52,9 @@ _LARGEST: Final = {dt.float32: 2.0**23, dt.float64: 2.0**52}
 """Up to which whole numbers and their halves are exact."""
 
 
-def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def poisson(
+    key: KeyLike, rate: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
     """Return whole numbers drawn from the Poisson distribution of mean ``rate``.
 
     The host waits for the device after every round of candidates; up to five rounds are typical.
@@ -62,7 +65,7 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
             2**52 where it is a float64 tensor or ``dtype`` is int64. The result is -1 where the
             rate is outside these bounds.
         shape: of the result; by default that of ``rate``.
-        dtype: a signed integer one; by default int32.
+        dtype: a signed integer dtype; by default int32.
 
     Returns:
         The numbers, as exact as the uniform and exponential numbers they are made from. Where a
@@ -73,9 +76,12 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
 
-    Example::
-
-        tp.random.poisson(tp.random.key(0), [1.0, 20.0], (5, 2))  # int32[5,2]
+    Examples:
+        >>> x = tp.random.poisson(tp.random.key(0), [1.0, 20.0], (10000, 2))
+        >>> x.dtype, x.shape
+        (tensorplug.int32, (10000, 2))
+        >>> tp.mean(x, axis=0).numpy().round(1)
+        array([ 1., 20.], dtype=float32)
 
     """
     checked = as_key(key, "poisson")
@@ -93,7 +99,13 @@ def poisson(key: Any, rate: Any, shape: Any = None, dtype: Any = None) -> Tensor
         return astype(where(inside, drawn, -1.0), whole)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def binomial(
+    key: KeyLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return how often an event of probability ``p`` happens in ``n`` trials.
 
     The host waits for the device after every round of candidates; up to five rounds are typical.
@@ -106,7 +118,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         p: a number in [0, 1], or a tensor that broadcasts to ``shape``. The result is -1 where it
             is outside.
         shape: of the result; by default the broadcast shape of ``n`` and ``p``.
-        dtype: a signed integer one; by default int32.
+        dtype: a signed integer dtype; by default int32.
 
     Returns:
         The numbers; for their accuracy see ``poisson``.
@@ -116,14 +128,16 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
 
-    Example::
-
-        tp.random.binomial(tp.random.key(0), 10, 0.3, (5,))  # int32[5]
+    Examples:
+        >>> x = tp.random.binomial(tp.random.key(0), 10, 0.3, (10000,))
+        >>> int(tp.max(x)) <= 10, round(float(tp.mean(x)), 1)
+        (True, 3.0)
 
     """
     checked = as_key(key, "binomial")
     whole = _choose_signed_dtype("binomial", dtype)
-    if host_values.is_scalar(p) and not 0 <= p <= 1:
+    given: Any = p
+    if host_values.is_scalar(given) and not 0 <= given <= 1:
         raise ArgumentError(f"binomial: p must be in [0, 1], got {quoted(p)}")
     if host_values.is_scalar(n):
         shapes.index(n, "binomial: n")

@@ -32,19 +32,24 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["exponential", "integers", "normal", "uniform"]
 
 
 def uniform(
-    key: Any, shape: Any = None, dtype: Any = None, low: Any = 0.0, high: Any = 1.0
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    low: ArrayLike = 0.0,
+    high: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn uniformly from [low, high).
 
     Args:
         key: a key.
         shape: of the result; by default the broadcast shape of ``low`` and ``high``.
-        dtype: a floating one; by default that of ``low`` and ``high`` if they are floating
+        dtype: a floating dtype; by default that of ``low`` and ``high`` if they are floating
             tensors, else float32.
         low: a number or a tensor that broadcasts to ``shape``.
         high: likewise. If it is not above ``low``, the result is ``low``.
@@ -52,13 +57,23 @@ def uniform(
     Returns:
         ``low + u * (high - low)`` for u in [0, 1) in steps of 2**-24 (2**-53 for float64, 2**-11
         for float16). If it rounds to ``high``, it is ``low``. It is differentiable in ``low`` and
-        ``high``. u has the same bits on all backends, and so has the result if sums and products
+        ``high``. u has the same bits on all backends, and so does the result if sums and products
         follow IEEE 754.
 
     Raises:
         ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
             order, or they or their difference are not finite.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    Examples:
+        >>> key = tp.random.key(0)
+        >>> tp.random.uniform(key, (4,)).numpy().round(4)
+        array([0.399 , 0.8805, 0.7357, 0.6055], dtype=float32)
+        >>> tp.random.uniform(key, (2, 2)).numpy().round(4)  # the same numbers in another shape
+        array([[0.399 , 0.8805],
+               [0.7357, 0.6055]], dtype=float32)
+        >>> tp.random.uniform(key, low=[0.0, 10.0], high=[1.0, 20.0]).numpy().round(4)
+        array([ 0.399 , 18.8052], dtype=float32)
 
     """
     checked = as_key(key, "uniform")
@@ -84,14 +99,18 @@ def _check_ends(low: float, high: float, dtype: DType) -> None:
 
 
 def normal(
-    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the normal distribution of mean ``loc`` and deviation ``scale``.
 
     Args:
         key: a key.
         shape: of the result; by default the broadcast shape of ``loc`` and ``scale``.
-        dtype: a floating one; by default that of ``loc`` and ``scale`` if they are floating
+        dtype: a floating dtype; by default that of ``loc`` and ``scale`` if they are floating
             tensors, else float32.
         loc: a number or a tensor that broadcasts to ``shape``.
         scale: likewise.
@@ -104,6 +123,16 @@ def normal(
     Raises:
         ArgumentError, ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
+    Examples:
+        >>> key = tp.random.key(0)
+        >>> tp.random.normal(key, (4,)).numpy().round(4)
+        array([-0.047 , -1.3547,  0.4821,  0.6176], dtype=float32)
+        >>> tp.random.normal(key, loc=[0.0, 100.0]).numpy().round(4)
+        array([-4.70000e-02,  9.86453e+01], dtype=float32)
+        >>> x = tp.random.normal(key, (10000,), loc=5.0, scale=2.0)
+        >>> round(float(tp.mean(x)), 1), round(float(tp.std(x)), 1)
+        (5.0, 2.0)
+
     """
     checked = as_key(key, "normal")
     sizes, chosen, (mean, deviation) = parameters("normal", shape, dtype, loc=loc, scale=scale)
@@ -111,11 +140,24 @@ def normal(
     return shift_and_scale(z, mean, deviation)
 
 
-def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Tensor:
+def exponential(
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    scale: ArrayLike = 1.0,
+) -> Tensor:
     """Return numbers drawn from the exponential distribution of mean ``scale``.
 
     Shape, dtype, accuracy and errors are as for ``normal``. The numbers are never 0 and at most
     22.2 times ``scale`` (36.8 times for float64).
+
+    Examples:
+        >>> key = tp.random.key(0)
+        >>> tp.random.exponential(key, (4,), scale=2.0).numpy().round(4)
+        array([1.8374, 0.2545, 0.6138, 1.0035], dtype=float32)
+        >>> round(float(tp.mean(tp.random.exponential(key, (10000,), scale=2.0))), 1)
+        2.0
+
     """
     checked = as_key(key, "exponential")
     sizes, chosen, (mean,) = parameters("exponential", shape, dtype, scale=scale)
@@ -123,7 +165,13 @@ def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
     return shift_and_scale(x, 0, mean)
 
 
-def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any = None) -> Tensor:
+def integers(
+    key: KeyLike,
+    low: ArrayLike,
+    high: ArrayLike | None = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return integers drawn uniformly from [low, high), or from [0, low) without ``high``.
 
     Args:
@@ -131,11 +179,11 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         low: an integer, or an integer tensor that broadcasts to ``shape``.
         high: likewise.
         shape: of the result; by default the broadcast shape of ``low`` and ``high``.
-        dtype: an integer one; by default that of ``low`` and ``high`` if they are tensors, else
+        dtype: an integer dtype; by default that of ``low`` and ``high`` if they are tensors, else
             int32.
 
     Returns:
-        The same integers on every backend and, for Python's numbers, in every dtype. The relative
+        The same integers on every backend and, for Python numbers, in every dtype. The relative
         error of each probability is at most 2**-32. Tensors are not read: if ``high`` is not
         above ``low``, the result is any number of the dtype.
 
@@ -143,6 +191,13 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = None, dtype: Any
         ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
             order, or do not fit ``dtype``.
         ShapeError, DTypeError: the shapes do not broadcast, or an argument is not an integer.
+
+    Examples:
+        >>> dice = tp.random.integers(tp.random.key(0), 1, 7, (6,))
+        >>> dice
+        Tensor([6, 4, 3, 1, 2, 2], dtype=int32, device='cpu')
+        >>> tp.random.integers(tp.random.key(0), [2, 10, 100])  # from [0, 2), [0, 10), [0, 100)
+        Tensor([ 1,  6, 36], dtype=int32, device='cpu')
 
     """
     checked = as_key(key, "integers")

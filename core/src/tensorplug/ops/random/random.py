@@ -8,7 +8,7 @@ draw depends only on the key and on j, not on the shape, the order of calls, thr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["bits", "fold_in", "key", "split"]
 
@@ -164,7 +165,7 @@ MULTINOMIAL = KernelSpec(
 # Keys -------------------------------------------------------------------------------------
 
 
-def key(seed: Any, /) -> Tensor:
+def key(seed: SupportsIndex, /) -> Tensor:
     """Return the key of ``seed``.
 
     Args:
@@ -178,11 +179,18 @@ def key(seed: Any, /) -> Tensor:
         ArgumentError: ``seed`` is not an integer, or is out of range.
         DTypeError, ShapeError: it is a tensor of another dtype or rank.
 
+    Examples:
+        >>> tp.random.key(42)
+        Tensor([42,  0,  0,  0], dtype=uint32, device='cpu')
+        >>> a, b = tp.random.split(tp.random.key(42))
+        >>> tp.random.normal(a, (2, 3)).shape, tp.random.normal(b, (3,)).shape
+        ((2, 3), (3,))
+
     """
     return _place_words(seed, "key: seed", 0)
 
 
-def split(key: Any, /, num: int = 2) -> Tensor:
+def split(key: KeyLike, /, num: int = 2) -> Tensor:
     """Return ``num`` new keys, as the rows of a tensor ``uint32[num,4]``.
 
     They are independent of each other and of draws from ``key``: ``a, b = split(key)``. The first
@@ -191,6 +199,13 @@ def split(key: Any, /, num: int = 2) -> Tensor:
     Raises:
         ArgumentError: ``num`` is not an integer, or is negative; ``key`` is not a key.
 
+    Examples:
+        >>> for_weights, for_data = tp.random.split(tp.random.key(0))
+        >>> tp.random.split(tp.random.key(0), 10).shape
+        (10, 4)
+        >>> bool(tp.all(tp.random.split(tp.random.key(0), 10)[0] == for_weights))
+        True
+
     """
     rows = shapes.index(num, "split: num")
     if rows < 0:
@@ -198,7 +213,7 @@ def split(key: Any, /, num: int = 2) -> Tensor:
     return dispatch(RANDOM_BITS, as_key(key, "split"), shape=(rows, 4), start=SPLIT)
 
 
-def fold_in(key: Any, data: Any, /) -> Tensor:
+def fold_in(key: KeyLike, data: SupportsIndex, /) -> Tensor:
     """Return a new key made from ``key`` and a number, such as a step or a layer number.
 
     Args:
@@ -209,6 +224,13 @@ def fold_in(key: Any, data: Any, /) -> Tensor:
     Raises:
         ArgumentError: ``data`` is not an integer, or is out of range; ``key`` is not a key.
         DTypeError, ShapeError: ``data`` is a tensor of another dtype or rank.
+
+    Examples:
+        >>> key = tp.random.key(0)
+        >>> [tp.random.integers(tp.random.fold_in(key, step), 100).item() for step in range(4)]
+        [9, 48, 54, 93]
+        >>> tp.random.integers(tp.random.fold_in(key, 3), 100).item()  # step 3 by itself
+        93
 
     """
     parent = as_key(key, "fold_in")
@@ -292,7 +314,7 @@ def _split_words(number: Tensor, what: str) -> Tensor:
     return movement.stack([astype(number, dt.uint32), upper])
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
+def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> Tensor:
     """Return random bits as uniformly distributed unsigned integers.
 
     Args:
@@ -304,6 +326,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = dt.uint32) -> Tensor:
     Raises:
         ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` is not a
             shape, or ``dtype`` is not unsigned.
+
+    Examples:
+        >>> tp.random.bits(tp.random.key(0), (2,))
+        Tensor([1713891541, 3781805453], dtype=uint32, device='cpu')
+        >>> tp.random.bits(tp.random.key(0), (2,), tp.uint8)  # the lower bits
+        Tensor([213, 141], dtype=uint8, device='cpu')
 
     """
     wanted = dt.of(dtype, "bits")

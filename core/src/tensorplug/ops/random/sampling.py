@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = [
     "bernoulli",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
+def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Tensor:
     """Return booleans that are True with probability ``p``.
 
     Args:
@@ -51,6 +52,12 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
         ArgumentError: ``key`` is not a key, or ``p`` is a number outside [0, 1].
         ShapeError, DTypeError: ``p`` does not broadcast, or does not hold real numbers.
 
+    Examples:
+        >>> tp.random.bernoulli(tp.random.key(0), 0.5, (6,))
+        Tensor([ True, False, False, False, False,  True], dtype=bool, device='cpu')
+        >>> tp.random.bernoulli(tp.random.key(0), [0.0, 1.0])
+        Tensor([False,  True], dtype=bool, device='cpu')
+
     """
     checked = as_key(key, "bernoulli")
     sizes, chosen, (chance,) = parameters("bernoulli", shape, None, p=p)
@@ -60,12 +67,24 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
 
 
 def gumbel(
-    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the Gumbel distribution: ``loc - scale * log(x)``, x exponential.
 
     Arguments and errors are as for ``normal``. For float32, ``loc`` 0 and ``scale`` 1 the numbers
     are in [-3.1, 22.2].
+
+    Examples:
+        >>> logits = tp.log(tp.asarray([0.2, 0.3, 0.5]))
+        >>> noise = tp.random.gumbel(tp.random.key(0), (1000, 3))
+        >>> winners = tp.argmax(logits + noise, axis=1)  # draws from softmax(logits)
+        >>> round(float(tp.mean(winners == 2)), 1)
+        0.5
+
     """
     checked = as_key(key, "gumbel")
     sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
@@ -78,13 +97,13 @@ _REACH: Final = {dt.float32: 4.0, dt.float64: 7.0}
 
 
 def truncated_normal(
-    key: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    lower: Any = -2.0,
-    upper: Any = 2.0,
-    loc: Any = 0.0,
-    scale: Any = 1.0,
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return ``loc + z * scale``, z drawn from the standard normal distribution in [lower, upper].
 
@@ -95,7 +114,7 @@ def truncated_normal(
     Args:
         key: a key.
         shape: of the result; by default the broadcast shape of the other arguments.
-        dtype: a floating one; by default that of floating tensors among the arguments, else
+        dtype: a floating dtype; by default that of floating tensors among the arguments, else
             float32.
         lower: the smallest z, a number or a tensor that broadcasts to ``shape``.
         upper: the largest z, likewise. Bounds are in standard deviations; TensorFlow's are -2 and
@@ -104,10 +123,17 @@ def truncated_normal(
         scale: a number or a tensor.
 
     Raises:
-        ArgumentError: ``key`` is not a key; numbers of which ``lower`` is not below ``upper``, or
-            so far out that the numbers between them cannot be told apart (from 4 on; in float64
-            from 7 on).
+        ArgumentError: ``key`` is not a key; or ``lower`` and ``upper`` are numbers, and ``lower``
+            is not below ``upper``, or they lie so far out that the numbers between them cannot be
+            told apart (from 4 on; in float64 from 7 on).
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
+
+    Examples:
+        >>> x = tp.random.truncated_normal(tp.random.key(0), (10000,), lower=-1.0, upper=1.0)
+        >>> bool(tp.all((x >= -1) & (x <= 1))), round(abs(float(tp.mean(x))), 1)
+        (True, 0.0)
+        >>> tp.random.truncated_normal(tp.random.key(0), (3,), loc=3.0, scale=0.1).numpy().round(3)
+        array([2.976, 3.109, 3.06 ], dtype=float32)
 
     """
     caller = "truncated_normal"
@@ -188,7 +214,11 @@ def _invert_erf(x: Tensor) -> Tensor:
 
 
 def gamma(
-    key: Any, concentration: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
+    key: KeyLike,
+    concentration: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the gamma distribution of mean ``concentration * scale``.
 
@@ -202,7 +232,7 @@ def gamma(
         concentration: a positive number, or a tensor that broadcasts to ``shape``. The result
             is NaN where it is not positive and finite.
         shape: of the result; by default the broadcast shape of ``concentration`` and ``scale``.
-        dtype: a floating one; by default that of ``concentration`` and ``scale`` if they are
+        dtype: a floating dtype; by default that of ``concentration`` and ``scale`` if they are
             floating tensors, else float32.
         scale: a number or a tensor that broadcasts to ``shape``.
 
@@ -213,6 +243,13 @@ def gamma(
         ArgumentError: ``key`` is not a key, or ``concentration`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
+
+    Examples:
+        >>> x = tp.random.gamma(tp.random.key(0), 4.0, (10000,), scale=0.5)
+        >>> bool(tp.all(x > 0)), round(float(tp.mean(x)), 1)
+        (True, 2.0)
+        >>> tp.random.gamma(tp.random.key(0), [1.0, 10.0, 100.0], (5, 3)).shape
+        (5, 3)
 
     """
     checked = as_key(key, "gamma")

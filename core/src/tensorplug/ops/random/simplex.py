@@ -36,12 +36,17 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["beta", "dirichlet", "laplace", "multivariate_normal"]
 
 
 def laplace(
-    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    loc: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the Laplace distribution of mean ``loc``.
 
@@ -49,9 +54,10 @@ def laplace(
     Arguments and errors are as for ``normal``; the result is differentiable in ``loc`` and
     ``scale``.
 
-    Example::
-
-        tp.random.laplace(tp.random.key(0), (5,), scale=2.0)  # float32[5]
+    Examples:
+        >>> x = tp.random.laplace(tp.random.key(0), (10000,), loc=3.0, scale=2.0)
+        >>> round(float(tp.median(x)), 1), round(float(tp.mean(tp.abs(x - 3.0))), 1)
+        (3.0, 2.0)
 
     """
     checked = as_key(key, "laplace")
@@ -61,7 +67,13 @@ def laplace(
     return shift_and_scale(x, place, width)
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def beta(
+    key: KeyLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return numbers in [0, 1] drawn from the beta distribution of mean ``a / (a + b)``.
 
     They are x / (x + y), with x and y drawn from the gamma distribution. The quotient is computed
@@ -73,7 +85,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
             is not positive and finite.
         b: likewise.
         shape: of the result; by default the broadcast shape of ``a`` and ``b``.
-        dtype: a floating one; by default that of ``a`` and ``b`` if they are floating tensors,
+        dtype: a floating dtype; by default that of ``a`` and ``b`` if they are floating tensors,
             else float32. float16 is computed in float32.
 
     Returns:
@@ -84,9 +96,10 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Tens
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
 
-    Example::
-
-        tp.random.beta(tp.random.key(0), 2.0, 5.0, (5,))  # float32[5]
+    Examples:
+        >>> x = tp.random.beta(tp.random.key(0), 2.0, 6.0, (10000,))
+        >>> bool(tp.all((x >= 0) & (x <= 1))), round(float(tp.mean(x)), 2)
+        (True, 0.25)
 
     """
     checked = as_key(key, "beta")
@@ -118,10 +131,12 @@ def _draw_log_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
     return where(less(a, 1.0), log_number + log_power, log_number)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def dirichlet(
+    key: KeyLike, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
     """Return vectors drawn from the Dirichlet distribution.
 
-    They are positive and have sum 1; their mean is proportional to ``alpha``.
+    They are positive and add up to 1; their mean is proportional to ``alpha``.
 
     Args:
         key: a key.
@@ -129,7 +144,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
             concentrations is not positive and finite.
         shape: of the result without its last axis; that of ``alpha`` must broadcast to it, and is
             the default.
-        dtype: a floating one; by default that of ``alpha`` if it is a floating tensor, else
+        dtype: a floating dtype; by default that of ``alpha`` if it is a floating tensor, else
             float32. float16 is computed in float32.
 
     Returns:
@@ -141,9 +156,12 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
         DTypeError: ``alpha`` does not hold real numbers.
         CompileError: in a compiled function.
 
-    Example::
-
-        tp.random.dirichlet(tp.random.key(0), [1.0, 2.0, 3.0], (5,))  # float32[5,3]
+    Examples:
+        >>> x = tp.random.dirichlet(tp.random.key(0), [1.0, 2.0, 3.0], (5,))
+        >>> x.shape
+        (5, 3)
+        >>> tp.sum(x, axis=-1).numpy().round(4)
+        array([1., 1., 1., 1., 1.], dtype=float32)
 
     """
     checked = as_key(key, "dirichlet")
@@ -158,7 +176,11 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Ten
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None
+    key: KeyLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return vectors drawn from the normal distribution of several variables.
 
@@ -172,7 +194,7 @@ def multivariate_normal(
             effect as in ``linalg.cholesky``.
         shape: of the result without its last axis; those of ``mean`` and ``cov`` must broadcast to
             it, and are the default.
-        dtype: a floating one; by default that of ``mean`` and ``cov`` if they are floating
+        dtype: a floating dtype; by default that of ``mean`` and ``cov`` if they are floating
             tensors, else float32. float16 is computed in float32.
 
     Returns:
@@ -182,10 +204,14 @@ def multivariate_normal(
         ArgumentError: ``key`` is not a key.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
-    Example::
-
-        cov = [[2.0, 0.5], [0.5, 1.0]]
-        tp.random.multivariate_normal(tp.random.key(0), [0.0, 1.0], cov, (5,))  # float32[5,2]
+    Examples:
+        >>> cov = [[2.0, 0.5], [0.5, 1.0]]
+        >>> x = tp.random.multivariate_normal(tp.random.key(0), [0.0, 1.0], cov, (10000,))
+        >>> x.shape
+        (10000, 2)
+        >>> tp.cov(x.T).numpy().round(1)
+        array([[2. , 0.5],
+               [0.5, 1. ]], dtype=float32)
 
     """
     caller = "multivariate_normal"

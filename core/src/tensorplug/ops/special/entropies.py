@@ -19,17 +19,26 @@ from tensorplug.ops.trigonometry import atanh
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["entr", "logit", "sinc", "xlog1py", "xlogy"]
 
 
-def logit(p: Any, /) -> Tensor:
-    """Return ``ln(p / (1 - p))`` elementwise, accurate also around 1/2.
+def logit(p: ArrayLike, /) -> Tensor:
+    """Return ``ln(p / (1 - p))`` elementwise, also accurate around 1/2.
 
     It is -inf at 0, inf at 1, and NaN outside. Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's logit.
+
     Examples:
-        ``logit([0.5, 0.75])`` is ``[0.0, 1.098612]``, 0 and ln(3).
+        >>> tp.special.logit([0.5, 0.75]).numpy().round(4)  # 0 and ln(3)
+        array([0.    , 1.0986], dtype=float32)
+        >>> tp.special.logit([0.0, 1.0, 2.0])
+        Tensor([-inf,  inf,  nan], dtype=float32, device='cpu')
 
     """
     return compute("logit", _logit, p=p)
@@ -42,25 +51,43 @@ def _logit(p: Tensor) -> Tensor:
     return where(middle, near, log(other) - log1p(-other))
 
 
-def xlogy(x: Any, y: Any, /) -> Tensor:
+def xlogy(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """Return ``x * ln(y)``, and 0 where ``x`` is 0, unless ``y`` is NaN; the arguments broadcast.
 
     Where ``x`` is 0 and ``ln(y)`` is not finite, both gradients are 0.
 
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's xlogy.
+
     Examples:
-        ``xlogy(0.0, 0.0)`` is ``0.0``.
+        >>> tp.special.xlogy(0.0, 0.0)
+        Tensor(0., dtype=float32, device='cpu')
+        >>> tp.special.xlogy([1.0, 2.0], [2.0, 2.0]).numpy().round(4)
+        array([0.6931, 1.3863], dtype=float32)
 
     """
     return compute("xlogy", lambda x, y: _x_times(log, x, y, 0.0), x=x, y=y)
 
 
-def xlog1py(x: Any, y: Any, /) -> Tensor:
+def xlog1py(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """Return ``x * ln(1 + y)``, and 0 where x is 0, unless y is NaN; the arguments broadcast.
 
     Where ``x`` is 0 and ``ln(1 + y)`` is not finite, both gradients are 0.
 
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's xlog1py.
+
     Examples:
-        ``xlog1py(0.0, -1.0)`` is ``0.0``.
+        >>> tp.special.xlog1py(0.0, -1.0)
+        Tensor(0., dtype=float32, device='cpu')
+        >>> f"{tp.special.xlog1py(2.0, 1e-9):.2e}"  # in float32, 1 + 1e-9 is 1
+        '2.00e-09'
 
     """
     return compute("xlog1py", lambda x, y: _x_times(log1p, x, y, -1.0), x=x, y=y)
@@ -72,14 +99,23 @@ def _x_times(function: Any, x: Tensor, y: Tensor, pole: float) -> Tensor:
     return result
 
 
-def entr(x: Any, /) -> Tensor:
+def entr(x: ArrayLike, /) -> Tensor:
     """Return ``-x * ln(x)`` elementwise: 0 at 0, -inf below.
 
     Its gradient at 0 is 0, like that of ``xlogy``, though the slope is infinite there. Integers
     become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's entr.
+
     Examples:
-        ``entr([0.0, 1.0, 0.5])`` is ``[0.0, 0.0, 0.3465736]``.
+        >>> tp.special.entr([0.0, 0.5]).numpy().round(4)
+        array([0.    , 0.3466], dtype=float32)
+        >>> p = tp.asarray([0.25, 0.25, 0.5, 0.0])
+        >>> round(float(tp.sum(tp.special.entr(p)) / np.log(2)), 4)  # bits of entropy
+        1.5
 
     """
     return compute("entr", _entr, x=x)
@@ -104,13 +140,21 @@ _SERIES: Final = (  # of sin(u) / u for u**2
 _NEAR: Final = 0.25
 
 
-def sinc(x: Any, /) -> Tensor:
+def sinc(x: ArrayLike, /) -> Tensor:
     """Return ``sin(pi * x) / (pi * x)`` elementwise, and 1 at 0.
 
     At other whole numbers it is exactly 0. Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: NumPy's sinc.
+
     Examples:
-        ``sinc([0.0, 0.5, 3.0])`` is ``[1.0, 0.6366198, 0.0]``.
+        >>> tp.special.sinc([0.0, 0.5, 1.5]).numpy().round(4)
+        array([ 1.    ,  0.6366, -0.2122], dtype=float32)
+        >>> bool(tp.special.sinc(3.0) == 0)
+        True
 
     """
     return compute("sinc", _sinc, x=x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
@@ -17,6 +17,7 @@ from tensorplug.ops.special.normal_formulas import exp_minus_half_square
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -38,64 +39,98 @@ NDTRI = KernelSpec("Ndtri", ("x",), inference.same, accepts=dt.REAL, promote=("x
 _ROOT_HALF: Final = sqrt(0.5)
 
 
-def erfc(x: Any, /) -> Tensor:
-    """Return ``1 - erf(x)`` elementwise, accurate also where it is small.
+def erfc(x: ArrayLike, /) -> Tensor:
+    """Return ``1 - erf(x)`` elementwise, also accurate where it is small.
 
     Integers become the default float first.
+
+    Raises:
+        DTypeError: complex numbers or strings.
 
     Source: DLMF 7.2.2.
 
     Examples:
-        ``erfc([0.0, 5.0])`` is ``[1.0, 1.537460e-12]``.
+        >>> tp.special.erfc([-np.inf, 0.0, 0.5]).numpy().round(4)
+        array([2.    , 1.    , 0.4795], dtype=float32)
+        >>> f"{tp.special.erfc(5.0):.4e}"  # 1 - erf(5) is 0 in float32
+        '1.5375e-12'
 
     """
     return dispatch_unary(ERFC, x)
 
 
-def erfcx(x: Any, /) -> Tensor:
+def erfcx(x: ArrayLike, /) -> Tensor:
     """Return ``exp(x**2) * erfc(x)`` elementwise; it does not underflow where erfc does.
 
     For large x it approaches ``1 / (x * sqrt(pi))``. Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's erfcx.
+
     Examples:
-        ``erfcx([0.0, 100.0])`` is ``[1.0, 0.005641614]``.
+        >>> tp.special.erfcx([0.0, 1.0]).numpy().round(4)
+        array([1.    , 0.4276], dtype=float32)
+        >>> round(float(tp.special.erfcx(100.0)), 6)
+        0.005642
 
     """
     return dispatch_unary(ERFCX, x)
 
 
-def erfinv(x: Any, /) -> Tensor:
+def erfinv(x: ArrayLike, /) -> Tensor:
     """Return y with ``erf(y) = x`` elementwise: infinite at -1 and 1, NaN outside.
 
     Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: DLMF 7.17.1.
+
     Examples:
-        ``erfinv([0.0, 0.5])`` is ``[0.0, 0.4769363]``.
+        >>> tp.special.erfinv([0.0, 0.5, 1.0]).numpy().round(4)
+        array([0.    , 0.4769,    inf], dtype=float32)
 
     """
     return dispatch_unary(ERFINV, x)
 
 
-def ndtri(p: Any, /) -> Tensor:
+def ndtri(p: ArrayLike, /) -> Tensor:
     """Return x with ``ndtr(x) = p`` elementwise: the quantiles of the normal distribution.
 
     It is -inf at 0, inf at 1, and NaN outside. Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's ndtri.
+
     Examples:
-        ``ndtri([0.5, 0.975])`` is ``[0.0, 1.959964]``.
+        >>> tp.special.ndtri([0.5, 0.975, 0.0]).numpy().round(4)
+        array([0.  , 1.96, -inf], dtype=float32)
 
     """
     return dispatch_unary(NDTRI, p)
 
 
-def ndtr(x: Any, /) -> Tensor:
+def ndtr(x: ArrayLike, /) -> Tensor:
     """Return the probability that a standard normal variable is below ``x``, elementwise.
 
-    It is ``erfc(-x / sqrt(2)) / 2``, accurate also where it is small. Integers become the default
+    It is ``erfc(-x / sqrt(2)) / 2``, also accurate where it is small. Integers become the default
     float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's ndtr.
+
     Examples:
-        ``ndtr([0.0, -10.0])`` is ``[0.5, 7.619853e-24]``.
+        >>> tp.special.ndtr([0.0, 1.959964, np.inf]).numpy().round(4)
+        array([0.5  , 0.975, 1.   ], dtype=float32)
+        >>> f"{tp.special.ndtr(-10.0):.4e}"
+        '7.6199e-24'
 
     """
     return compute("ndtr", _ndtr, x=x)
@@ -111,13 +146,21 @@ def _ndtr(x: Tensor) -> Tensor:
     return where(middle, near, where(x < 0.0, below, 1.0 - below))
 
 
-def log_ndtr(x: Any, /) -> Tensor:
+def log_ndtr(x: ArrayLike, /) -> Tensor:
     """Return the logarithm of ``ndtr(x)`` elementwise, finite where ``ndtr`` underflows.
 
     Integers become the default float first.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: SciPy's log_ndtr.
+
     Examples:
-        ``log_ndtr([0.0, -100.0])`` is ``[-0.6931472, -5005.524]``.
+        >>> tp.special.log_ndtr([0.0]).numpy().round(4)
+        array([-0.6931], dtype=float32)
+        >>> round(float(tp.special.log_ndtr(-100.0)), 2)  # ndtr underflows
+        -5005.52
 
     """
     return compute("log_ndtr", _log_ndtr, x=x)

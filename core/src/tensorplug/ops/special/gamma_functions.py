@@ -21,6 +21,7 @@ from tensorplug.ops.special.gamma_formulas import BERNOULLI, stirling_remainder
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["beta", "betaln", "digamma", "gammaln", "polygamma", "zeta"]
 
@@ -49,34 +50,46 @@ POLYGAMMA = KernelSpec(
 )
 
 
-def gammaln(x: Any, /) -> Tensor:
+def gammaln(x: ArrayLike, /) -> Tensor:
     """Return ``ln |gamma(x)|`` elementwise. Integers become the default float first.
 
     It is infinite at 0, -1, -2, ... and at both infinities. Its gradient is ``digamma``.
+
+    Raises:
+        DTypeError: complex numbers or strings.
 
     Source: NIST's Digital Library of Mathematical Functions (DLMF), chapter 5. SciPy has the same
     name, others ``lgamma``.
 
     Examples:
-        ``gammaln([0.5, 5.0])`` is ``[0.572365, 3.178054]``, ln(sqrt(pi)) and ln(24).
+        >>> tp.special.gammaln([0.5, 5.0]).numpy().round(4)  # ln(sqrt(pi)) and ln(24)
+        array([0.5724, 3.1781], dtype=float32)
+        >>> tp.special.gammaln([0.0, -1.0])
+        Tensor([inf, inf], dtype=float32, device='cpu')
 
     """
     return dispatch_unary(LGAMMA, x)
 
 
-def digamma(x: Any, /) -> Tensor:
+def digamma(x: ArrayLike, /) -> Tensor:
     """Return the derivative of ``gammaln`` elementwise. Integers become the default float first.
 
     It is -inf at 0, inf at -0.0, and NaN at -1, -2, ..., where its sign changes.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
+    Source: DLMF 5.2.2.
+
     Examples:
-        ``digamma([1.0])`` is ``[-0.577216]``, Euler's constant with a minus sign.
+        >>> tp.special.digamma([1.0, 2.0]).numpy().round(4)  # Euler's constant: 0.5772
+        array([-0.5772,  0.4228], dtype=float32)
 
     """
     return dispatch_unary(DIGAMMA, x)
 
 
-def polygamma(n: Any, x: Any, /) -> Tensor:
+def polygamma(n: ArrayLike, x: ArrayLike, /) -> Tensor:
     """Return the n-th derivative of ``digamma`` elementwise.
 
     Args:
@@ -89,13 +102,16 @@ def polygamma(n: Any, x: Any, /) -> Tensor:
         -inf for an even one. It is NaN where a tensor ``n`` is negative.
 
     Raises:
-        ArgumentError: ``n`` is not a whole number, negative, or above 163.
+        ArgumentError: ``n`` is not a whole number, is negative, or is above 163.
         DTypeError: a tensor ``n`` does not hold integers.
 
     Source: DLMF 5.15.1, and 25.11.1 for a tensor ``n``.
 
     Examples:
-        ``polygamma(1, [1.0])`` is ``[1.644934]``, pi**2 / 6.
+        >>> tp.special.polygamma(1, [1.0]).numpy().round(4)  # pi**2 / 6
+        array([1.6449], dtype=float32)
+        >>> tp.special.polygamma([0, 1, 2], 1.0).numpy().round(4)
+        array([-0.5772,  1.6449, -2.4041], dtype=float32)
 
     """
     if not host_values.is_scalar(n) and (hasattr(n, "shape") or isinstance(n, (list, tuple))):
@@ -134,7 +150,7 @@ def _polygamma(n: Tensor, x: Tensor) -> Tensor:
     return where(possible, found, where(n == 0.0, digamma(x), nan))
 
 
-def betaln(a: Any, b: Any, /) -> Tensor:
+def betaln(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return ``gammaln(a) + gammaln(b) - gammaln(a + b)``, which broadcasts.
 
     For positive arguments it loses no digits to cancellation where one or both are large. Where
@@ -142,11 +158,16 @@ def betaln(a: Any, b: Any, /) -> Tensor:
     two gammas cancel: then it is the limit for that number. From 1 - 2**31 down, it is always
     inf, as in SciPy. Where only ``a + b`` is at a pole, it is -inf.
 
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
     Source: A. R. DiDonato and A. H. Morris, "Algorithm 708", ACM TOMS 18, 1992, for the
     rearrangement of Stirling's formula.
 
     Examples:
-        ``betaln(2.0, 3.0)`` is ``-2.484907``, ln(1 / 12).
+        >>> round(float(tp.special.betaln(2.0, 3.0)), 4)  # ln(1 / 12)
+        -2.4849
 
     """
     return compute("betaln", _betaln, a=a, b=b)
@@ -199,13 +220,20 @@ def _poles_cancel(low: Tensor, high: Tensor) -> Tensor:
     return whole & (low + high <= 0.0) & (low > 1.0 - 2.0**31)
 
 
-def beta(a: Any, b: Any, /) -> Tensor:
+def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """Return ``gamma(a) * gamma(b) / gamma(a + b)``, which broadcasts.
 
     It is the exponential of ``betaln(a, b)``, so its relative error grows with ``|betaln(a, b)|``.
 
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
+    Source: DLMF 5.12.1.
+
     Examples:
-        ``beta(2.0, 3.0)`` is ``0.083333``, 1 / 12.
+        >>> round(float(tp.special.beta(2.0, 3.0)), 4)  # 1 / 12
+        0.0833
 
     """
     return compute("beta", _beta, a=a, b=b)
@@ -230,10 +258,10 @@ def _is_odd(whole: Tensor) -> Tensor:
     return whole - 2.0 * floor(whole * 0.5)
 
 
-def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
-    """Return Hurwitz's zeta function, the sum of ``(q + k) ** -s`` for k = 0, 1, ...
+def zeta(s: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
+    """Return the Hurwitz zeta function, the sum of ``(q + k) ** -s`` for k = 0, 1, ...
 
-    With ``q = 1`` it is Riemann's zeta function. The arguments broadcast.
+    With ``q = 1`` it is the Riemann zeta function. The arguments broadcast.
 
     Args:
         s: the exponent: the result is inf at 1 and NaN below, where the sum has no value.
@@ -242,10 +270,19 @@ def zeta(s: Any, q: Any = 1.0, /) -> Tensor:
     Returns:
         A floating tensor, differentiable in both.
 
-    Source: DLMF 25.11.28, Euler and Maclaurin's formula.
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: complex numbers or strings.
+
+    Source: DLMF 25.11.28, the Euler-Maclaurin formula.
 
     Examples:
-        ``zeta(2.0)`` is ``1.644934``, pi**2 / 6.
+        >>> round(float(tp.special.zeta(2.0)), 4)  # pi**2 / 6
+        1.6449
+        >>> round(float(tp.special.zeta(2.0, 2.0)), 4)  # without its first term, 1
+        0.6449
+        >>> tp.special.zeta([1.0, 0.5])
+        Tensor([inf, nan], dtype=float32, device='cpu')
 
     """
     return compute("zeta", _zeta, s=s, q=q)

@@ -6,7 +6,7 @@ Filters are [height, width, in channels, out channels]. As usual in deep learnin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import choice
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Window
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Attributes
+    from tensorplug.typing import ArrayLike, DataFormat, PaddingLike, PerAxis, RoundingMode
 
 __all__ = [
     "conv1d",
     "conv2d",
     "conv2d_transpose",
 ]
-
-Pair = tuple[int, int]
 
 FAMILY = correlation.family(
     ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
@@ -49,14 +48,14 @@ def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> tuple[Window,
 
 @chained
 def conv2d(
-    x: Any,
-    filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NHWC",
-    dilations: int | Pair = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: DataFormat = "NHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
     groups: int = 1,
 ) -> Tensor:
     """Return the 2-D convolution of ``x`` with ``filter``.
@@ -84,6 +83,21 @@ def conv2d(
         DTypeError: an operand is not floating.
         ArgumentError: ``groups`` is not a positive integer.
 
+    Examples:
+        >>> x = tp.reshape(tp.arange(9.0), (1, 3, 3, 1))  # one image of one channel
+        >>> sums = tp.ones((2, 2, 1, 1))
+        >>> tp.nn.conv2d(x, sums)[0, ..., 0]
+        Tensor([[ 8., 12.],
+                [20., 24.]], dtype=float32, device='cpu')
+        >>> tp.nn.conv2d(x, sums, strides=2, pad="same")[0, ..., 0]  # zeros beyond the edges
+        Tensor([[ 8.,  7.],
+                [13.,  8.]], dtype=float32, device='cpu')
+        >>> images, filters = tp.ones((8, 32, 32, 6)), tp.ones((3, 3, 6, 16))
+        >>> tp.nn.conv2d(images, filters, strides=2, pad="same").shape
+        (8, 16, 16, 16)
+        >>> tp.nn.conv2d(images, tp.ones((3, 3, 2, 9)), groups=3).shape
+        (8, 30, 30, 9)
+
     """
     attributes = {
         "strides": strides,
@@ -106,6 +120,7 @@ def conv2d(
             1 if data_format == "NCHW" else -1,
             lambda part, taps: dispatch(CONV2D, part, taps, **attributes),
             lambda part, taps: dispatch(DEPTHWISE_CONV2D, part, taps, **attributes),
+            attributes,
         )
 
     return correlation.per_image("conv2d", x, 4, convolve)
@@ -113,14 +128,14 @@ def conv2d(
 
 @chained
 def conv1d(
-    x: Any,
-    filter: Any,
+    x: ArrayLike,
+    filter: ArrayLike,
     stride: int = 1,
-    pad: Any = "valid",
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NWC",
+    data_format: Literal["NWC", "NCW"] = "NWC",
     dilation: int = 1,
-    dim_rounding_mode: str | None = None,
+    dim_rounding_mode: RoundingMode | None = None,
     groups: int = 1,
 ) -> Tensor:
     """Return the 1-D convolution of ``x`` with ``filter``: ``conv2d`` of height 1.
@@ -143,6 +158,14 @@ def conv1d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
+    Examples:
+        >>> x = tp.reshape(tp.asarray([1.0, 2.0, 4.0, 7.0]), (1, 4, 1))
+        >>> differences = tp.reshape(tp.asarray([-1.0, 1.0]), (2, 1, 1))
+        >>> tp.nn.conv1d(x, differences)[0, :, 0]
+        Tensor([1., 2., 3.], dtype=float32, device='cpu')
+        >>> tp.nn.conv1d(x, differences, stride=2)[0, :, 0]
+        Tensor([1., 3.], dtype=float32, device='cpu')
+
     """
     choice(data_format, ("NWC", "NCW"), "conv1d: data_format")
     height = data_format.index("W")
@@ -154,7 +177,7 @@ def conv1d(
             expand_dims(taps, axis=0),
             (1, shapes.index(stride, "conv1d: stride")),
             _flatten_padding(pad, height),
-            data_format=data_format.replace("W", "HW"),
+            data_format="NHWC" if data_format == "NWC" else "NCHW",
             dilations=(1, shapes.index(dilation, "conv1d: dilation")),
             dim_rounding_mode=dim_rounding_mode,
             groups=groups,
@@ -177,15 +200,15 @@ def _flatten_padding(pad: Any, height: int) -> Any:
 
 @chained
 def conv2d_transpose(
-    x: Any,
-    filter: Any,
-    output_shape: Sequence[int],
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    output_shape: Sequence[SupportsIndex],
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NHWC",
-    dilations: int | Pair = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: DataFormat = "NHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the transpose of ``conv2d``: every element is spread over its window.
 
@@ -206,6 +229,15 @@ def conv2d_transpose(
     Raises:
         ShapeError: that convolution does not give the shape of x.
         DTypeError: an operand is not floating.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([1.0, 2.0, 3.0, 4.0]), (1, 2, 2, 1))
+        >>> copies = tp.ones((2, 2, 1, 1))
+        >>> tp.nn.conv2d_transpose(x, copies, (1, 4, 4, 1), strides=2)[0, ..., 0]
+        Tensor([[1., 1., 2., 2.],
+                [1., 1., 2., 2.],
+                [3., 3., 4., 4.],
+                [3., 3., 4., 4.]], dtype=float32, device='cpu')
 
     """
     return correlation.transposed(

@@ -7,6 +7,7 @@ transposes in x and in the filter, which are its gradients. They take the same a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes as kinds
@@ -24,8 +25,10 @@ from tensorplug.contract.windows import (
 )
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.indexing.slicing import split
-from tensorplug.ops.movement import concat, expand_dims, reshape, squeeze
+from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape, squeeze
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -181,11 +184,13 @@ def in_groups(
     channels: int,
     convolve: Convolve,
     depthwise: Convolve | None = None,
+    attributes: Attributes | None = None,
 ) -> Tensor:
     """Return the convolution of each group of channels with its part of the filter.
 
     ``channels`` is the axis of the channels in x; ``convolve`` takes x and a filter, and so does
-    ``depthwise``, which does all groups of one channel at once.
+    ``depthwise``, which does all groups of one channel at once. ``attributes``: of the window;
+    with them, a filter of one tap is one product of matrices for all groups.
 
     Raises:
         ArgumentError: ``groups`` is not a positive integer.
@@ -206,8 +211,43 @@ def in_groups(
         )
     if depthwise is not None and count == own:
         return depthwise(x, reshape(taps, (*taps.shape[:-2], own, out // own)))
+    floating = x.dtype in dt.FLOATING and taps.dtype in dt.FLOATING  # others are refused there
+    if attributes is not None and floating and _is_mixing(taps.shape, attributes):
+        return _mixed(x, taps, count, channels)
     parts = zip(split(x, count, axis=channels), split(taps, count, axis=-1), strict=True)
     return concat([convolve(part, own_taps) for part, own_taps in parts], axis=channels)
+
+
+def _is_mixing(filter: Shape, attributes: Attributes) -> bool:
+    """Return whether every element is made of the channels at its own place.
+
+    True only for attributes that are surely valid; the kernel judges the others.
+    """
+    axes = len(filter) - 2
+    steps = [attributes["strides"], attributes["dilations"]]
+    pad, data_format = attributes["pad"], attributes["data_format"]
+    if pad.__class__ in (tuple, list):
+        padded = list(pad) != [(0, 0)] * (axes + 2)
+    else:
+        padded = not (pad.__class__ in (str, int) and pad in ("valid", "same", 0))
+    return (
+        filter[:axes] == (1,) * axes
+        and all(step.__class__ in (int, tuple) and step in (1, (1,) * axes) for step in steps)
+        and not padded
+        and attributes["dim_rounding_mode"] is None
+        and data_format in ("NHWC", "NCHW")
+    )
+
+
+def _mixed(x: Tensor, taps: Tensor, groups: int, channels: int) -> Tensor:
+    """Return the convolution of groups with a filter of one tap, by one batched product."""
+    images = moveaxis(x, channels, -1)
+    own, out = taps.shape[-2:]
+    rows = reshape(images, (prod(images.shape[:-1]), groups, own))
+    matrices = reshape(taps, (own, groups, out // groups))
+    by_group = matmul(permute_dims(rows, (1, 0, 2)), permute_dims(matrices, (1, 0, 2)))
+    joined = reshape(permute_dims(by_group, (1, 0, 2)), (*images.shape[:-1], out))
+    return moveaxis(joined, -1, channels)
 
 
 def transposed(

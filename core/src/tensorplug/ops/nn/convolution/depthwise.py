@@ -6,19 +6,18 @@ channel c convolved with ``filter[:, :, c, m]``. (TensorFlow's DepthwiseConv2dNa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.dispatch.calls import chained, dispatch
 from tensorplug.ops.nn.convolution import correlation
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DataFormat, PaddingLike, PerAxis, RoundingMode
 
 __all__ = [
     "depthwise_conv2d",
 ]
-
-Pair = tuple[int, int]
 
 FAMILY = correlation.family(
     (
@@ -36,14 +35,14 @@ DEPTHWISE_CONV2D_BACKPROP_FILTER = FAMILY.backprop_filter
 
 @chained
 def depthwise_conv2d(
-    x: Any,
-    filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NHWC",
-    dilations: int | Pair = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: DataFormat = "NHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the 2-D convolution of each channel of ``x`` with its own filters.
 
@@ -64,6 +63,12 @@ def depthwise_conv2d(
     Raises:
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
+
+    Examples:
+        >>> x = [[[[1.0, 10.0], [2.0, 20.0]]]]  # one image of 1 by 2 pixels, with two channels
+        >>> filters = [[[[1.0, -1.0], [1.0, -1.0]], [[1.0, 1.0], [1.0, 1.0]]]]
+        >>> tp.nn.depthwise_conv2d(x, filters)  # sum and difference of each channel
+        Tensor([[[[ 3.,  1., 30., 10.]]]], dtype=float32, device='cpu')
 
     """
     return correlation.per_image(

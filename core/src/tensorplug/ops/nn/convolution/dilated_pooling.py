@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import InputTypes
     from tensorplug.contract.windows import Padding, Windows
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, PaddingLike, PerAxis, RoundingMode
 
 __all__ = ["pool"]
 
@@ -104,14 +105,14 @@ POOL = KernelSpec(
 
 @chained
 def pool(
-    input: Any,
-    window_shape: int | Shape,
-    pooling_type: str,
-    pad: Any = "valid",
+    input: ArrayLike,
+    window_shape: PerAxis,
+    pooling_type: Literal["avg", "max"],
+    pad: PaddingLike = "valid",
     *,
-    dilations: Any = None,
-    strides: Any = None,
-    dim_rounding_mode: str | None = None,
+    dilations: PerAxis | None = None,
+    strides: PerAxis | None = None,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the largest element or the average under each window, which may be dilated.
 
@@ -129,6 +130,13 @@ def pool(
     Raises:
         ArgumentError: an unknown ``pooling_type``.
         ShapeError: the rank is wrong, or the window does not fit.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([1.0, 4.0, 2.0, 8.0]), (1, 4, 1))
+        >>> tp.nn.pool(x, (2,), "max")[0, :, 0]
+        Tensor([4., 4., 8.], dtype=float32, device='cpu')
+        >>> tp.nn.pool(x, (2,), "avg", dilations=2)[0, :, 0]
+        Tensor([1.5, 6. ], dtype=float32, device='cpu')
 
     """
     tensor = as_tensor(input, what="pool: input")

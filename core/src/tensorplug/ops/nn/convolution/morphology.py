@@ -6,7 +6,7 @@ lie on the image. (TensorFlow's Dilation2D family.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import choice
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Attributes
+    from tensorplug.typing import ArrayLike, DataFormat, PaddingLike, PerAxis
 
 __all__ = [
     "dilation2d",
 ]
-
-Pair = tuple[int, int]
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
@@ -109,19 +108,19 @@ DILATION2D_BACKPROP_FILTER = KernelSpec(
 
 @chained
 def dilation2d(
-    x: Any,
-    filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    dilations: int | Pair = 1,
-    data_format: str = "NHWC",
+    dilations: PerAxis = 1,
+    data_format: DataFormat = "NHWC",
 ) -> Tensor:
     """Return the grayscale dilation of ``x`` by ``filter``: the maximum of ``x + filter``.
 
     ``out[n, p, q, c] = max(x[n, p*s + i*d, q*s + j*d, c] + filter[i, j, c])`` over the taps i, j
     that lie on the image, for strides s and dilations d: padding is ignored, NaN wins.
-    If no tap lies on the image, it is -inf, or the lowest integer of the dtype.
+    If no tap lies on the image, the result is -inf, or the lowest integer of the dtype.
 
     Args:
         x: [batch, height, width, channels], or [batch, channels, height, width] for
@@ -138,6 +137,11 @@ def dilation2d(
     Raises:
         ArgumentError: an unknown data format.
         ShapeError: ranks, channels or window do not fit.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([0.0, 0.0, 5.0, 0.0, 1.0]), (1, 1, 5, 1))
+        >>> tp.nn.dilation2d(x, tp.zeros((1, 3, 1)), pad="same")[0, 0, :, 0]
+        Tensor([0., 5., 5., 5., 1.], dtype=float32, device='cpu')
 
     """
     choice(data_format, ("NHWC", "NCHW"), "dilation2d: data_format")

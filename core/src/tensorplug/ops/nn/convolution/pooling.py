@@ -7,7 +7,7 @@ ignored: it is never the largest element, and averages do not count it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import Attribute, InputTypes
     from tensorplug.contract.windows import Padding, Windows
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, PaddingLike, PerAxis, RoundingMode
 
 __all__ = [
     "avg_pool",
@@ -182,12 +183,12 @@ def over_batch(caller: str, spec: KernelSpec, x: Any, rank: int, **options: Any)
 
 @chained
 def max_pool(
-    x: Any,
-    filter_size: int | Shape,
-    strides: int | Shape,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter_size: PerAxis,
+    strides: PerAxis,
+    pad: PaddingLike = "valid",
     *,
-    dim_rounding_mode: str | None = None,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the largest element under each window. Padding is ignored; NaN counts as largest.
 
@@ -205,6 +206,14 @@ def max_pool(
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
 
+    Examples:
+        >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
+        >>> tp.nn.max_pool(x, 2, 1)[0, ..., 0]
+        Tensor([[4., 6.]], dtype=float32, device='cpu')
+        >>> tp.nn.max_pool(x, 2, 1, pad="same")[0, ..., 0]
+        Tensor([[4., 6., 6.],
+                [4., 6., 6.]], dtype=float32, device='cpu')
+
     """
     return over_batch(
         "max_pool",
@@ -220,17 +229,25 @@ def max_pool(
 
 @chained
 def avg_pool(
-    x: Any,
-    filter_size: int | Shape,
-    strides: int | Shape,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter_size: PerAxis,
+    strides: PerAxis,
+    pad: PaddingLike = "valid",
     *,
-    dim_rounding_mode: str | None = None,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the average of the elements under each window. Padding does not count.
 
     Arguments and errors are those of ``max_pool``. Integers become floats first. A window with
     nothing but padding gives NaN.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
+        >>> tp.nn.avg_pool(x, 2, 1)[0, ..., 0]
+        Tensor([[2.5, 4. ]], dtype=float32, device='cpu')
+        >>> tp.nn.avg_pool(x, 2, 2, pad="same")[0, ..., 0]  # 5.5 is the mean of two
+        Tensor([[2.5, 5.5]], dtype=float32, device='cpu')
+
     """
     return over_batch(
         "avg_pool",
@@ -245,13 +262,13 @@ def avg_pool(
 
 
 def max_pool3d(
-    x: Any,
-    filter_size: int | Shape,
-    strides: int | Shape,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter_size: PerAxis,
+    strides: PerAxis,
+    pad: PaddingLike = "valid",
     *,
-    dim_rounding_mode: str | None = None,
-    data_format: str = "NDHWC",
+    dim_rounding_mode: RoundingMode | None = None,
+    data_format: Literal["NDHWC", "NCDHW"] = "NDHWC",
 ) -> Tensor:
     """Return the largest element under each window that slides over depth, height and width.
 
@@ -269,6 +286,14 @@ def max_pool3d(
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
 
+    Examples:
+        >>> x = tp.reshape(tp.arange(8.0), (1, 2, 2, 2, 1))
+        >>> tp.nn.max_pool3d(x, 2, 2)
+        Tensor([[[[[7.]]]]], dtype=float32, device='cpu')
+        >>> tp.nn.max_pool3d(x, (2, 1, 1), 1)[0, 0, ..., 0]
+        Tensor([[4., 5.],
+                [6., 7.]], dtype=float32, device='cpu')
+
     """
     return over_batch(
         "max_pool3d",
@@ -284,18 +309,27 @@ def max_pool3d(
 
 
 def avg_pool3d(
-    x: Any,
-    filter_size: int | Shape,
-    strides: int | Shape,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter_size: PerAxis,
+    strides: PerAxis,
+    pad: PaddingLike = "valid",
     *,
-    dim_rounding_mode: str | None = None,
-    data_format: str = "NDHWC",
+    dim_rounding_mode: RoundingMode | None = None,
+    data_format: Literal["NDHWC", "NCDHW"] = "NDHWC",
 ) -> Tensor:
     """Return the average under each window that slides over depth, height and width.
 
     Arguments and errors are those of ``max_pool3d``. Padding does not count. Integers become
     floats first.
+
+    Examples:
+        >>> x = tp.reshape(tp.arange(8.0), (1, 2, 2, 2, 1))
+        >>> tp.nn.avg_pool3d(x, 2, 2)
+        Tensor([[[[[3.5]]]]], dtype=float32, device='cpu')
+        >>> tp.nn.avg_pool3d(x, (2, 1, 1), 1)[0, 0, ..., 0]
+        Tensor([[2., 3.],
+                [4., 5.]], dtype=float32, device='cpu')
+
     """
     return over_batch(
         "avg_pool3d",
@@ -312,10 +346,10 @@ def avg_pool3d(
 
 @gives_indices(1)
 def max_pool_with_argmax(
-    x: Any,
-    filter_size: int | Shape,
-    strides: int | Shape,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter_size: PerAxis,
+    strides: PerAxis,
+    pad: PaddingLike = "valid",
     *,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
@@ -334,6 +368,16 @@ def max_pool_with_argmax(
 
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
+        >>> y, at = tp.nn.max_pool_with_argmax(x, 2, 1)
+        >>> y[0, ..., 0]
+        Tensor([[4., 6.]], dtype=float32, device='cpu')
+        >>> at[0, ..., 0]
+        Tensor([[3, 5]], dtype=int32, device='cpu')
+        >>> tp.reshape(x, (-1,))[at[0, ..., 0]]
+        Tensor([[4., 6.]], dtype=float32, device='cpu')
 
     """
     result, indexes = dispatch_multiple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.dispatch.calls import as_tensor, chained
 from tensorplug.ops.nn.convolution.convolution import conv2d
@@ -10,22 +10,21 @@ from tensorplug.ops.nn.convolution.depthwise import depthwise_conv2d
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, DataFormat, PaddingLike, PerAxis
 
 __all__ = ["separable_conv2d"]
-
-Pair = tuple[int, int]
 
 
 @chained
 def separable_conv2d(
-    x: Any,
-    depthwise_filter: Any,
-    pointwise_filter: Any,
-    strides: int | Pair = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    depthwise_filter: ArrayLike,
+    pointwise_filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    dilation: int | Pair = 1,
-    data_format: str = "NHWC",
+    dilation: PerAxis = 1,
+    data_format: DataFormat = "NHWC",
 ) -> Tensor:
     """Return a depthwise convolution of ``x`` followed by a 1 by 1 convolution.
 
@@ -43,10 +42,11 @@ def separable_conv2d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
-    Example::
-
-        x, filters = tp.ones((1, 8, 8, 3)), tp.ones((3, 3, 3, 2))
-        tp.nn.separable_conv2d(x, filters, tp.ones((1, 1, 6, 4)))  # float32[1,6,6,4]
+    Examples:
+        >>> x, filters = tp.ones((1, 8, 8, 3)), tp.ones((3, 3, 3, 2))
+        >>> y = tp.nn.separable_conv2d(x, filters, tp.ones((1, 1, 6, 4)))
+        >>> y.shape, y[0, 0, 0, 0].item()  # 9 taps times 6 channels
+        ((1, 6, 6, 4), 54.0)
 
     """
     what = "separable_conv2d"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -16,7 +16,10 @@ from tensorplug.ops.indexing.indexing import tensor_scatter_update
 from tensorplug.ops.movement import broadcast_to, expand_dims, reshape, slice, stack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike
 
 __all__ = ["max_unpool"]
 
@@ -24,13 +27,18 @@ _MOST: Final = 2**31 - 2  # the longest row of which int32 numbers all places
 
 
 def max_unpool(
-    x: Any, indexes: Any, output_shape: Any, *, include_batch_in_index: bool = False
+    x: ArrayLike,
+    indexes: ArrayLike,
+    output_shape: Sequence[SupportsIndex],
+    *,
+    include_batch_in_index: bool = False,
 ) -> Tensor:
     """Return zeros with the elements of ``x`` in the places from which ``max_pool`` took them.
 
     Args:
         x: [batch, height, width, channels], such as the result of ``max_pool_with_argmax``.
-        indexes: integers of the shape of x: its second result. A negative one drops the element.
+        indexes: integers of the shape of x: the second result of ``max_pool_with_argmax``. A
+            negative one drops the element.
         output_shape: [batch, height, width, channels] before the pooling.
         include_batch_in_index: as given to ``max_pool_with_argmax``.
 
@@ -41,15 +49,17 @@ def max_unpool(
         ShapeError: the shapes do not fit.
         DTypeError: x does not hold numbers, or the indexes are not integers.
         ArgumentError: ``include_batch_in_index`` is not a flag.
-        OutOfRangeError: an index lies behind its image, on devices that can raise.
-
-    Example::
-
-        y, at = tp.nn.max_pool_with_argmax(tp.ones((1, 4, 4, 2)), 2, 2)
-        tp.nn.max_unpool(y, at, (1, 4, 4, 2))  # float32[1,4,4,2]
+        OutOfRangeError: an index lies beyond its image, on devices that can raise.
 
     Source: "Adaptive deconvolutional networks for mid and high level feature learning" (Zeiler
     et al., 2011), section 2.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([[1.0, 2.0], [4.0, 3.0]]), (1, 2, 2, 1))
+        >>> y, at = tp.nn.max_pool_with_argmax(x, 2, 2)
+        >>> tp.nn.max_unpool(y, at, (1, 2, 2, 1))[0, ..., 0]
+        Tensor([[0., 0.],
+                [4., 0.]], dtype=float32, device='cpu')
 
     """
     caller = "max_unpool"

@@ -5,7 +5,7 @@ Filters are [depth, height, width, in channels, out channels]. (TensorFlow's Con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.nn.convolution import correlation
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.typing import ArrayLike, PaddingLike, PerAxis, RoundingMode
 
 __all__ = [
     "conv3d",
     "conv3d_transpose",
 ]
-
-Triple = tuple[int, int, int]
 
 FAMILY = correlation.family(
     ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
@@ -33,14 +32,14 @@ CONV3D_BACKPROP_FILTER = FAMILY.backprop_filter
 
 
 def conv3d(
-    x: Any,
-    filter: Any,
-    strides: int | Triple = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NDHWC",
-    dilations: int | Triple = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: Literal["NDHWC", "NCDHW"] = "NDHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
     groups: int = 1,
 ) -> Tensor:
     """Return the 3-D convolution of ``x`` with ``filter``: ``conv2d`` with a depth axis.
@@ -62,6 +61,12 @@ def conv3d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
         ArgumentError: ``groups`` is not a positive integer.
+
+    Examples:
+        >>> x = tp.ones((1, 4, 4, 4, 1))
+        >>> y = tp.nn.conv3d(x, tp.ones((2, 2, 2, 1, 1)), strides=2)
+        >>> y.shape, y[0, 0, 0, 0, 0].item()
+        ((1, 2, 2, 2, 1), 8.0)
 
     """
 
@@ -88,15 +93,15 @@ def conv3d(
 
 
 def conv3d_transpose(
-    x: Any,
-    filter: Any,
-    output_shape: Sequence[int],
-    strides: int | Triple = 1,
-    pad: Any = "valid",
+    x: ArrayLike,
+    filter: ArrayLike,
+    output_shape: Sequence[SupportsIndex],
+    strides: PerAxis = 1,
+    pad: PaddingLike = "valid",
     *,
-    data_format: str = "NDHWC",
-    dilations: int | Triple = 1,
-    dim_rounding_mode: str | None = None,
+    data_format: Literal["NDHWC", "NCDHW"] = "NDHWC",
+    dilations: PerAxis = 1,
+    dim_rounding_mode: RoundingMode | None = None,
 ) -> Tensor:
     """Return the transpose of ``conv3d``: every element is spread over its window.
 
@@ -117,6 +122,12 @@ def conv3d_transpose(
     Raises:
         ShapeError: that convolution does not give the shape of x.
         DTypeError: an operand is not floating.
+
+    Examples:
+        >>> x = tp.reshape(tp.asarray([1.0, 2.0]), (1, 2, 1, 1, 1))
+        >>> y = tp.nn.conv3d_transpose(x, tp.ones((3, 1, 1, 1, 1)), (1, 5, 1, 1, 1), strides=2)
+        >>> y[0, :, 0, 0, 0]  # the windows overlap in the middle
+        Tensor([1., 1., 3., 2., 2.], dtype=float32, device='cpu')
 
     """
     return correlation.transposed(
