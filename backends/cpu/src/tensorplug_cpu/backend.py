@@ -11,11 +11,12 @@ import numpy as np
 from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import groups, memory_tracing
+from tensorplug_cpu.constants import bind
 from tensorplug_cpu.exclusive import ExclusiveArray
 from tensorplug_cpu.memory_pool import Lease, pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug_cpu.arrays import Array
 
@@ -133,6 +134,12 @@ class CpuBackend:
     def compile_group(self, group: Group) -> Callable[..., list[Array]] | None:
         """Return a function that computes a group in one pass, or block by block."""
         return groups.compile_group(group)
+
+    def bind_constants(
+        self, call: Callable[..., Any], constants: Sequence[Array | None]
+    ) -> Callable[..., Any] | None:
+        """Return a kernel that keeps what it makes of constant inputs."""
+        return bind(call, constants)
 
     def owns_memory(self, buffer: Array) -> bool:
         """Return whether the memory is NumPy's, or a lease of the pool, and can be written to.

@@ -94,7 +94,7 @@ def _register(drivers: dict[str, Path]) -> Iterator[None]:
                 registered += file.read_text(errors="replace")
         for name, library in drivers.items():
             if library.name not in registered:
-                Path(folder, f"tensorplug-{name}.icd").write_text(f"{library}\n")
+                Path(folder, f"tensorplug-{name}.icd").write_text(f"{library}\n", encoding="utf-8")
         with _set_variable(VENDORS, folder):
             yield
 

@@ -258,11 +258,33 @@ class Convolution:
             ending: the activation, of ``products.ENDINGS``.
 
         """
+        return self._filled(dense(source), self._panels(filter), bias, slope, ending)
+
+    def bind(
+        self,
+        filter: Array,
+        bias: Array | None = None,
+        slope: Array | None = None,
+        ending: str = "linear",
+    ) -> Native:
+        """Return a function of the source alone, which keeps the filter as loops read it."""
+        panels = self._panels(filter)
+        return lambda source: self._filled(dense(source), panels, bias, slope, ending)
+
+    def _panels(self, filter: Array) -> list[Array]:
+        return [part.panels(filter) for part in self._passes]
+
+    def _filled(
+        self,
+        source: Array,
+        panels: list[Array],
+        bias: Array | None,
+        slope: Array | None,
+        ending: str,
+    ) -> Array:
         result = self._allocate()
         if not self._whole:
             result.fill(0)
-        source = dense(source)
-        panels = [part.panels(filter) for part in self._passes]
         calls = [
             part.call(source, taps, result, bias, slope, ending)
             for part, taps in zip(self._passes, panels, strict=True)
@@ -362,13 +384,26 @@ def _cut(runs: list[tuple[int, int]], places: int) -> list[tuple[int, int, int]]
     return result
 
 
-def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Native | None:
+def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> _Forward | None:
     """Return the convolution of images with a filter [KH,KW,C,F], None if it is not worthwhile."""
     result = (batch, *(window.out for window in at), filter[-1])
     if not is_worth(prod(result) * prod(filter[:-1])):
         return None
-    run = Convolution(sweeps.forward(at), batch, filter, result, dtype)
-    return lambda x, taps, *ending: run(x, taps.reshape(-1, *filter[-2:]), *ending)
+    return _Forward(Convolution(sweeps.forward(at), batch, filter, result, dtype), filter)
+
+
+class _Forward:
+    """A convolution of images with a filter [KH,KW,C,F]."""
+
+    def __init__(self, run: Convolution, filter: Shape) -> None:
+        self._run, self._shape = run, (-1, *filter[-2:])
+
+    def __call__(self, x: Array, filter: Array, *ending: Any) -> Array:
+        return self._run(x, filter.reshape(self._shape), *ending)
+
+    def bind(self, filter: Array, *ending: Any) -> Native:
+        """Return the convolution of images with this filter."""
+        return self._run.bind(filter.reshape(self._shape), *ending)
 
 
 def gradient_of_image(

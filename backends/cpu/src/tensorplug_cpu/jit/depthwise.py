@@ -146,17 +146,29 @@ def _products(at: Windows, batch: int, filter: Shape) -> int:
     return batch * prod(window.out for window in at) * prod(filter)
 
 
-def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Native | None:
+def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> _Forward | None:
     """Return the convolution of images with a filter [KH,KW,C,M], None if it is not worthwhile."""
     *sizes, channels, multiplier = filter
     if not is_worth(_products(at, batch, filter)):
         return None
     run = DepthwiseSums(at, batch, channels * multiplier, dtype, back=False)
 
-    def call(x: Array, filter: Array, *ending: Any) -> Array:
-        return run(repeated(x, multiplier), filter.reshape(*sizes, -1), *ending)
+    return _Forward(run, sizes, multiplier)
 
-    return call
+
+class _Forward:
+    """A depthwise convolution of images with a filter [KH,KW,C,M]."""
+
+    def __init__(self, run: DepthwiseSums, sizes: list[int], multiplier: int) -> None:
+        self._run, self._shape, self._multiplier = run, (*sizes, -1), multiplier
+
+    def __call__(self, x: Array, filter: Array, *ending: Any) -> Array:
+        return self._run(repeated(x, self._multiplier), filter.reshape(self._shape), *ending)
+
+    def bind(self, filter: Array, *ending: Any) -> Native:
+        """Return the convolution of images with this filter."""
+        taps = dense(filter.reshape(self._shape))
+        return lambda x: self._run(repeated(x, self._multiplier), taps, *ending)
 
 
 def gradient_of_image(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Native = Callable[..., Array]
 
-__all__ = ["product"]
+__all__ = ["Product", "product"]
 
 _VECTOR: Final = 64  # bytes
 _FEW: Final = 16  # rows or columns, fewer of which leave vectors or registers idle
@@ -37,7 +37,7 @@ _WIDTHS: Final = (96, 64, 48, 80, 72, 32, 24, 16)  # rows of a piece, the best o
 
 def product(
     a: Shape, b: Shape, dtype: np.dtype[Any], *, transpose_a: bool, transpose_b: bool
-) -> Native | None:
+) -> Product | Native | None:
     """Return the product of matrices by one matrix.
 
     Args:
@@ -74,11 +74,29 @@ def product(
             return total.reshape(rows, columns)
 
         return run_gradient
-    filter, result = (1, 1, inner, columns), (*a[:-1], columns)
+    filter = 1, 1, inner, columns
     convolve = Convolution(sweeps.forward(at), 1, filter, (*image, columns), dtype)
+    return Product(convolve, (*image, inner), (*a[:-1], columns), transpose_b=transpose_b)
 
-    def run(a: Array, b: Array, *ending: Any) -> Array:
-        right = b.T if transpose_b else b
-        return convolve(a.reshape(*image, inner), right[None], *ending).reshape(result)
 
-    return run
+class Product:
+    """The product of matrices [..., rows, inner] by one matrix, as a convolution of one tap."""
+
+    def __init__(
+        self, convolve: Convolution, image: Shape, result: Shape, *, transpose_b: bool
+    ) -> None:
+        self._convolve, self._image, self._result = convolve, image, result
+        self._turned = transpose_b
+
+    def __call__(self, a: Array, b: Array, *ending: Any) -> Array:
+        """Return the product; ``ending`` is what ``Convolution`` takes."""
+        rows = a.reshape(self._image)
+        return self._convolve(rows, self._filter(b), *ending).reshape(self._result)
+
+    def bind(self, b: Array, *ending: Any) -> Native:
+        """Return the product by this matrix."""
+        convolve = self._convolve.bind(self._filter(b), *ending)
+        return lambda a: convolve(a.reshape(self._image)).reshape(self._result)
+
+    def _filter(self, b: Array) -> Array:
+        return (b.T if self._turned else b)[None]

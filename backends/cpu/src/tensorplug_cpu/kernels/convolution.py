@@ -17,11 +17,14 @@ from tensorplug.plugin import (
 )
 from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
     from tensorplug_cpu.arrays import Array, Call
@@ -44,13 +47,25 @@ class Products(Protocol):
         """Return the gradient of the filter."""
 
 
+class Forward(Protocol):
+    """A native convolution, or product of matrices."""
+
+    def __call__(self, x: Array, filter: Array, /, *ending: Any) -> Array:
+        """Return the convolution."""
+
+    def bind(self, filter: Array, /, *ending: Any) -> Call:
+        """Return it as a function of x alone, for which the filter is prepared once."""
+
+
 class Native(Protocol):
     """The module that computes it by native loops, prepared for windows, batch, filter, dtype.
 
     A function is None where the loops are missing, or are not worthwhile.
     """
 
-    def forward(self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Call | None:
+    def forward(
+        self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
+    ) -> Forward | None:
         """Return ``correlate``, which may be given bias, slope and the name of an ending."""
 
     def gradient_of_image(
@@ -81,15 +96,27 @@ def enter(
         at = convolution_windows(x.shape, filter.shape, attributes)
         work, narrow = working(out.dtype), out.dtype.numpy
         last, back = layout(data_format)
-        correlate = native.forward(at, x.shape[0], filter.shape, work)
-        correlate = correlate or partial(products.correlate, at=at)
+        loops = native.forward(at, x.shape[0], filter.shape, work)
+        correlate = loops or partial(products.correlate, at=at)
 
         def run(x: Array, filter: Array) -> Array:
             images = x.transpose(last).astype(work, copy=False)
             wide = correlate(images, filter.astype(work, copy=False))
             return wide.transpose(back).astype(narrow, copy=False)
 
-        return without_warnings(run)
+        def bound(constants: Sequence[Array | None]) -> Call | None:
+            image, taps = constants
+            if loops is None or taps is None or image is not None:
+                return None
+            convolve = loops.bind(taps.astype(work, copy=False))
+
+            def run_bound(x: Array, _filter: Array) -> Array:
+                wide: Array = convolve(x.transpose(last).astype(work, copy=False))
+                return wide.transpose(back).astype(narrow, copy=False)
+
+            return without_warnings(run_bound)
+
+        return Bindable(without_warnings(run), bound)
 
     @kernels.prepare(family.backprop_input)
     def backprop_input(

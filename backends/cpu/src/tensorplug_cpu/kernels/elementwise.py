@@ -57,6 +57,8 @@ def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
+        if spec is specs.REAL_DIV and out.dtype in dt.COMPLEX:
+            return elementwise_kernel(_divide_complex, out)
         for_channels = per_channel(function, a, b, out)
         return for_channels or ufunc(
             function, out, signals=a.dtype in dt.INEXACT or spec in _DIVIDES
@@ -88,12 +90,44 @@ def erf(x: TensorType, *, out: TensorType) -> Call:
 @kernels.prepare(specs.DIV_NO_NAN)
 def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Divide, then write zeros over what was divided by 0."""
+    divide = _divide_complex if out.dtype in dt.COMPLEX else _divide
 
     def work(quotient: Array, a: Array, b: Array) -> None:
-        np.true_divide(a, b, out=quotient)
+        divide(quotient, a, b)
         np.copyto(quotient, 0, where=np.equal(b, 0))
 
     return elementwise_kernel(work, out)
+
+
+def _divide(quotient: Array, a: Array, b: Array) -> None:
+    np.true_divide(a, b, out=quotient)
+
+
+def _divide_complex(quotient: Array, a: Array, b: Array) -> None:
+    """Divide complex numbers; those that NumPy's way takes out of range once more, scaled.
+
+    NumPy divides as R. L. Smith does ("Algorithm 116: Complex division", 1962). Where the numbers
+    are near the largest ones, its terms overflow, and the result is infinite, NaN or 0.
+    """
+    np.true_divide(a, b, out=quotient)
+    doubtful = ~np.isfinite(quotient) | (quotient == 0)
+    if doubtful.any():
+        dividends, above = _near_one(np.broadcast_to(a, quotient.shape)[doubtful])
+        divisors, below = _near_one(np.broadcast_to(b, quotient.shape)[doubtful])
+        quotient[doubtful] = _ldexp(np.true_divide(dividends, divisors), above - below)
+
+
+def _near_one(x: Array) -> tuple[Array, Array]:
+    """Return finite numbers with the larger part between 1/2 and 1, and exponents of 2."""
+    size = np.maximum(np.abs(x.real), np.abs(x.imag))
+    exponents = np.where(np.isfinite(size), np.frexp(size)[1], 0)
+    return _ldexp(x, -exponents), exponents
+
+
+def _ldexp(x: Array, exponents: Array) -> Array:
+    found = np.empty_like(x)
+    found.real, found.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
+    return found
 
 
 @kernels.prepare(specs.ADD_N, dtypes=UNROUNDED)

@@ -22,6 +22,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.jit import depthwise as native_depthwise
@@ -33,11 +34,11 @@ from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import Expression
+    from tensorplug.plugin import Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
-    from tensorplug_cpu.kernels.convolution import Native, Products
+    from tensorplug_cpu.kernels.convolution import Forward, Native, Products
 
 
 kernels = KernelTable()
@@ -186,19 +187,67 @@ def _ended(
 ) -> Call:
     """Return native loops that add the bias and end with the activation before they store."""
     work, narrow = working(out.dtype), out.dtype.numpy
-    leak = np.full(filters, attributes["leakyrelu_alpha"], work)
-    leaks = attributes["activation"] != "prelu"  # whether or not there are weights, too
 
     def run(x: Array, filter: Array, bias: Array | None, weights: Array | None) -> Array:
         left, right = (array.astype(work, copy=False) for array in (x, filter))
-        numbers = [
-            None if array is None else dense(array.astype(work, copy=False))
-            for array in (bias, leak if leaks else weights)
-        ]
+        numbers = _numbers((bias, weights), attributes, filters, work)
         wide: Array = loops(left, right, *numbers, ending)
         return wide.astype(narrow, copy=False)
 
     return run
+
+
+def _binder(
+    loops: Forward,
+    ending: str,
+    attributes: Attributes,
+    ends: Sequence[TensorType | None],
+    out: TensorType,
+    orders: tuple[Shape, Shape] | None = None,
+) -> Callable[[Sequence[Array | None]], Call | None]:
+    """Return what makes calls of constant filter, bias and weights, of which there may be none.
+
+    ``orders``: permutations of an image to channels last, and back.
+    """
+    work, narrow = working(out.dtype), out.dtype.numpy
+    same = tuple(range(out.rank))
+    last, back = orders or (same, same)
+    filters = out.shape[last[-1]]
+
+    def bound(constants: Sequence[Array | None]) -> Call | None:
+        image, taps, *given = constants
+        lacks = any(
+            type_ is not None and end is None for type_, end in zip(ends, given, strict=True)
+        )
+        if taps is None or image is not None or lacks:
+            return None
+        numbers = _numbers(given, attributes, filters, work)
+        multiply = loops.bind(taps.astype(work, copy=False), *numbers, ending)
+        if orders is None:
+            return without_warnings(
+                lambda x, *_: multiply(x.astype(work, copy=False)).astype(narrow, copy=False)
+            )
+
+        def run_bound(x: Array, *_others: Array | None) -> Array:
+            wide: Array = multiply(x.transpose(last).astype(work, copy=False))
+            return wide.transpose(back).astype(narrow, copy=False)
+
+        return without_warnings(run_bound)
+
+    return bound
+
+
+def _numbers(
+    ends: Sequence[Array | None], attributes: Attributes, filters: int, work: np.dtype[Any]
+) -> list[Array | None]:
+    """Return bias and slopes as native loops read them."""
+    bias, slopes = ends
+    if attributes["activation"] != "prelu":  # whether or not there are weights, too
+        slopes = np.full(filters, attributes["leakyrelu_alpha"], work)
+    return [
+        None if array is None else dense(array.astype(work, copy=False))
+        for array in (bias, slopes)
+    ]
 
 
 def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
@@ -239,7 +288,9 @@ def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
             result: Array = whole(x.transpose(last), *others)
             return result.transpose(back)
 
-        return without_warnings(run_whole)
+        ends = bias, prelu_activation_weights
+        bound = _binder(loops, ending, attributes, ends, out, (last, back))
+        return Bindable(without_warnings(run_whole), bound)
 
 
 _convolution(specs.FUSED_CONV2D, correlation, native_convolution)
@@ -261,8 +312,10 @@ def fused_mat_mul(
     work = working(out.dtype)
     native = matrices.product(a.shape, b.shape, work, transpose_a=turn_a, transpose_b=turn_b)
     ending = _native_ending(bias, prelu_activation_weights, attributes, out.shape[-1])
-    if native is not None and ending is not None and not turn_a:
-        return without_warnings(_ended(native, ending, attributes, out.shape[-1], out))
+    if isinstance(native, matrices.Product) and ending is not None:
+        whole = without_warnings(_ended(native, ending, attributes, out.shape[-1], out))
+        bound = _binder(native, ending, attributes, (bias, prelu_activation_weights), out)
+        return Bindable(whole, bound)
     end = _compiled_ending(bias, attributes, out) or _ending(
         bias, prelu_activation_weights, attributes, out
     )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.blas import one_thread_each
+from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit import matrices
+from tensorplug_cpu.parallel import in_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = KernelTable()
+
+# Multiplications of one product of a stack. OpenBLAS splits products above the first number among
+# its threads, which takes longer than the product where other programs use the processors.
+_SPLIT: Final = 1 << 18
+_LARGE: Final = 1 << 24
 
 
 @kernels.prepare(specs.BATCH_MAT_MUL)
@@ -30,13 +40,31 @@ def batch_mat_mul(
     turned = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     native = matrices.product(a.shape, b.shape, work, **turned)
     if native is not None:
-        return without_warnings(
+        call = without_warnings(
             lambda a, b: native(a.astype(work, copy=False), b.astype(work, copy=False)).astype(
                 narrow, copy=False
             )
         )
+        if not isinstance(native, matrices.Product):
+            return call
+
+        def bound(constants: Sequence[Array | None]) -> Call | None:
+            left, right = constants
+            if right is None or left is not None:
+                return None
+            by_matrix = native.bind(right.astype(work, copy=False))
+            return without_warnings(
+                lambda a, _b: by_matrix(a.astype(work, copy=False)).astype(narrow, copy=False)
+            )
+
+        return Bindable(call, bound)
     joined = a.rank > 2 and b.rank == 2 and not transpose_a
     rows = (prod(a.shape[:-1]), a.shape[-1])
+    is_stack = a.shape[:-2] == b.shape[:-2] == out.shape[:-2] and prod(out.shape[:-2]) > 1
+    work_of_one = prod(out.shape[-2:]) * a.shape[-2 if transpose_a else -1]
+    multiply: Call = np.matmul
+    if is_stack and _SPLIT < work_of_one < _LARGE:
+        multiply = _multiply_stacks
 
     def run(a: Array, b: Array) -> Any:
         if joined:
@@ -47,7 +75,21 @@ def batch_mat_mul(
         left = a.swapaxes(-1, -2) if transpose_a else a
         right = b.swapaxes(-1, -2) if transpose_b else b
         if work is narrow:
-            return np.matmul(left, right)
-        return np.matmul(left.astype(work), right.astype(work)).astype(narrow)
+            return multiply(left, right)
+        return multiply(left.astype(work), right.astype(work)).astype(narrow)
 
     return kernel(run, out)
+
+
+def _multiply_stacks(left: Array, right: Array) -> Array:
+    """Return the products of two stacks of matrices, which are shared out instead of each one."""
+    result = np.empty((*left.shape[:-1], right.shape[-1]), left.dtype)
+    axis = next(axis for axis, length in enumerate(result.shape) if length > 1)
+    arrays = [np.moveaxis(array, axis, 0) for array in (left, right, result)]
+
+    def work(start: int, stop: int) -> None:
+        a, b, to = (array[start:stop] for array in arrays)
+        np.matmul(a, b, out=to)
+
+    one_thread_each.run(lambda: in_parts(work, len(arrays[0])))
+    return result
