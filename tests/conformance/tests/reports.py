@@ -101,3 +101,30 @@ def sample() -> dict[str, Any]:
         ],
         "rows": rows,
     }
+
+
+def _third(group: str, test: str, status: str, why: str = "", kernels: int = 1) -> dict[str, Any]:
+    return {
+        "group": group,
+        "test": test,
+        "status": status,
+        "why": why,
+        "kernels": kernels,
+        "seconds": 0.25,
+    }
+
+
+EVIDENCE = {
+    "name": "thirds",
+    "title": "Tests of <others>",
+    "about": "They wrote & compared.",
+    "versions": {"tensorplug-thirds": "2.0"},
+    "tests": [
+        _third("node", "<plain>", "pass"),
+        _third("node", "of the host", "pass", kernels=0),
+        _third("node", "drawn", "known", "random"),
+        _third("real", "without", "unsupported", "no rule"),
+        _third("real", "deep", "fail", "<wrong>"),
+    ],
+}
+"""The tests of others in a report, one of every status."""

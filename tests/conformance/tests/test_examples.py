@@ -159,9 +159,9 @@ RARE: dict[str, tuple[str, Callable[[Call], bool], Callable[[Case], bool]]] = {
         lambda call: call.buffers[0].shape[:1] == (8,),
         lambda case: arrays(case)[0].shape[0] == 8,
     ),
-    "an infinity in rank 3": (
+    "an infinity in rank 6": (
         "Exp",
-        lambda call: call.buffers[0].ndim == 3 and bool(np.isinf(call.buffers[0]).any()),
+        lambda call: call.buffers[0].ndim == 6 and bool(np.isinf(call.buffers[0]).any()),
         lambda case: bool(np.isinf(arrays(case)[0]).any()),
     ),
 }

@@ -44,7 +44,10 @@ def _begun(folder: Path, outcomes: int) -> subprocess.Popen[str]:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [
+        int(text)
+        for text in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    ]
 
 
 def _lasting(found: dict[str, Any]) -> dict[str, Any]:

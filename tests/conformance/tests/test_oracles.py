@@ -20,6 +20,7 @@ from tensorplug_conformance.oracle import (
     pooling,
     reduction,
     sorting,
+    strings,
     warping,
 )
 from tensorplug_conformance.oracle.windows import axis
@@ -191,3 +192,23 @@ def test_where_a_turn_puts_a_place_on_a_border_either_pixel_is_right() -> None:
         assert error.max() == wrong
         assert np.all(reference.value == 0)
         assert np.all(reference.bound == 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "hash_"),
+    [
+        (17, 0x49BAD07BF7A76B85),
+        (33, 0xFAFB1B2DA8F771F2),
+        (64, 0x88450DD3B9522781),
+        (65, 0x09247A84C0BB5785),
+        (129, 0x4C78E1A89EDDAC03),
+        (300, 0xA1FC110755E76FB9),
+    ],
+)
+def test_hashes_of_long_texts_are_those_of_the_reference_implementation(
+    length: int, hash_: int
+) -> None:
+    """The numbers are of FarmHash's ``Fingerprint64``."""
+    text = "".join(chr((at * 37 + length * 11) % 95 + 32) for at in range(length))
+    found = strings.hash_bucket(np.array([text], np.dtypes.StringDType()), num_buckets=2**31 - 1)
+    assert found.tolist() == [hash_ % (2**31 - 1)]

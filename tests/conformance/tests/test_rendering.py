@@ -17,7 +17,7 @@ from tensorplug_conformance.rendering.page import page
 from tensorplug_conformance.rendering.summary import summary
 from tensorplug_conformance.report import faults
 
-from .reports import sample
+from .reports import EVIDENCE, sample
 from .test_performance import times
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def test_every_form_is_written(tmp_path: Path) -> None:
 def whole() -> dict[str, Any]:
     """Return a report with all that a page can show."""
     found = {**sample(), "performance": times(), "partial": False, "conformant": False}
+    found["evidence"] = [EVIDENCE]
     found["vendor"] = {"conformant": True, "blocked_by": []}
     found["coverage"] = {"layout x layout": [9, 9], "before x layout": [7, 8]}
     drivers = {"Acme driver": "<1.5>"}
@@ -120,8 +121,9 @@ def whole() -> dict[str, Any]:
         "<dd>16 of 17 pairs of properties covered</dd>",
         'title="7 of 8 pairs">87.5%<',
         'title="9 of 9 pairs">100%<',
-        "tensorplug-conformance==0.1.0 tensorplug-acme==1.2\n",
+        "tensorplug-conformance==0.1.0 tensorplug-acme==1.2 tensorplug-thirds==2.0\n",
         "run --backend acme --level 3 --seed 0 --again-seed 7 --examples 2 --profile strict",
+        "--profile strict --evidence thirds --report out\n",
         "tensorplug-conformance measure --backend acme --report out\n",
         "tensorplug-conformance verify out</pre>",
         "have dtypes that the backend does not declare</dd>",

@@ -50,6 +50,7 @@ def test_what_takes_the_process_down_is_a_verdict_and_the_run_goes_on(
     assert set(found.values()) == {"pass native"}
     (neg,) = [row for row in result["rows"] if row["kernel"] == "Neg"]
     assert reason in neg["reason"]
+    assert " in case 'edges'" in neg["reason"]
     assert result["blocked_by"] == ["1 rows: fail"]
     jsonschema.validate(result, report.schema())
 

@@ -135,10 +135,11 @@ class Case:
             strides.
         expected: the outputs; an exception class that the call must raise; or None, and then
             the oracle says.
-        period: after so many elements the inputs of rank 1 of an elementwise kernel repeat
-            themselves; the oracle computes these alone, since exact arithmetic takes minutes for
-            millions. 0 where they do not.
+        period: after so many elements the inputs of an elementwise kernel repeat themselves, all
+            of rank 1, or all of rank 2 with such rows; the oracle computes these alone, since
+            exact arithmetic takes minutes for millions. 0 where they do not.
         native: it tries how a kernel divides its work, which decompositions leave to primitives.
+        light: it is called once, since copies of its inputs take longer than the kernel.
         relative: gradients are judged element by element, relative to each: see ``far_points``.
         alike: names of the inputs whose arrays are equal, or for ``overlapping`` are parts or
             views of one, as ``layouts.overlapping`` finds them; they can lie in one buffer.
@@ -158,6 +159,7 @@ class Case:
     expected: Expected = None
     period: int = 0
     native: bool = False
+    light: bool = False
     relative: bool = False
     alike: tuple[str, ...] = ()
     overlapping: bool = False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tensorplug.plugin import DType, KernelSpec
-    from tensorplug_conformance.case import Case
+    from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.corpus import Corpus
 
 __all__ = ["CaseEntry", "row_dtypes"]
@@ -30,7 +30,9 @@ class CaseEntry:
     cases alone. ``wrt``: inputs whose gradients are tried, on the cases of ``smooth``.
     ``grown``: cases of other sizes are derived. ``near_only``: why gradients are tried nowhere
     else; empty if far from 0 too. ``cancelled``: the size of terms that cancel in a gradient far
-    from 0, which may be off by as many eps.
+    from 0, which may be off by as many eps. ``slopes``: a formula for gradients far from 0, where
+    differences of the oracle lose them: it takes the incoming gradient and the inputs, all wide,
+    and returns the gradients by input, and the sizes of the terms that they are sums of.
     """
 
     spec: KernelSpec
@@ -45,6 +47,7 @@ class CaseEntry:
     grown: bool = True
     near_only: str = ""
     cancelled: float = 0.0
+    slopes: Callable[..., Mapping[str, tuple[Array, Array]]] | None = None
 
     def answered(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """Return the oracle's answer; infinities among the inputs make NaN without a warning."""
@@ -56,7 +59,7 @@ class CaseEntry:
         """Return the oracle's answer to a case, or to the first period of one that has it."""
         inputs: Sequence[Any] = case.inputs
         if case.period:
-            inputs = [operand[: case.period] for operand in inputs]
+            inputs = [x[0] if x.ndim == 2 else x[: case.period] for x in inputs]
         return self.answered(inputs, case.attributes)
 
     def gradient_cases(self, corpus: Corpus) -> Iterator[Case]:

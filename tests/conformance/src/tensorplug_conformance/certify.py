@@ -9,7 +9,7 @@ from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance import SUITE_VERSION, evidence, report
 from tensorplug_conformance.checks import checks
 from tensorplug_conformance.denominator import LEVELS, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
@@ -66,6 +66,7 @@ def certify(
     selection: Selection | None = None,
     limits: Limits | None = None,
     expectations: Iterable[Expectation] = (),
+    collections: Sequence[str] = (),
     jobs: int = 1,
     profile: Profile = "strict",
     journal: Journal | None = None,
@@ -80,16 +81,20 @@ def certify(
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
     and threads are measured. The report does not depend on it. ``profile``: the verdict that
-    decides the exit code; the report has both. ``journal``: takes all outcomes down, and has those
+    decides the exit code; the report has both. ``collections``: names of installed collections of
+    tests (``evidence``), which run last. ``journal``: takes all outcomes down, and has those
     of before; ``opened``: what the backend has said of itself, which must not change in between.
     ``started`` is told the items of
     all levels that remain, before the first is run, ``heard`` each outcome.
 
     Raises:
         EmptySelectionError: nothing is left to run.
+        EvidenceError: a collection is not installed, or is none.
         ResumeError: the journal is of another run.
 
     """
+    others = [item for name in collections for item in evidence.items_of(name)]
+    told = [evidence.described(name) for name in collections]
     began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
@@ -97,7 +102,8 @@ def certify(
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
     kept = journal.outcomes if journal else {}
-    items_left = [[item for item in items if item not in kept] for items, _ in parts]
+    whole = [items for items, _ in parts] + [others] * bool(others)
+    items_left = [[item for item in items if item not in kept] for items in whole]
     started([item for items in items_left for item in items])
     cases, digest = fingerprint(listed, known, seed)  # of all levels: many seconds
     backend: dict[str, Any] = {"name": target.backend}
@@ -108,6 +114,7 @@ def certify(
             "examples": examples,
             "level": level,
             "selection": asdict(chosen),
+            "evidence": {one["name"]: one["versions"] for one in told},
             "item limit": (limits or Limits()).item,
             "cases": [cases, digest],
             "backend": {key: value for key, value in (opened or {}).items() if key != "kernels"},
@@ -145,12 +152,12 @@ def certify(
                 limits or Limits(),
                 noted,
                 introduced=introduced if number == last else None,
-                jobs=1 if number in _MEASURES else jobs,
+                jobs=1 if number <= level and number in _MEASURES else jobs,
             )
     except KeyboardInterrupt:
         interrupted = True
         backend = {"name": target.backend, **(opened or {}), **backend}
-    whole = [item for items, _ in parts for item in items]
+    asked = [item for items in whole for item in items]
     return report.assemble(
         suite=SUITE_VERSION,
         backend=backend,
@@ -165,12 +172,13 @@ def certify(
             "sha256": digest,
             "kernels": sorted(known),
         },
-        outcomes=[outcomes[item] for item in whole if item in outcomes],
-        missing=[item for item in whole if item not in outcomes] if interrupted else [],
+        outcomes=[outcomes[item] for item in asked if item in outcomes],
+        missing=[item for item in asked if item not in outcomes] if interrupted else [],
         seconds=time.monotonic() - clock + (journal.seconds if journal else 0.0),
         started=began,
         expectations=expectations,
         profile=profile,
+        collections=told,
     )
 
 

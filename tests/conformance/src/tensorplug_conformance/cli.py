@@ -23,6 +23,7 @@ from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.differential.comparison import ProgramError
+from tensorplug_conformance.evidence import EvidenceError
 from tensorplug_conformance.expectations import ExpectationError
 from tensorplug_conformance.journal import Journal, ResumeError
 from tensorplug_conformance.opening import NotOpenedError, check_opens
@@ -47,6 +48,7 @@ __all__ = ["main"]
 
 _WRONG_CALL: Final = (
     EmptySelectionError,
+    EvidenceError,
     ExpectationError,
     NotMeasurableError,
     NotOpenedError,
@@ -99,6 +101,7 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
             seed=options.seed,
             examples=options.examples,
             selection=selection,
+            collections=tuple(dict.fromkeys(options.evidence)),
             expectations=expected,
             jobs=options.jobs,
             limits=limits,
@@ -300,6 +303,20 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         default=(),
         metavar="LIST",
         help="only these, separated by commas",
+    )
+    run.add_argument(
+        "--evidence",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also the tests that an installed package has under this name; never a condition",
+    )
+    run.add_argument(
+        "--onnx",
+        action="append_const",
+        dest="evidence",
+        const="onnx",
+        help="the same as --evidence onnx: ONNX's own tests; needs tensorplug-onnx",
     )
     run.add_argument("--mode", choices=("native", "decomposed", "both"), default="both")
     run.add_argument(

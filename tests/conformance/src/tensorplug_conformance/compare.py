@@ -63,6 +63,8 @@ def judge(
         )
     if isinstance(reference, Exactly):
         return _bitwise(actual, value)
+    if same_bits(actual, value):
+        return Judgement()  # at once, without wide arithmetic
     bound = reference.bound if isinstance(reference, Bounded) else None
     if kind_of(actual.dtype) not in "fc":
         return _exact(actual, value, bound)
@@ -95,11 +97,19 @@ def judge_periods(
     """Compare ``actual``, of rank 1, with a reference that repeats itself to the end of it.
 
     Elements with the bits of those one period before are as right as these; where all have, the
-    arithmetic in wide numbers is done for one period alone. Arguments as of ``judge``.
+    arithmetic in wide numbers is done for one period alone. Of rank 2, each row is a period.
+    Arguments as of ``judge``.
     """
     parts = [reference.value, reference.bound] if isinstance(reference, Bounded) else [reference]
     period = len(parts[0])
-    if actual.shape == type_.shape:
+    if actual.shape == type_.shape and actual.ndim == 2:
+        first, one = actual[0], TensorType(type_.dtype, (period,))
+        found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
+        number = np.dtype(f"u{actual.dtype.itemsize}")
+        rows = np.ascontiguousarray(actual).view(number)
+        if found.fault or bool((rows == rows[0]).all()):
+            return found
+    elif actual.shape == type_.shape:
         first, one = actual[:period], TensorType(type_.dtype, (period,))
         found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
         if found.fault or same_bits(np.resize(first, actual.shape), actual):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,15 +21,32 @@ if TYPE_CHECKING:
     _Again = Callable[["Corpus", tuple[int, ...], Mapping[int, int]], Array]
     _Drawn = tuple[Array, _Again, bool]
 
-__all__ = ["HUGE", "LARGE", "Corpus", "wide", "wrap"]
+__all__ = ["HUGE", "JUST_LARGER", "LARGE", "PERIOD", "VAST", "Corpus", "wide", "wrap"]
 
 LARGE: Final = (1 << 16) + 1
 """One more than 2**16 elements: where 16-bit sizes and single-launch grids go wrong."""
+
+JUST_LARGER: Final = (1 << 20) + 1, (1 << 20) + 2
+"""Elements of which one or two are left over from blocks of any size."""
+
+VAST: Final = (1 << 24) + 3
+"""More elements than float32 can count: there it is 2**24 + 4."""
+
+PERIOD: Final = 4099
+"""A prime, so that swapped parts of a huge array that repeats itself differ."""
 
 HUGE: Final = (1 << 22) + 11
 """Elements enough that libraries share them out among threads, the cheapest functions too."""
 
 _WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40, "a\0b\0", "\0", "é" * 150)
+
+# Texts are compared, hashed or copied in parts: these differ after 40, 64, 256 and 1024 bytes.
+_LONG_WORDS: Final = (
+    *("a" * 40 + "b", "z" * 64 + "a", "z" * 64 + "b", "é" * 150 + "!"),
+    *("word " * 60 + "at the end", "word " * 60 + "in the end"),
+    *("0123456789abcdef" * 65, "0123456789abcdef" * 65 + "!"),
+)
+_FEW: Final = 512  # elements; more do not have long words among them
 
 
 def wide(x: Array) -> Array:
@@ -87,7 +105,7 @@ class Corpus:
         if self.dtype is dt.bool_:
             return np.array([False, True, True, False])
         if self.dtype is dt.string:
-            return np.array(_WORDS, dtype=self.dtype.numpy)
+            return np.array(_WORDS + _LONG_WORDS, dtype=self.dtype.numpy)
         parts = np.array([0.0, 1.0, -1.5, 0.25, -3.0])
         return self.of((parts[:, None] + 1j * parts[None, :]).ravel())
 
@@ -127,6 +145,25 @@ class Corpus:
         special.real, special.imag = parts[:, None], parts
         return special
 
+    def far_complex(self, share: float = 0.5) -> Array:
+        """Return complex numbers whose squares overflow or vanish, in each quadrant.
+
+        Their parts are up to ``share`` of the largest number; up to 1/2, their modulus is finite.
+        """
+        about: Any = finfo(self.dtype.numpy)
+        most, least = np.longdouble(about.max), np.longdouble(about.tiny)
+        root = np.sqrt(most)
+        pairs: list[tuple[Any, Any]]
+        pairs = [(most / 8, most / 8), (most * share, most / 3), (most / 4, most * share)]
+        pairs += [(root * 64, root * 3), (most / 2, root), (3, most / 2), (root / 2, most / 8)]
+        pairs += [(least * 3, least * 8), (least * 64, 2), (least * 1024, least * 4)]
+        pairs += [(most * share, most * share), (1 / root / 64, 3 / root)]
+        signs = ((1, 1), (-1, 1), (-1, -1), (1, -1))
+        parts = [(x * a, y * b) for (x, y), (a, b) in zip(pairs, signs * 3, strict=True)]
+        found = np.empty(len(parts), self.dtype.numpy)
+        found.real, found.imag = np.array(parts, np.longdouble).T
+        return found
+
     def redrawn(self, array: Array, *, indices: bool = False) -> _Again | None:
         """Return a function that draws such an array in any shape; None if it is not from here.
 
@@ -159,8 +196,9 @@ class Corpus:
             return self.of(self._rng.integers(least, int(25 * high) + 1, shape))
         if dtype is dt.bool_:
             return np.asarray(self._rng.random(shape) < 0.5)
-        picked = self._rng.integers(0, len(_WORDS), shape)
-        return np.asarray(np.array(_WORDS, dtype=dtype.numpy)[picked], dtype=dtype.numpy)
+        words = _WORDS + _LONG_WORDS if math.prod(shape) <= _FEW else _WORDS
+        picked = self._rng.integers(0, len(words), shape)
+        return np.asarray(np.array(words, dtype=dtype.numpy)[picked], dtype=dtype.numpy)
 
     def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
         """Return small whole numbers: products and sums of a few are exact in every dtype."""

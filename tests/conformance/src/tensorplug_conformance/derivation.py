@@ -104,7 +104,7 @@ def _valued(
     tried = [
         array
         for case in cases
-        if _is_answered(case) and not case.period  # others hold the same values, many times
+        if _is_answered(case) and not (case.period or case.light)  # others hold the same values
         for array in _operand_arrays(case, position)
     ]
     dtype = _operand_arrays(base, position)[0].dtype

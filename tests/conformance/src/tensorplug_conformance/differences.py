@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 __all__ = ["Differences", "differences"]
 
@@ -21,7 +21,7 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Differences:
-    """Rows, as (kernel, dtype, mode), by what changed.
+    """Rows, as (kernel, dtype, mode), by what changed, and tests of others that both reports have.
 
     ``worse``: passed before and do not now, strictly or else within a vendor's bounds. ``better``:
     the other way round. ``other``: another status, neither of them a pass. ``gone`` and ``new``:
@@ -45,7 +45,10 @@ class Differences:
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
     """Return what is different in ``new``."""
-    before, after = _rows(old), _rows(new)
+    both = {one["name"] for one in old.get("evidence", ())} & {
+        one["name"] for one in new.get("evidence", ())
+    }
+    before, after = ({**_rows(report), **_tests(report, both)} for report in (old, new))
     found = Differences(notes=_notes(old, new))
     found.gone = sorted(key for key in before.keys() - after.keys() if _passed(before[key]))
     found.new = sorted(after.keys() - before.keys())
@@ -71,8 +74,22 @@ def _rows(report: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:
     return {(row["kernel"], row["dtype"], row["mode"]): row for row in report["rows"]}
 
 
+def _tests(report: Mapping[str, Any], names: Collection[str]) -> dict[Key, Mapping[str, Any]]:
+    """Return the tests of others as rows, under (collection, group, test)."""
+    return {
+        (one["name"], test["group"], test["test"]): {
+            "status": test["status"],
+            "vendor": test["status"],
+            "ulp": 0.0,
+        }
+        for one in report.get("evidence", ())
+        for test in one["tests"]
+        if one["name"] in names
+    }
+
+
 def _passed(row: Mapping[str, Any]) -> bool:
-    return row["status"] in PASSED
+    return row["status"] in (*PASSED, "pass")
 
 
 def _grew(before: float | None, after: float | None) -> bool:
@@ -92,4 +109,10 @@ def _notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         "seed": (old["suite"]["seed"], new["suite"]["seed"]),
         "examples": (old["suite"]["examples"], new["suite"]["examples"]),
     }
+    versions = [
+        {one["name"]: one["versions"] for one in report.get("evidence", ())}
+        for report in (old, new)
+    ]
+    for name in versions[0].keys() & versions[1].keys():
+        pairs[name] = (versions[0][name], versions[1][name])
     return [f"{name}: {a} before, {b} now" for name, (a, b) in pairs.items() if a != b]

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import GradientNotFoundError, KernelNotFoundError, KernelRefusedError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat
+from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.claims import claimed, in_vain
-from tensorplug_conformance.concurrency import disturbed
+from tensorplug_conformance.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
+from tensorplug_conformance.histories import flipped
 from tensorplug_conformance.leaks import left_behind, shows_leaks
+from tensorplug_conformance.notes import unnoted
 from tensorplug_conformance.presentations import Presented, presented
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
+from tensorplug_conformance.ranks import ranks_of
 from tensorplug_conformance.references import References, worked_out
+from tensorplug_conformance.reuse import mistaken, most_telling
 from tensorplug_conformance.surroundings import Surroundings
 from tensorplug_conformance.trial import (
     DeclinedError,
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import Status
 
+    _More = Callable[[Session, KernelSpec, Case], str]
+
 __all__ = ["planned", "run_case", "run_row"]
 
 _QUOTED = 100  # characters of what a kernel prints
@@ -49,11 +55,17 @@ KEPT = 5  # failures per row that are described; all of them are counted
 
 
 def run_row(
-    session: Session, entry: CaseEntry, row: Row, seed: int, references: References | None = None
+    session: Session,
+    entry: CaseEntry,
+    row: Row,
+    seed: int,
+    references: References | None = None,
+    reached: Callable[[str], None] = unnoted,
 ) -> RowVerdict:
     """Return the verdict on all cases of ``row``; errors of the backend are part of it.
 
     ``references`` keeps expected values for the next row of the same kernel and dtype.
+    ``reached`` is called with the name of each case, and of each presentation, before it runs.
     """
     started = time.perf_counter()
     cases = cases_of(entry, row, seed)
@@ -68,13 +80,18 @@ def run_row(
         verdict.status = verdict.vendor = "not claimed"
         return verdict
     watched = next((case.id for case in cases if shows_leaks(case)), None)
+    further = _further(session, entry, row, cases)
     right = partial((references or References()).of, entry, row)
     plan = planned(entry, row, cases)
     done: list[tuple[str, Presentation]] = []
     surroundings = Surroundings()
     for case in plan.cases:
         last = case.id == watched
-        failure = _run_case(session, entry, row, case, verdict, right, done, aftermath=last)
+        failure = _run_case(
+            session, entry, row, case, verdict, right, done, aftermath=last, reached=reached
+        )
+        if failure is None and case.id in further:
+            failure = _tried_further(session, entry, row, case, verdict, further[case.id])
         if failure is not None:
             verdict.failed.append(case.id)
             verdict.tolerated += [case.id] * failure.tolerated
@@ -94,13 +111,62 @@ def run_row(
     verdict.vendor = verdict.status
     if verdict.tolerated:
         verdict.vendor = _status(row, _lenient(verdict), refusals)
-    verdict.coverage = plan.coverage(done)
+    verdict.coverage = plan.coverage(done) | _ranks(plan.cases, verdict.failed)
     verdict.pairs = [sum(counts) for counts in zip(*verdict.coverage.values(), strict=True)] or [
         0,
         0,
     ]
     verdict.seconds = time.perf_counter() - started
     return verdict
+
+
+def _further(
+    session: Session, entry: CaseEntry, row: Row, cases: Sequence[Case]
+) -> dict[str, _More]:
+    """Return what else is tried with single cases of a row, by their ids.
+
+    Threads are told apart by no dtype, so that they are tried in one.
+    """
+    found: dict[str, _More] = {}
+    if row.mode != "native":
+        return found
+    possible = [case for case in cases if not _lacks_dtype(session, entry.spec, case)]
+    own = [dtype.name for dtype in entry.dtypes]
+    wide = widest(possible) if row.dtype == ("float32" if "float32" in own else own[0]) else None
+    if wide is not None:
+        found[wide.id] = _in_threads
+    telling = most_telling(possible)
+    if telling is not None:
+        found[telling.id] = mistaken
+    return found
+
+
+def _in_threads(session: Session, spec: KernelSpec, case: Case) -> str:
+    inputs = (case.inputs, flipped(spec, case))
+    several = [[mapped(session.upload, one) for one in some] for some in inputs]
+    return disturbed_often(session, spec, several, case.attributes)
+
+
+def _tried_further(
+    session: Session, entry: CaseEntry, row: Row, case: Case, verdict: RowVerdict, more: _More
+) -> Failure | None:
+    """Return the failure of a case that was right, if it is wrong in these calls."""
+    if session.how(entry.spec, case)[0] != row.mode:
+        return None
+    try:
+        fault = more(session, entry.spec, case)
+    except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
+        fault = _told(error)
+    verdict.passed -= bool(fault)
+    return Failure.of(case, fault) if fault else None
+
+
+def _ranks(cases: Sequence[Case], failed: Sequence[str]) -> dict[str, list[int]]:
+    """Return how many pairs of ranks of the first two inputs were right, of how many."""
+    had = {case.id: ranks_of(case) for case in cases if not isinstance(case.expected, type)}
+    of = set(had.values()) - {None}
+    wrong = {had.get(name) for name in failed}
+    return {"rank x rank": [len(of - wrong), len(of)]} if of else {}
 
 
 def planned(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> Presented:
@@ -142,6 +208,7 @@ def _run_case(
     done: list[tuple[str, Presentation]],
     *,
     aftermath: bool,
+    reached: Callable[[str], None] = unnoted,
 ) -> Failure | None:
     """Run one case, count it in ``verdict``, and return its failure, if it is one.
 
@@ -151,10 +218,11 @@ def _run_case(
         if _lacks_dtype(session, entry.spec, case):
             verdict.unsupported += 1
             return None
+        reached(case.id)
         if row.mode == "gradient":
             worst = judge_gradient(session, entry, case)
         else:
-            trial = Trial(session, entry, row, case, right, verdict)
+            trial = Trial(session, entry, row, case, right, verdict, reached)
             with redirect_stdout(StringIO()) as printed:
                 worst = trial.run()
             done += [(case.id, presentation) for presentation in trial.presented]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUTS", "laid_out", "layouts_of", "overlapping", "packed", "view"]
 
 _Shape = tuple[int, ...]
+# Of high rank, a tensor that is larger along each axis has too many elements.
+_HIGH: Final = 8
+_MOST_AROUND: Final = 1 << 30
+_OF_LARGER: Final = ("sliced", "end sliced", "slice of slice", "stepped", "by two", "by three")
 
 
 def laid_out(array: Array, layout: Layout) -> Tensor:
@@ -41,7 +45,10 @@ def layouts_of(array: Array) -> tuple[Layout, ...]:
 
 @cache
 def _layouts_of_shape(shape: _Shape) -> tuple[Layout, ...]:
-    return tuple(name for name, (fits, _) in _LAYOUTS.items() if fits(shape))
+    names = (name for name, (fits, _) in _LAYOUTS.items() if fits(shape))
+    if math.prod(3 * n + 5 for n in shape) > _MOST_AROUND and len(shape) > _HIGH:
+        return tuple(name for name in names if name not in _OF_LARGER)
+    return tuple(names)
 
 
 def packed(arrays: Sequence[Array]) -> list[Tensor]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import HUGE, LARGE, wide
+from tensorplug_conformance.corpus import HUGE, JUST_LARGER, LARGE, PERIOD, VAST, wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +36,7 @@ __all__ = [
     "slopes",
     "specials",
     "unary",
+    "vast",
 ]
 
 # (case, shape of x, attributes); a case called transposed or sliced is laid out so.
@@ -43,14 +44,19 @@ Rows = tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...]
 
 _SMALL = 4096
 _APART = 0.5  # from poles; the steps of differences are far smaller
-PERIOD = 4099  # a prime, so that swapped parts of a huge array differ
 _HUGE = (dt.float32, dt.int32, dt.bool_)
 
 
 def unary(
-    corpus: Corpus, draw: Callable[[tuple[int, ...]], Array] | None = None
+    corpus: Corpus,
+    draw: Callable[[tuple[int, ...]], Array] | None = None,
+    *,
+    quick: bool = False,
 ) -> Iterator[Case]:
-    """Yield cases for an elementwise kernel of one input; ``draw`` gives ordinary values."""
+    """Yield cases for an elementwise kernel of one input; ``draw`` gives ordinary values.
+
+    ``quick``: it takes nanoseconds for an element, as those without ``draw`` do.
+    """
     make = draw or corpus.ordinary
     yield Case("edges", (corpus.edges(),))
     yield Case("rank 0", (make(()),))
@@ -63,7 +69,7 @@ def unary(
     edges = corpus.edges()
     even = edges[: len(edges) // 2 * 2].reshape(2, -1)
     yield Case("transposed edges", (even,), layout="transposed")
-    yield from _huge(corpus, make((PERIOD,)))
+    yield from _huge(corpus, make((PERIOD,)), vast=quick or draw is None)
 
 
 def binary(
@@ -106,14 +112,36 @@ def binary(
     yield Case("transposed", (make((3, 4)), make((3, 4))), layout="transposed")
     yield Case("sliced", (make((3, 5)), make((3, 1))), layout="sliced")
     if not slow:
-        yield from _huge(corpus, make((PERIOD,)), make((PERIOD,)))
+        vast = draw is None and edges is None
+        yield from _huge(corpus, make((PERIOD,)), make((PERIOD,)), vast=vast)
 
 
-def _huge(corpus: Corpus, *periods: Array) -> Iterator[Case]:
-    """Yield the case of millions of elements, in few dtypes: they divide the work alike."""
-    if corpus.dtype in _HUGE:
-        inputs = tuple(np.resize(period, HUGE) for period in periods)
-        yield Case("huge", inputs, period=PERIOD)
+def _huge(corpus: Corpus, *periods: Array, vast: bool) -> Iterator[Case]:
+    """Yield the cases of millions of elements, in few dtypes: they divide the work alike.
+
+    ``vast``: also of more than float32 can count, of a quick function. Its inputs repeat a row,
+    and take no memory until they are on the device.
+    """
+    if corpus.dtype not in _HUGE:
+        return
+    inputs = tuple(np.resize(period, HUGE) for period in periods)
+    yield Case("huge", inputs, period=PERIOD)
+    for count in JUST_LARGER:
+        inputs = tuple(np.resize(period, count) for period in periods)
+        yield Case(f"{count} elements", inputs, period=PERIOD, light=True)
+    if vast and corpus.dtype is dt.float32:
+        rows = tuple(np.broadcast_to(period, (PERIOD, PERIOD)) for period in periods)
+        yield Case("more than 2**24 elements", rows, period=PERIOD, light=True)
+
+
+def vast(corpus: Corpus) -> Array:
+    """Return more numbers than float32 can count; each differs from its neighbours.
+
+    They are small whole numbers, and of each period the sum is 0, so that every sum is exact.
+    """
+    row = np.arange(PERIOD) * 7 % 11 - 5
+    row[-1] -= row.sum()
+    return np.resize(corpus.of(row), VAST)
 
 
 def _ending(corpus: Corpus, ordinary: Array, edges: Array) -> Array:
@@ -158,8 +186,15 @@ def late(corpus: Corpus) -> Iterator[tuple[str, Array]]:
         yield f"late of {length}", usual
 
 
-def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
-    """Return the cases of a function that is tried on ordinary values of a range."""
+def function(
+    low: float, high: float, *, far: bool = False, cut: bool = False, quick: bool = False
+) -> Callable[[Corpus], Iterator[Case]]:
+    """Return the cases of a function that is tried on ordinary values of a range.
+
+    ``far``: also on complex numbers of any size, for which its results are finite. ``cut``: its
+    branch cut is the negative axis, where the sign of the imaginary 0 decides (the array API's
+    convention for the root and the logarithm). ``quick``: as of ``unary``.
+    """
 
     def generate(corpus: Corpus) -> Iterator[Case]:
         def draw(shape: tuple[int, ...]) -> Array:
@@ -167,11 +202,17 @@ def function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
                 return corpus.ordinary(shape, 0.25, 2.0)  # away from poles and branch cuts
             return corpus.ordinary(shape, low, high)
 
-        for case in unary(corpus, draw):
+        for case in unary(corpus, draw, quick=quick):
             if corpus.dtype in dt.COMPLEX and "edges" in case.id:
                 continue  # on branch cuts the sign of zero decides, and conventions differ
             yield case
         yield Case("near 0", (draw((33,)) * corpus.of(2.0**-9),))
+        if far and corpus.dtype in dt.COMPLEX:
+            yield Case("far", (corpus.far_complex(),))
+        if cut and corpus.dtype in dt.COMPLEX:
+            sides = corpus.of([-4, -4, -0.25, -0.25, -1e9, -1e9])
+            sides.imag = [0.0, -0.0] * 3
+            yield Case("both sides of the negative axis", (sides,))
 
     return generate
 

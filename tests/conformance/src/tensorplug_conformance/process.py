@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from tensorplug_conformance.notes import noted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Item", "WorkerProcess"]
 
-Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode)
+Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), ("evidence", ...)
 _LINES: Final = 8
 _CRASH: Final = "Fatal Python error"  # faulthandler begins so; the last call follows
 _LEAVE: Final = 10.0  # seconds that a backend may take to close at the end
@@ -96,10 +98,16 @@ class WorkerProcess:
         self.dismiss()
         self._folder.cleanup()
 
+    def during(self) -> str:
+        """Return which case of a row it runs, or ran last, as the end of a message."""
+        case = noted(self._events)
+        return f" in case {case!r}" if case else ""
+
     def epitaph(self) -> str:
         """Return how the process ended, and where it crashed or what it wrote last."""
         code = self._process.returncode
         how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
+        how += self.during()
         lines = self._output.read_text("utf-8", errors="replace").strip().splitlines()
         crashes = [at for at, line in enumerate(lines) if line.startswith(_CRASH)]
         begin = crashes[-1] if crashes else max(len(lines) - _LINES, 0)

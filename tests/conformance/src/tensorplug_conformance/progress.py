@@ -131,7 +131,8 @@ class ProgressLines:
     def started(self, items: Sequence[Item]) -> None:
         """Print what runs, and start the clock."""
         rows = sum(item[0] == "row" for item in items)
-        counts = [(rows, "row"), (len(items) - rows, "check")]
+        tests = sum(item[0] == "evidence" for item in items)
+        counts = [(rows, "row"), (len(items) - rows - tests, "check"), (tests, "test")]
         parts = [_counted(count, what, f"{what}s") for count, what in counts if count]
         self._total = len(items)
         self._began = self._said = self._clock()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -46,6 +46,7 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     for names in groups[:1]:
         for what, change in _PARTS.items():
             yield from _first(spec, small, names, change, what)
+    yield from _of_indices(entry, small)
     data = tuple(
         name
         for name in spec.input_names
@@ -56,6 +57,50 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     if data:
         for what, axis in (("rows repeated", 0), ("planes repeated", 1), ("columns repeated", -1)):
             yield from _first(spec, small, data, partial(_repeated, axis=axis), what, each=True)
+
+
+def _of_indices(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
+    """Yield a case in which an input of indices is the data as well: ``x[x]``."""
+    spec = entry.spec
+    indices = [name for name in spec.input_names if is_index(spec, name)]
+    data = [
+        declared.name
+        for declared in spec.declared
+        if not is_index(spec, declared.name)
+        and not declared.variadic
+        and declared.name not in entry.ordinary
+    ]
+    for index, name in product(indices, data):
+        places = spec.input_names.index(index), spec.input_names.index(name)
+        for case in cases:
+            one, other = (case.inputs[place] for place in places)
+            if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+                continue
+            if one.dtype != other.dtype or one.size < _ENOUGH or not _holds(one, other):
+                continue
+            inputs = list(case.inputs)
+            inputs[places[1]] = one
+            told = f"{case.id}, equal {index} and {name}"
+            found = replace(case, id=told, inputs=tuple(inputs), alike=(index, name))
+            if _is_call(spec, found) and _has_answer(entry, found):
+                yield found
+                break
+
+
+def _holds(one: Array, other: Array) -> bool:
+    """Return whether an array has all places that another has, which indices may name."""
+    return one.ndim == other.ndim and all(
+        new >= old for new, old in zip(one.shape, other.shape, strict=True)
+    )
+
+
+def _has_answer(entry: CaseEntry, case: Case) -> bool:
+    """Return whether all indices name places."""
+    try:
+        entry.answer(case)
+    except (IndexError, ValueError):
+        return False
+    return True
 
 
 def _groups(entry: CaseEntry) -> Iterator[tuple[str, ...]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonschema
 import numpy as np
 
+from tensorplug_conformance import evidence
 from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.quoting import printable
@@ -74,19 +75,23 @@ def assemble(
     expectations: Iterable[Expectation] = (),
     profile: Profile = "strict",
     missing: Sequence[Item] = (),
+    collections: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the report as data, its judgement under both profiles included.
 
     ``draw``: the seed of the sample that a plain process was asked again. ``profile``: the one
     that decides the exit code of the run. ``missing``: what was not run, because the run was
-    interrupted.
+    interrupted. ``collections``: descriptions of the collections of tests that were run, whose
+    outcomes judge nothing.
     """
     checks = [_check(outcome) for outcome in outcomes if outcome.item[0] == "check"]
     rows = [_row(outcome) for outcome in outcomes if outcome.item[0] == "row"]
     if not missing:
         checks += _uncovered(backend, denominator, level, selection)
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
-    told = [f"{len(missing)} rows and checks were not run"] if missing else []
+    others = [outcome for outcome in outcomes if outcome.item[0] == "evidence"]
+    what = "rows, checks and tests" if collections else "rows and checks"
+    told = [f"{len(missing)} {what} were not run"] if missing else []
     strict, vendor = (
         [*blocked(checks, rows, level, profile=profile), *unmet, *told] for profile in PROFILES
     )
@@ -123,6 +128,7 @@ def assemble(
             "cases_passed": sum(row["passed"] for row in rows),
         },
         "coverage": _coverage(outcomes),
+        **({"evidence": evidence.assembled(collections, others)} if collections else {}),
         "checks": checks,
         "rows": rows,
     }

@@ -16,6 +16,8 @@ import numpy as np
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, refilled
+from tensorplug_conformance.corpus import JUST_LARGER, PERIOD, VAST
+from tensorplug_conformance.ranks import other_ranks, ranks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +33,10 @@ _TAILS: Final = (15, 23, 31, 63, 1009, 7, 1023, 1024, 192)
 _MANY: Final = (65, 129, 257)  # more rows than a work group has
 _LONG: Final = (1 << 16) + 11
 _HUGE: Final = (1 << 20) + 11  # of kernels that only move elements, whose reference is quick
+# The references of these take a microsecond for an element, or there is an output for each.
+_TEDIOUS: Final = ("BatchToSpaceND", "SparseToDense", "TensorScatterUpdate", "Unpack")
 _RANKS: Final = (7, 8, 9)
+_BASES: Final = 6  # cases from which other pairs of ranks are made
 _THICK: Final = (2, 3, 2)  # what becomes of further axes up to rank 4
 _PREFIX: Final = (2, 1, 2, 1, 1, 2, 1, 2, 1)  # what becomes of further axes
 
@@ -82,6 +87,8 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
     yield from _thick(made, own) if leading or corpus.dtype is dt.int32 else ()
     for rank in _RANKS if leading else _RANKS[-1:]:
         yield from made.raised(own, rank)
+    if leading:
+        yield from made.ranked(own)
     whole = corpus.dtype in (dt.float32, dt.int32) and _has_axes(entry)
     if whole:
         for base in list(bases.values())[-2:]:
@@ -95,7 +102,15 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
                     base, _LONG, turn + at, most=_MOST_LONG, count=1, native=True
                 )
     if corpus.dtype is dt.float32 and moves(entry):
-        yield from made.stretched(first, _HUGE, turn, most=2 * _HUGE, count=2, native=True)
+        yield from _of_millions(made, first, turn)
+
+
+def _of_millions(made: _Made, first: Case, turn: int) -> Iterator[Case]:
+    """Yield cases of more elements than work is divided for, and than float32 can count."""
+    yield from made.stretched(first, _HUGE, turn, most=2 * _HUGE, count=2, native=True)
+    for size in () if made.entry.spec.name in _TEDIOUS else (*JUST_LARGER, VAST):
+        for case in made.stretched(first, size, turn, most=2 * size, count=1, native=True):
+            yield replace(case, light=True)
 
 
 def moves(entry: CaseEntry) -> bool:
@@ -225,6 +240,21 @@ class _Made:
                     yield case
                     return
 
+    def ranked(self, own: Sequence[Case]) -> Iterator[Case]:
+        """Yield a case for each pair of ranks of the first two inputs that no case has."""
+        had = {ranks_of(case) for case in own if not isinstance(case.expected, type)}
+        known = {ranks for ranks in had if ranks is not None}
+        free = [case for case in own if _is_free(self.corpus, case) and ranks_of(case)]
+        small = [case for case in free if all(0 < x.size <= _SMALL for x in flat(case.inputs))]
+        for base in sorted(small, key=_axes_of)[:_BASES]:
+            for shapes in other_ranks(base, known):
+                case = self._drawn(base, shapes, {}, _MOST)
+                if case is not None and _is_answered(self.entry, case):
+                    ranks = ranks_of(case)
+                    assert ranks is not None  # as its base
+                    known.add(ranks)
+                    yield case
+
     def _drawn(
         self,
         base: Case,
@@ -253,7 +283,11 @@ class _Made:
         for array, shape in zip(arrays, shapes, strict=True):
             again = self.corpus.redrawn(array, indices=True)
             assert again is not None  # a free case
-            drawn.append(again(self.corpus, shape, sizes))
+            count = math.prod(shape)
+            if count > _HUGE:  # so many numbers take longer to draw than to move
+                drawn.append(np.resize(again(self.corpus, (PERIOD,), sizes), shape))
+            else:
+                drawn.append(again(self.corpus, shape, sizes))
         return replace(_with(base, drawn), id=f"{base.id}, as {said}", native=native)
 
     def _is_slow(self, base: Case, shapes: _Shapes) -> bool:
@@ -261,6 +295,23 @@ class _Made:
         several = any(isinstance(operand, list) for operand in base.inputs)
         counts = [max(math.prod(shape), 1) for shape in shapes]
         return several and not moves(self.entry) and math.prod(counts) > _PRODUCTS
+
+
+def _axes_of(case: Case) -> int:
+    """Return minus the number of axes of all inputs: high ranks first, which can be lowered."""
+    ranks: list[int] = [array.ndim for array in flat(case.inputs)]
+    return -sum(ranks)
+
+
+def _is_answered(entry: CaseEntry, case: Case) -> bool:
+    """Return whether the reference takes the inputs: indices may name no place in other axes."""
+    if not any(entry.spec.accepted(name) == dt.INTEGER for name in entry.spec.input_names):
+        return True
+    try:
+        entry.answer(case)
+    except (IndexError, ValueError):
+        return False
+    return True
 
 
 def _with(case: Case, arrays: Iterable[Array]) -> Case:

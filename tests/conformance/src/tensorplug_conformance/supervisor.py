@@ -95,7 +95,8 @@ class Attendant:
             found += self._ended(self._process.epitaph())
         elif self.in_hand and silent > self._patience():
             self.over = True
-            found += self._ended(f"it hung: it did not end within {silent:.0f} s")
+            hung = f"it hung: it did not end within {silent:.0f} s"
+            found += self._ended(hung + self._process.during())
         return found
 
     def _patience(self) -> float:
@@ -104,7 +105,8 @@ class Attendant:
     def expired(self) -> list[tuple[int, Outcome]]:
         """Return outcomes for items that ran out of time."""
         self.over = True
-        return self._ended("it had not ended when the time limit of the level ran out")
+        late = "it had not ended when the time limit of the level ran out"
+        return self._ended(late + self._process.during())
 
     def _ended(self, why: str) -> list[tuple[int, Outcome]]:
         """Close the running item; if the process did not get that far, the first one."""

@@ -103,7 +103,12 @@ class CaseTable:
         self.of(spec, dtypes=(dtype,), **options)(lambda _corpus: iter(cases))
 
     def gradients(
-        self, spec: KernelSpec, *wrt: str, near_only: str = "", cancelled: float = 0.0
+        self,
+        spec: KernelSpec,
+        *wrt: str,
+        near_only: str = "",
+        cancelled: float = 0.0,
+        slopes: Callable[..., Mapping[str, tuple[Array, Array]]] | None = None,
     ) -> Callable[[F], F]:
         """Decorate the function that yields smooth points, where gradients are tried.
 
@@ -113,7 +118,8 @@ class CaseTable:
 
         More points, far from 0 and near it, are derived from these; ``near_only`` says why there
         are none. Each of their gradients may be off by some eps of itself, or of ``cancelled``:
-        the size of the terms of which it is the difference.
+        the size of the terms of which it is the difference. ``slopes`` is a formula for these
+        gradients, where differences lose them (``CaseEntry.slopes``).
         """
 
         def decorate(smooth: F) -> F:
@@ -122,7 +128,7 @@ class CaseTable:
             if unknown or not wrt:
                 raise RegistrationError(f"{spec.name}: {sorted(unknown)} are not inputs of it")
             entry.wrt, entry.smooth = wrt, smooth
-            entry.near_only, entry.cancelled = near_only, cancelled
+            entry.near_only, entry.cancelled, entry.slopes = near_only, cancelled, slopes
             return smooth
 
         return decorate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from tensorplug_conformance.quoting import for_terminal
+from tensorplug_conformance.rendering.others import COLUMNS, others
 from tensorplug_conformance.report import verdict
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tensorplug_conformance.differences import Differences
+    from tensorplug_conformance.rendering.others import Others
 
 __all__ = ["as_expected", "show", "show_differences"]
 
@@ -44,6 +46,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     if report["rows"]:
         console.print(_matrix(report))
         _show_failures(report, console)
+    for one in others(report):
+        _show_others(one, console)
     if report["partial"] and not report["checks"]:
         note = "the checks of levels 0, 1 and 4 were left out; --checks 'GLOBS' runs them"
         console.print(note, highlight=False, soft_wrap=True)
@@ -59,6 +63,24 @@ def _show_checks(report: Mapping[str, Any], console: Console) -> None:
                 f"  [red]fail[/] {for_terminal(check['check'])}: {for_terminal(check['message'])}",
                 soft_wrap=True,
             )
+
+
+def _show_others(one: Others, console: Console) -> None:
+    about = f"{one.about['title']} ({one.versions}), no condition of a certificate"
+    console.print(for_terminal(about), highlight=False, soft_wrap=True)
+    table = Table("tests", *COLUMNS[1:], title=None)
+    for group, counts in one.groups:
+        table.add_row(for_terminal(group), *(str(count or "") for count in counts[1:]))
+    console.print(table)
+    if one.idle:
+        console.print(
+            f"{one.idle} of those that pass ran no kernel of the backend", highlight=False
+        )
+    for test in one.failures[:_SHOWN]:
+        line = f"[red]fail[/] {for_terminal(test['test'])}: {for_terminal(test['why'])}"
+        console.print(line, highlight=False, soft_wrap=True)
+    if len(one.failures) > _SHOWN:
+        console.print(f"... and {len(one.failures) - _SHOWN} more tests, in the report")
 
 
 def _matrix(report: Mapping[str, Any]) -> Table:

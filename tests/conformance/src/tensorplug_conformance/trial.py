@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelNotFoundError, TensorType
+from tensorplug.plugin import KernelNotFoundError, TensorType, as_tensor
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import Presentation, Relation, flat, mapped, refilled
+from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapped, refilled
 from tensorplug_conformance.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.histories import flipped, is_index, previous
+from tensorplug_conformance.notes import unnoted
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.vendor import allows, flushed
@@ -65,8 +66,10 @@ class Trial:
         case: Case,
         right: Callable[[Case], Right],
         verdict: RowVerdict,
+        reached: Callable[[str], None] = unnoted,
     ) -> None:
         self.verdict = verdict
+        self.reached = reached
         self.right = right
         self.session = session
         self.entry = entry
@@ -89,6 +92,8 @@ class Trial:
 
         """
         case, session = self.case, self.session
+        if case.light:
+            return self._once()
         operands = session.operands(case)
         if isinstance(case.expected, type):
             return self._refused(operands, case.expected)
@@ -114,6 +119,7 @@ class Trial:
         if prelude is not None:
             self.presented.append(Presentation(before=case.prelude))
         for presentation in case.presentations:
+            self.reached(f"{case.id}{MARK}{presentation.id}")
             try:
                 self._present(presentation)
             except Exception as error:
@@ -124,6 +130,15 @@ class Trial:
         rotated = "a much later call changed a result (memory in rotation)"
         self._check_unchanged((*kept, *results), (*earlier, *outputs), rotated)
         self._check_inputs(operands)
+        return self._worst
+
+    def _once(self) -> float:
+        """Make the call, and judge it."""
+        session = self.session
+        self._check_how()
+        with session.entered():
+            operands = [mapped(as_tensor, operand) for operand in self.case.inputs]
+        self._judged(session.call(self.spec, operands, self.case.attributes))
         return self._worst
 
     def _check_unchanged(

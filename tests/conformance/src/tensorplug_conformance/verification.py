@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance import SUITE_VERSION, evidence, report
 from tensorplug_conformance.checks import checks
 from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
@@ -33,6 +33,7 @@ def verify(found: Any) -> list[str]:
         *_versions(found),
         *_denominator(found),
         *_checks(found),
+        *_others(found),
         *_totals(found),
         *_judgement(found),
     ]
@@ -86,6 +87,30 @@ def _checks(found: Mapping[str, Any]) -> list[str]:
     if missing:
         some = ", ".join(f"{name!r} of level {level}" for level, name in missing[:3])
         faults.append(f"{len(missing)} checks are missing, such as {some}")
+    return faults
+
+
+def _others(found: Mapping[str, Any]) -> list[str]:
+    """Compare the tests of others with those of the collections that are installed here.
+
+    Without the same versions nothing can be compared but the names with one another.
+    """
+    faults = []
+    for one in found.get("evidence", ()):
+        name = one["name"]
+        listed = Counter((test["group"], test["test"]) for test in one["tests"])
+        faults += [f"{name}: two results of {test}" for (_, test), n in listed.items() if n > 1]
+        try:
+            same = evidence.described(name)["versions"] == one["versions"]
+        except evidence.EvidenceError:
+            same = False
+        if same:
+            whole = {(group, test) for _, _, group, test in evidence.items_of(name)}
+            for what, tests in (("lacks", whole - listed.keys()), ("adds", listed.keys() - whole)):
+                some = ", ".join(test for _, test in sorted(tests)[:3])
+                faults += [f"{name}: the report {what} {len(tests)} tests, such as {some}"] * bool(
+                    tests
+                )
     return faults
 
 

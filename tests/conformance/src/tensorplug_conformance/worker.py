@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tensorplug.plugin import TensorplugError
+from tensorplug_conformance import evidence
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.examples import add_examples
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.notes import Notes, unnoted
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.surroundings import Functions, Surroundings
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tensorplug_conformance.denominator import Mode
+    from tensorplug_conformance.evidence import EvidenceVerdict
     from tensorplug_conformance.process import Item
     from tensorplug_conformance.verdicts import RowVerdict
 
@@ -40,8 +43,11 @@ __all__ = ["Worker", "main"]
 class Worker:
     """Runs items on one target, with one session per mode, opened when it is first needed."""
 
-    def __init__(self, target: Target, seed: int) -> None:
+    def __init__(
+        self, target: Target, seed: int, reached: Callable[[str], None] = unnoted
+    ) -> None:
         self.target = target
+        self._reached = reached
         self.seed = seed
         self.known = entries(extension_tables())
         self._checks = {
@@ -88,7 +94,9 @@ class Worker:
         """Return the verdict on a row of cases and random examples."""
         row = Row(kernel, dtype, mode)
         session = self.session(primitives_only=row.mode == "decomposed")
-        verdict = run_row(session, self.known[row.kernel], row, self.seed, self._references)
+        verdict = run_row(
+            session, self.known[row.kernel], row, self.seed, self._references, self._reached
+        )
         if examples:
             add_examples(verdict, session, self.known[row.kernel], self.seed, examples)
         replaced = self._replaced()
@@ -96,6 +104,10 @@ class Worker:
             verdict.status = verdict.vendor = "fail"
             verdict.reason = replaced
         return verdict
+
+    def evidence(self, collection: str, group: str, test: str) -> EvidenceVerdict:
+        """Return the verdict on a test that others wrote."""
+        return evidence.run(self.session(), collection, group, test)
 
     def introduce(self) -> dict[str, Any]:
         """Return the backend's description of itself."""
@@ -126,13 +138,15 @@ def _drivers(session: Session) -> dict[str, str]:
 def main(arguments: list[str]) -> int:
     """Run items until the input ends; append events to the file."""
     faulthandler.enable()
-    with _input_lines() as lines, Path(arguments[0]).open("a", encoding="utf-8") as events:
+    said = Path(arguments[0])
+    with _input_lines() as lines, said.open("a", encoding="utf-8") as events, Notes(said) as notes:
 
         def say(**event: Any) -> None:
+            notes.write("")
             events.write(json.dumps(event) + "\n")
             events.flush()
 
-        _work(json.loads(lines.readline()), map(json.loads, lines), say)
+        _work(json.loads(lines.readline()), map(json.loads, lines), say, notes.write)
     return 0
 
 
@@ -146,10 +160,18 @@ def _input_lines() -> TextIO:
 
 
 def _work(
-    request: dict[str, Any], items: Iterable[tuple[int, Item]], say: Callable[..., None]
+    request: dict[str, Any],
+    items: Iterable[tuple[int, Item]],
+    say: Callable[..., None],
+    reached: Callable[[str], None],
 ) -> None:
     target = Target(**{**request["target"], "seed": request["seed"]})
-    worker = Worker(target, request["seed"])
+    worker = Worker(target, request["seed"], reached)
+    runs: dict[str, Callable[..., Any]] = {
+        "check": worker.check,
+        "row": worker.row,
+        "evidence": worker.evidence,
+    }
     if request["introduce"]:
         say(event="begin", item=None)
         try:
@@ -160,7 +182,7 @@ def _work(
         say(event="begin", item=number)
         kind, *rest = item
         try:
-            verdict = worker.check(*rest) if kind == "check" else worker.row(*rest)
+            verdict = runs[kind](*rest)
         except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
             say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
         else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import contraction as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -93,10 +96,96 @@ def _named(equation: str, shapes: Shapes) -> str:
     return f"{equation} of {'; '.join('x'.join(map(str, shape)) for shape in shapes)}"
 
 
+_ALPHABETS = ("abcdefghij", "zyxwvutsrq", "ABCDEFGHIJ", "qWeRtYuIoP")
+_MOST_PRODUCTS = 1 << 12  # of the sizes of all labels
+_DRAWS = 2000
+_FORM = ("operands", "order", "ellipsis")  # which occur in every combination
+_FEW = 6  # labels, which one operand can have
+
+
+@cache
+def _drawn() -> tuple[tuple[str, Shapes], ...]:
+    """Return equations that cover all pairs of their properties, drawn at random.
+
+    So do all combinations of ``_FORM``. Properties: the alphabet; how many operands and labels
+    there are; whether a label is repeated within each operand, or in one operand alone and not in
+    the result; the order of the result, and where an ellipsis is.
+    """
+    rng = np.random.default_rng(20)
+    seen: set[frozenset[object]] = set()
+    found = []
+    for _ in range(_DRAWS):
+        equation, shapes, properties = _one_drawn(rng)
+        pairs = {frozenset(pair) for pair in combinations(properties, 2)}
+        pairs.add(frozenset(one for one in properties if one[0] in _FORM))
+        if pairs - seen:
+            seen |= pairs
+            found.append((equation, shapes))
+    return tuple(dict.fromkeys(found))
+
+
+def _one_drawn(rng: np.random.Generator) -> tuple[str, Shapes, set[tuple[str, object]]]:
+    """Return an equation, the shapes of its operands, and its properties."""
+    number = int(rng.integers(len(_ALPHABETS)))
+    labels = list(_ALPHABETS[number][: int(rng.choice([2, 4, 6, 10]))])
+    sizes = {label: int(rng.integers(2, 4)) for label in labels}
+    if np.prod(list(sizes.values())) > _MOST_PRODUCTS:
+        sizes = dict.fromkeys(labels, 2)
+    count = int(rng.integers(1 if len(labels) <= _FEW else 3, 5))
+    terms: list[list[str]] = [[] for _ in range(count)]
+    for label in labels:
+        chosen = rng.random(count) < (0.1 if len(labels) > _FEW else 0.4)
+        chosen[int(rng.integers(count))] = True
+        for at in np.flatnonzero(chosen).tolist():
+            terms[at].append(label)
+    properties: set[tuple[str, object]] = {("alphabet", number), ("operands", count)}
+    properties.add(("labels", len(labels)))
+    for at, term in enumerate(terms):
+        rng.shuffle(term)
+        if term and rng.random() < 0.3:
+            term.insert(int(rng.integers(len(term) + 1)), term[0])
+            properties.add(("repeated in", at))
+    result = [label for label in labels if rng.random() < 0.6]
+    alone = [at for at, term in enumerate(terms) if _summed_alone(term, terms, result)]
+    properties |= {("summed in", at) for at in alone}
+    order = int(rng.integers(4))  # as in the alphabet, reversed, rotated, shuffled
+    result = [result, result[::-1], result[1:] + result[:1], result][order]
+    if order == 3:
+        rng.shuffle(result)
+    properties.add(("order", (_order_of(result), min(len(result), 3))))
+    shapes = [[sizes[label] for label in term] for term in terms]
+    if rng.random() < 0.3:
+        place = int(rng.integers(3))  # in front, in the middle, behind
+        properties.add(("ellipsis", place))
+        for term, shape in zip((*terms, result), (*shapes, []), strict=True):
+            middle = (0, len(term) // 2, len(term))[place]
+            term.insert(middle, "...")
+            shape.insert(middle, 2)
+    equation = f"{','.join(map(''.join, terms))}->{''.join(result)}"
+    return equation, tuple(map(tuple, shapes)), properties
+
+
+def _order_of(labels: list[str]) -> str:
+    ordered = sorted(labels)
+    if labels == ordered:
+        return "up"
+    return "down" if labels == ordered[::-1] else "mixed"
+
+
+def _summed_alone(term: list[str], terms: list[list[str]], result: list[str]) -> bool:
+    """Return whether a label of a term is in no other one, and not in the result."""
+    return any(
+        label not in result and sum(label in other for other in terms) == 1 for label in term
+    )
+
+
 @cases.of(specs.EINSUM, oracle=oracle.einsum)
 def einsum(corpus: Corpus) -> Iterator[Case]:
     """Diagonals, sums, every order of labels, ellipses, multiple operands; integers wrap."""
     for equation, shapes in _SUMS:
+        operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
+        yield Case(_named(equation, shapes), (operands,), {"equation": equation})
+    for equation, shapes in _drawn() if corpus.dtype is dt.float32 else ():
         operands = [corpus.ordinary(shape, -1.0, 1.0) for shape in shapes]
         yield Case(_named(equation, shapes), (operands,), {"equation": equation})
     for equation, shapes, error in _WRONG:
@@ -127,6 +216,11 @@ def sums(corpus: Corpus) -> Iterator[Case]:
         ("ii,i->i", ((1, 1), (3,))),
         ("ij,k->k", ((2, 2), (2,))),
         (",i->i", ((), (3,))),
+        ("Zx,xB->BZ", ((2, 3), (3, 2))),
+        ("zya,Baz->yB", ((2, 2, 3), (2, 3, 2))),
+        ("aab,cc,bd->cd", ((2, 2, 3), (2, 2), (3, 2))),
+        ("ax,by,cz->cba", ((2, 2), (2, 3), (2, 2))),
+        ("Jihgfedcba,jJ->jabcdefghi", ((2, 1, 2, 1, 2, 1, 1, 2, 1, 2), (2, 2))),
         ("ij,jk->ik", ((2, 0), (0, 3))),
         ("ij,j->i", ((0, 3), (3,))),
     ):

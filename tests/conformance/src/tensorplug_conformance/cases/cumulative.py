@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.corpus import JUST_LARGER, LARGE, VAST
 from tensorplug_conformance.oracle import cumulative as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -64,6 +65,13 @@ def running_sum(corpus: Corpus) -> Iterator[Case]:
         yield Case("edges", (corpus.edges(),))
     yield Case("large", (corpus.ordinary((LARGE,), 0.0, 0.5),), {"exclusive": True})
     yield Case("large columns", (corpus.ordinary((4099, 17), 0.0, 0.5),), {"reverse": True})
+    if corpus.dtype is dt.float32:
+        many = patterns.vast(corpus)
+        sums = np.cumsum(many[: patterns.PERIOD].astype(np.int64)).astype(np.float32)
+        for count in (*JUST_LARGER, VAST):
+            right = (np.resize(sums, count),)
+            told = f"{count} elements"
+            yield Case(told, (many[:count],), expected=right, native=True, light=True)
 
 
 @cases.of(specs.CUMPROD, oracle=oracle.running_product, grown=False)  # long ones vanish

@@ -63,19 +63,30 @@ for spec, reference, signed, low, high in (
     (specs.ERF, oracle.erf, True, -4.0, 4.0),
     (specs.TANH, oracle.tanh, True, -6.0, 6.0),
 ):
-    cases.of(spec, oracle=reference, signed_zero=signed)(patterns.function(low, high))
+    far = spec in (specs.LOG, specs.SQRT, specs.ATAN)
+    cases.of(spec, oracle=reference, signed_zero=signed)(
+        patterns.function(low, high, far=far, cut=spec in (specs.LOG, specs.SQRT), quick=True)
+    )
 
 
 @cases.of(specs.EXP, oracle=oracle.exp)
 def exponential(corpus: Corpus) -> Iterator[Case]:
     """Results of every magnitude, from the least subnormal number to the largest one."""
-    yield from patterns.function(-10.0, 10.0)(corpus)
+    yield from patterns.function(-10.0, 10.0, quick=True)(corpus)
     if corpus.dtype in dt.FLOATING:
         about: Any = finfo(corpus.dtype.numpy)
         bounds = [float(about.smallest_subnormal), float(about.tiny), float(about.max)]
         least, tiny, most = np.log(np.array(bounds, np.longdouble))
         yield Case("subnormal results", (corpus.of(np.linspace(least, tiny, 19)),))
         yield Case("all magnitudes", (corpus.of(np.linspace(tiny, most, 41)[1:-1]),))
+    if corpus.dtype in dt.COMPLEX:
+        # The power of the real part alone overflows, its products with cosine and sine do not.
+        most = float(np.log(np.longdouble(finfo(corpus.dtype.numpy).max)))
+        angles = [0.8, 2.3, -2.4, -0.75, 7.0, 0.8, -2.3, 1.5]
+        above = [0.25, 0.25, 0.125, 0.0625, 0.2, 0.3, 0.3, 0.0]
+        beyond = [complex(most + by, angle) for by, angle in zip(above, angles, strict=True)]
+        small = [complex(-most * share, 2.0) for share in (0.5, 0.9, 0.99)]
+        yield Case("near overflow", (corpus.of([*beyond, *small]),))
 
 
 @cases.of(specs.REAL_DIV, oracle=oracle.real_div, signed_zero=True)
@@ -84,12 +95,27 @@ def real_div(corpus: Corpus) -> Iterator[Case]:
     for case in patterns.binary(corpus):
         if corpus.dtype not in dt.COMPLEX or case.id != "edges":
             yield case
+    yield from _far_quotients(corpus)
+
+
+def _far_quotients(corpus: Corpus) -> Iterator[Case]:
+    """Yield quotients of complex numbers near the largest ones that are finite themselves."""
+    if corpus.dtype not in dt.COMPLEX:
+        return
+    numbers = corpus.far_complex(1.0)
+    a, b = (x.ravel() for x in np.meshgrid(numbers, numbers))
+    quotients = oracle.real_div(a, b)
+    about: Any = finfo(corpus.dtype.numpy)
+    parts = np.abs(np.stack([quotients.real, quotients.imag])).max(axis=0)
+    kept = (parts < about.max / 4) & (parts > about.tiny)
+    yield Case("far", (a[kept], b[kept]))
 
 
 @cases.of(specs.DIV_NO_NAN, oracle=oracle.div_no_nan)
 def div_no_nan(corpus: Corpus) -> Iterator[Case]:
     """Every pair of edges: infinities and NaN by 0 are 0 as well."""
     yield from patterns.binary(corpus)
+    yield from _far_quotients(corpus)
 
 
 def _finite(corpus: Corpus) -> Array:
@@ -196,6 +222,9 @@ def cast(corpus: Corpus) -> Iterator[Case]:
         period = corpus.ordinary((patterns.PERIOD,))
         inputs = (np.resize(period, HUGE),)
         yield Case(f"huge to {other}", inputs, {"dtype": other}, period=patterns.PERIOD)
+        rows = (np.broadcast_to(period, (patterns.PERIOD, patterns.PERIOD)),)
+        more, to = f"more than 2**24 to {other}", {"dtype": other}
+        yield Case(more, rows, to, period=patterns.PERIOD, light=True)
 
 
 def _ties(corpus: Corpus) -> Iterator[Case]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
+from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE, Corpus
+from tensorplug_conformance.corpus import JUST_LARGER, LARGE, VAST, Corpus
 from tensorplug_conformance.oracle import indexing as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -58,6 +59,10 @@ def gather(corpus: Corpus) -> Iterator[Case]:
     if corpus.dtype is dt.float32:
         rows = corpus.indices((1031,), 257, signed=True)
         yield Case("huge", (corpus.ordinary((257, 1033)), rows), native=True)
+        for count in (*JUST_LARGER, VAST):
+            ends = np.array([-1, 0, count - 2, count - 3, 1, -2, count // 2], np.int32)
+            many = (patterns.vast(corpus)[:count], ends)
+            yield Case(f"from {count}", many, native=True, light=True)
         columns = (corpus.ordinary((1031, 257)), corpus.indices((1033,), 257, signed=True))
         yield Case("huge, by column", columns, {"axis": 1}, native=True)
     edges = corpus.edges()
@@ -104,6 +109,14 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     edges = corpus.edges()
     apart = np.arange(len(edges), dtype=np.int32)[:, None]
     yield Case("edges apart", (apart, edges), {"shape": (len(edges) + 1,)})
+    if corpus.dtype is dt.float32:
+        for count in (*JUST_LARGER, VAST):
+            ends = np.array([[count - 1], [0], [count - 2], [count // 2]], np.int32)
+            right = np.zeros(count, np.float32)
+            right[ends[:, 0]] = values = corpus.of([1, 2, 3, 4])
+            told = f"into {count}"
+            into = {"shape": (count,)}
+            yield Case(told, (ends, values), into, expected=(right,), native=True, light=True)
     same = np.zeros((3, 1), dtype=np.int32)
     yield Case("one place", (same, corpus.of([1, 2, 3])), {"shape": (2,)})
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 cases = CaseTable()
 
 
-def _function(low: float, high: float) -> Callable[[Corpus], Iterator[Case]]:
+def _function(low: float, high: float, *, far: bool) -> Callable[[Corpus], Iterator[Case]]:
     """Return the cases of a range, and some about 1 and -1 and at whole powers."""
-    ordinary = patterns.function(low, high)
+    ordinary = patterns.function(low, high, far=far)
 
     def generate(corpus: Corpus) -> Iterator[Case]:
         yield from ordinary(corpus)
@@ -45,7 +45,8 @@ for spec, reference, signed, low, high in (
     (specs.RECIPROCAL, oracle.reciprocal, True, 0.1, 30.0),
     (specs.RSQRT, oracle.rsqrt, True, 0.01, 30.0),
 ):
-    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high))
+    far = spec in (specs.LOG2, specs.LOG10, specs.LOG1P, specs.RECIPROCAL, specs.RSQRT)
+    cases.of(spec, oracle=reference, signed_zero=signed)(_function(low, high, far=far))
 
 
 for spec, combine in ((specs.HYPOT, oracle.hypot), (specs.LOG_ADD_EXP, oracle.log_add_exp)):

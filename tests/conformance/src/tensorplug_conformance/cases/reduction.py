@@ -10,13 +10,14 @@ from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.corpus import LARGE
+from tensorplug_conformance.corpus import JUST_LARGER, LARGE, VAST
 from tensorplug_conformance.oracle import reduction as oracle
 from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
 
@@ -84,6 +85,12 @@ def total(corpus: Corpus) -> Iterator[Case]:
         yield Case("all true", (np.ones((3, LARGE), bool),), {"axis": 1})
         yield Case("true columns", (np.ones((300, 5), bool),), {"axis": 0})
     yield Case("edges", (corpus.edges()[:0] if corpus.floating else corpus.edges(),))
+    if corpus.dtype is dt.float32:
+        many = patterns.vast(corpus)
+        right = corpus.of(many[: many.size % patterns.PERIOD].sum(dtype=np.int64))
+        yield Case("more than 2**24", (many,), expected=(right,), native=True, light=True)
+        for count in JUST_LARGER:
+            yield Case(f"{count} elements", (corpus.ordinary((count,)),), native=True, light=True)
     if corpus.floating:
         yield Case("cancelling", (corpus.of([1000.0, 1.0, -1000.0, 1.0]),))
 
@@ -140,6 +147,13 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
                 usual = np.maximum(corpus.ordinary((LARGE + 1,)), corpus.of(1))
                 usual[place] = what
                 yield Case(f"{what} at {place}", (usual,))
+        if corpus.dtype is dt.float32:
+            for count in (*JUST_LARGER, VAST):
+                ends = corpus.of(0) + np.zeros(count, np.float32)
+                ends[[-1, 0]] = 120, -120
+                right = (ends[-1] if name == "reduction_indices" else ends[0]).reshape(())
+                told = f"{count} elements"
+                yield Case(told, (ends,), expected=(right,), native=True, light=True)
         if corpus.floating:
             with_nan = corpus.ordinary((4, 37))
             with_nan[[0, 1, 2], [0, 16, 36]] = np.nan
@@ -155,7 +169,7 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
 for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.quantifier(all))):
 
     @cases.of(spec, oracle=reference)
-    def quantified(corpus: Corpus) -> Iterator[Case]:
+    def quantified(corpus: Corpus, spec: KernelSpec = spec) -> Iterator[Case]:
         """Rows with all, none and one."""
         yield from _axes(corpus.ordinary, "axis", has_empty_value=True)
         rows = [
@@ -167,9 +181,23 @@ for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.
         yield Case("rows", (corpus.of(rows),), {"axis": 1})
         yield Case("last of many", (corpus.of([False] * LARGE + [True]),))
         yield Case("all of many", (corpus.of([True] * LARGE),))
+        for count in (*JUST_LARGER, VAST):
+            for rest in (False, True):
+                last = np.full(count, rest)
+                last[-1] = not rest
+                right = (np.array(spec is specs.ANY),)
+                told = f"{count} elements, {rest} but for the last"
+                yield Case(told, (last,), expected=right, native=True, light=True)
 
 
-def _first(corpus: Corpus) -> Iterator[Case]:
+def _first(corpus: Corpus, sign: int) -> Iterator[Case]:
+    if corpus.dtype is dt.float32:
+        for count in (*JUST_LARGER, VAST):
+            place = count - 2 if count == VAST else count - 1  # 2**24 + 1 is no float32
+            last = np.zeros(count, np.float32)
+            last[place] = sign
+            right = (np.array(place, np.int32),)
+            yield Case(f"{count} elements", (last,), expected=right, native=True, light=True)
     yield Case("default axis", (corpus.ordinary((3, 4)),))
     yield Case("last axis", (corpus.ordinary((3, 3)),), {"axis": -1})
     yield Case("middle axis", (corpus.ordinary((3, 3, 3)),), {"axis": 1})
@@ -202,13 +230,13 @@ def _first(corpus: Corpus) -> Iterator[Case]:
 @cases.of(specs.ARG_MAX, oracle=oracle.arg_max)
 def arg_max(corpus: Corpus) -> Iterator[Case]:
     """The first of equals; a NaN counts as largest."""
-    yield from _first(corpus)
+    yield from _first(corpus, 1)
 
 
 @cases.of(specs.ARG_MIN, oracle=oracle.arg_min)
 def arg_min(corpus: Corpus) -> Iterator[Case]:
     """The first of equals; a NaN counts as smallest."""
-    yield from _first(corpus)
+    yield from _first(corpus, -1)
 
 
 # Gradients.

@@ -30,6 +30,9 @@ def _numbers(*values: int, dtype: str = "int32") -> Array:
     return np.array(values, dtype=dtype)
 
 
+_LONG = ("lorem " * 11 + "a", "lorem " * 11 + "b", "ipsum, dolor; " * 30 + "x.")
+"""Texts of more than 64 and of more than 256 bytes."""
+
 _LETTERS = _texts("a", "bb", "", "dä", "e", "f")
 _PLAIN = {
     "separator": "|",
@@ -65,6 +68,8 @@ def string_n_grams(corpus: Corpus) -> Iterator[Case]:
                     yield Case(label, (_LETTERS, _numbers(*splits)), how)
     other = {**_PLAIN, "separator": "", "left_pad": "", "right_pad": "ü "}
     yield Case("other texts", (_LETTERS, _numbers(0, 4, 6)), other)
+    long = {"separator": _LONG[0], "left_pad": _LONG[1], "right_pad": _LONG[2]}
+    yield Case("long texts", (_texts(*_LONG, "a", *_LONG), _numbers(0, 3, 7)), {**_PLAIN, **long})
     single = (_texts("a|b", "b|c"), _numbers(0, 2))
     how = {**_PLAIN, "n_gram_widths": 2, "pad_width": 0}
     yield Case("one width", (_texts("a", "b", "c"), _numbers(0, 3)), how, expected=single)
@@ -100,6 +105,9 @@ def string_split(corpus: Corpus) -> Iterator[Case]:
         for skip in (True, False):
             name = f"by {delimiter!r}{'' if skip else ', all'}"
             yield Case(name, (_LINES, _texts(delimiter).reshape(())), {"skip_empty": skip})
+    for delimiter in (" ", ";.", _LONG[0]):
+        long = (_texts(*_LONG, "".join(_LONG)), _texts(delimiter).reshape(()))
+        yield Case(f"long texts by {delimiter!r}"[:30], long)
     space = _texts(" ").reshape(())
     yield Case("default", (_LINES, space))
     yield Case("nothing", (_texts(), space))
@@ -110,9 +118,12 @@ def string_split(corpus: Corpus) -> Iterator[Case]:
     yield Case("numbers", (_numbers(1), space), expected=DTypeError)
 
 
+_MANY = {"num_buckets": 2**31 - 1}
+
+
 @cases.of(specs.STRING_TO_HASH_BUCKET_FAST, oracle=oracle.hash_bucket)
 def string_to_hash_bucket_fast(corpus: Corpus) -> Iterator[Case]:
-    """Texts of up to 16 bytes; longer ones have a test of their own, against known hashes."""
+    """Texts of every length at which the hash takes another way; long ones differ late."""
     texts = _texts(*("äx" * 6)[:6], *("abcdefghijklmnop"[:n] for n in range(17)), "雨雪", "\0")
     for buckets in (1, 2, 10, 1000, 2**31 - 1, 2**31):
         yield Case(f"{buckets} buckets", (texts,), {"num_buckets": buckets})
@@ -121,6 +132,11 @@ def string_to_hash_bucket_fast(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 5", (texts[:12].reshape(1, 2, 3, 1, 2),), {"num_buckets": 7})
     yield Case("nothing", (_texts(),), {"num_buckets": 7})
     yield Case("large", (texts[corpus.indices((LARGE,), len(texts))],), {"num_buckets": 99})
+    lengths = (16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 66, 127, 128, 129, 192, 200, 1027)
+    lines = [("abcdefghijklmnopqrstuvwxyz, äöü" * 40)[:n] for n in lengths]
+    last = [f"{line[:-1]}{end}" for line in lines for end in "!?"]
+    yield Case("long", (_texts(*lines, *last, *(f"{line}.{line}" for line in lines)),), _MANY)
+    yield Case("long, of any words", (corpus.edges(),), _MANY)
     for wrong in (0, -1, 2**31 + 1):
         yield Case(f"{wrong}", (texts,), {"num_buckets": wrong}, expected=ArgumentError)
 
@@ -146,6 +162,9 @@ def static_regex_replace(corpus: Corpus) -> Iterator[Case]:
         how: dict[str, Any] = {"pattern": pattern, "rewrite": rewrite}
         yield Case(f"{pattern!r}", (texts,), how)
         yield Case(f"{pattern!r} once", (texts,), {**how, "replace_global": False})
+    for pattern, rewrite in (("[ab]$", "!"), (r"(i\w+) *", r"\1_\1"), (_LONG[1], _LONG[2])):
+        how = {"pattern": pattern, "rewrite": rewrite}
+        yield Case(f"long texts, {pattern!r}"[:30], (_texts(*_LONG, "".join(_LONG)),), how)
     how = {"pattern": "a", "rewrite": "b"}
     yield Case("rank 0", (_texts("aa").reshape(()),), how)
     yield Case("rank 2", (texts.reshape(2, 3),), how)

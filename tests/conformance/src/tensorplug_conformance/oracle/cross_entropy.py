@@ -54,6 +54,27 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
         )
 
 
+def slopes(dy: Array, labels: Array, logits: Array) -> dict[str, tuple[Array, Array]]:
+    """Derivatives of ``cross_entropy``, and the sizes of their terms; all arguments are wide.
+
+    By labels: dy * log(sum(exp(logits - its own))). By logits: dy * (sum(labels) / sum(exp(logits
+    - its own)) - labels).
+    """
+    apart = logits[..., None, :] - logits[..., :, None]  # the last axis: of the others
+    most = apart.max(axis=-1, keepdims=True)
+    below_most = np.log(np.exp(apart - most).sum(axis=-1))
+    distance = most[..., 0]
+    share = np.exp(-distance - below_most)
+    whole = labels.sum(axis=-1, keepdims=True) * share
+    sizes = np.abs(labels).sum(axis=-1, keepdims=True) * share * (1 + distance)
+    weight = dy[..., None]
+    # Beside the power of the largest score, which is 1, others are rounded away.
+    entropy = distance + below_most
+    by_labels = weight * entropy, np.abs(weight) * (1 + entropy)
+    by_logits = weight * (whole - labels), np.abs(weight) * (sizes + np.abs(labels))
+    return {"labels": by_labels, "logits": by_logits}
+
+
 def _one_hot(labels: Array, logits: Array) -> Array:
     return np.asarray(labels[..., None] == np.arange(logits.shape[-1]), logits.dtype)
 

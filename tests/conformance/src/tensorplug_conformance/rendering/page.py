@@ -13,6 +13,7 @@ from jinja2 import Environment, select_autoescape
 from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.coverage import coverage
+from tensorplug_conformance.rendering.others import COLUMNS, others
 from tensorplug_conformance.rendering.repeating import commands, row_command
 from tensorplug_conformance.rendering.speed import speed
 from tensorplug_conformance.reproduction import script
@@ -44,6 +45,8 @@ def page(report: Mapping[str, Any]) -> str:
         ways=_ways(report),
         coverage=coverage(report),
         speed=speed(report),
+        others=others(report),
+        columns=COLUMNS,
         commands=[] if report["partial"] else commands(report),
         errors=_errors(report),
         slowest=_slowest(report),

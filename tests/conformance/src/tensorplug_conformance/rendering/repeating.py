@@ -24,6 +24,9 @@ def commands(report: Mapping[str, Any]) -> list[str]:
     run += ["--seed", str(suite["seed"]), "--again-seed", str(report["asked_again"]["seed"])]
     run += ["--examples", str(suite["examples"])] if suite["examples"] else []
     run += ["--profile", report["profile"]]
+    for one in report.get("evidence", ()):
+        wanted += [f"{name}=={version}" for name, version in one["versions"].items()]
+        run += ["--evidence", one["name"]]
     found = [["pip", "install", *wanted], [*run, "--report", "out"]]
     if "performance" in report:
         found.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])

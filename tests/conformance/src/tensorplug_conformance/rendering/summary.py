@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.quoting import for_markdown
 from tensorplug_conformance.rendering.badge import standing
+from tensorplug_conformance.rendering.others import COLUMNS, others
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tensorplug_conformance.rendering.others import Others
 
 __all__ = ["summary"]
 
@@ -57,7 +60,31 @@ def summary(report: Mapping[str, Any]) -> str:
         lines += [_line(row) for row in failed[:_SHOWN]]
         if len(failed) > _SHOWN:
             lines.append(f"| and {len(failed) - _SHOWN} more | | |")
+    for one in others(report):
+        lines += ["", *_others(one)]
     return "\n".join(lines) + "\n"
+
+
+def _others(one: Others) -> list[str]:
+    idle = f"{one.idle} of those that pass ran no kernel of the backend."
+    lines = [
+        f"## {for_markdown(one.about['title'])}",
+        "",
+        f"{for_markdown(one.about['about'])} {idle} ({one.versions}; no condition.)",
+        "",
+        f"| group | {' | '.join(COLUMNS)} |",
+        "|---" + "|---:" * len(COLUMNS) + "|",
+    ]
+    for group, counts in one.groups:
+        numbers = " | ".join(str(count or "") for count in counts)
+        lines.append(f"| {for_markdown(group)} | {numbers} |")
+    if one.failures:
+        lines += ["", "| test that fails | why |", "|---|---|"]
+        for test in one.failures[:_SHOWN]:
+            lines.append(f"| {for_markdown(test['test'])} | {for_markdown(test['why'])} |")
+        if len(one.failures) > _SHOWN:
+            lines.append(f"| and {len(one.failures) - _SHOWN} more | |")
+    return lines
 
 
 def _counts(report: Mapping[str, Any]) -> list[str]:

@@ -177,6 +177,23 @@ class _OwnsEverything(Delegate):
         return True
 
 
+class _BindsTheFirst(Delegate):
+    """Its kernels keep the first constants of each type for all programs."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._first: dict[Any, Any] = {}
+
+    def bind_constants(self, call: Any, constants: Any) -> Any:
+        def run(*inputs: Any) -> Any:
+            pairs = zip(inputs, kept, strict=True)
+            return call(*(given if constant is None else constant for given, constant in pairs))
+
+        key = tuple(None if each is None else (each.shape, each.dtype) for each in constants)
+        kept = self._first.setdefault(key, constants)
+        return run
+
+
 class _WritesUnsaid(Delegate):
     def exclusive(self, buffer: Any) -> Unguarded:
         def write(array: Array, key: Any, value: Any) -> bool:
@@ -327,6 +344,7 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("never copies for others", _NeverCopiesForOthers, 1, "exchanges device memory"),
     WrongBackend("exchanges host memory", _ExchangesHostMemory, 1, "exchanges device memory"),
     WrongBackend("owns what others see", _OwnsEverything, 1, "reuses memory"),
+    WrongBackend("binds the first constants", _BindsTheFirst, 4, "compiled = eager: constants"),
     WrongBackend("measures nothing", _MeasuresNothing, 1, "measures"),
     WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
     WrongBackend("trims for ever", _TrimsForEver, 1, "trims"),

@@ -158,10 +158,12 @@ class _KeepsLarge(Delegate):
     def __init__(self, clean: Backend) -> None:
         super().__init__(clean)
         self.kept: list[Any] = []
+        self.left = 1 << 30  # bytes that it may keep: the machine goes on working
 
     def from_host(self, array: Array) -> Any:
         buffer = self.clean.from_host(array)
-        if array.nbytes > _MEBIBYTE:
+        if _MEBIBYTE < array.nbytes <= self.left:
+            self.left -= array.nbytes
             self.kept.append(buffer)
         return buffer
 

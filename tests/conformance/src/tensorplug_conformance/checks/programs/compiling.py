@@ -158,6 +158,25 @@ def _step_of_training(seed: int) -> tuple[Array, ...]:
     return *PERCEPTRON.start(seed=seed).values(), *PERCEPTRON.batch()
 
 
+_WEIGHTS: Final = tuple(np.random.default_rng(9).uniform(-1, 1, (2, 16, 16)).astype(np.float32))
+
+
+def _weighed(images: Any) -> Any:
+    """Convolutions of one tap and a product, with constants of one type but other values."""
+    first, second = (tp.asarray(each) for each in _WEIGHTS)
+    mixed = tp.nn.conv2d(images, tp.reshape(first, (1, 1, 16, 16)), data_format="NCHW")
+    again = tp.nn.conv2d(mixed, tp.reshape(second, (1, 1, 16, 16)), data_format="NCHW")
+    rows = images[0, 0, :, :16]
+    return mixed, again, rows @ first, rows @ second
+
+
+def _weighed_in_numpy(images: Array) -> Any:
+    first, second = (each.astype(np.float64) for each in _WEIGHTS)
+    mixed = np.einsum("nchw,ck->nkhw", images, first)
+    rows = images[0, 0, :, :16]
+    return mixed, np.einsum("nchw,ck->nkhw", mixed, second), rows @ first, rows @ second
+
+
 PROGRAMS: Final = (
     Program("elementwise chain", _chain, drawn((5, 7), (5, 7)), _chain_in_numpy),
     Program("long chain", _chain, drawn((_LONG,), (_LONG,)), _chain_in_numpy),
@@ -181,6 +200,7 @@ PROGRAMS: Final = (
         lambda seed: (np.random.default_rng(seed).integers(-99, 99, 37).astype(np.int32),),
         _counted_in_numpy,
     ),
+    Program("constants", _weighed, drawn((2, 16, 18, 20)), _weighed_in_numpy, 4),
     Program("step of training", _descended, _step_of_training, _descended_in_numpy, 4),
 )
 

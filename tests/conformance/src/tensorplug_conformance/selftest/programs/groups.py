@@ -9,6 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
+from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ def _floor_divide(a: Array, b: Array) -> Array:
     return np.where(np.isinf(a) & np.isfinite(b), a / b, whole)  # NumPy: NaN
 
 
+def _divide(a: Array, b: Array) -> Array:
+    """Divide; complex numbers in wider ones, as the terms of NumPy's formula may overflow."""
+    if a.dtype.kind != "c":
+        return np.divide(a, b)
+    return np.divide(wide(a), wide(b)).astype(a.dtype)
+
+
 _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": _wide_sum,
     "prod": lambda x, **axes: np.prod(x, dtype=x.dtype, **axes),
@@ -50,6 +58,7 @@ _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     **{name: getattr(np, name) for name in expressions.OPERATIONS if hasattr(np, name)},
     **{name: getattr(np, name) for name in expressions.FUNCTIONS if hasattr(np, name)},
+    "divide": _divide,
     "floor_divide": _floor_divide,
     "round": np.rint,
     "fma": lambda a, b, c: a * b + c,
