@@ -68,7 +68,7 @@ def tensor(table: Table, rows: int, backend: str) -> tp.Tensor:
 
 def limit(extra: int) -> None:
     """Let this process have ``extra`` bytes of data more than it has, and no more."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     data = next(line for line in status.splitlines() if line.startswith("VmData"))
     most = int(data.split()[1]) * 1024 + extra
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

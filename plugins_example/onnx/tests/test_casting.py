@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -144,6 +146,54 @@ def test_saturation(saturate, expected, device):
     with tp.use_backend(device):
         (found,) = outputs_of("called", "Cast", [x], attributes, opset=19)
     assert_same(found, np.array(expected, np.float32).astype(ml_dtypes.float8_e4m3fn))
+
+
+def numbers_of_six_bits(exponent_bits, mantissa_bits):
+    """Return the number of each code without a sign, by the formula of OCP's text."""
+    bias = 2 ** (exponent_bits - 1) - 1
+    found = []
+    for code in range(32):
+        exponent, mantissa = divmod(code, 2**mantissa_bits)
+        fraction = mantissa / 2**mantissa_bits
+        found.append(
+            2.0 ** (exponent - bias) * (1 + fraction) if exponent else 2.0 ** (1 - bias) * fraction
+        )
+    return found
+
+
+@pytest.mark.parametrize("way", ["called", "constant"])
+@pytest.mark.parametrize(
+    ("elem_type", "numbers"),
+    [
+        (TensorProto.FLOAT6E2M3, numbers_of_six_bits(2, 3)),
+        (TensorProto.FLOAT6E3M2, numbers_of_six_bits(3, 2)),
+    ],
+    ids=["e2m3", "e3m2"],
+)
+def test_floats_of_six_bits(elem_type, numbers, way):
+    x, expected = [], []
+    for code, (low, high) in enumerate(itertools.pairwise(numbers)):
+        middle = (low + high) / 2
+        even = high if code % 2 else low
+        x += [low, middle, np.nextafter(middle, 0), np.nextafter(middle, 9e9)]
+        expected += [low, even, low, high]
+    x += [1.5 * numbers[-1], 1e30, np.inf]
+    expected += [numbers[-1]] * 3
+    given = np.array([*x, *(-one for one in x)])
+    right = np.array([*expected, *(-one for one in expected)], np.float32)
+    (found,) = outputs_of(way, "Cast", [given], {"to": elem_type})
+    assert isinstance(found, np.ndarray)
+    assert str(found.dtype) == {27: "float6_e2m3fn", 28: "float6_e3m2fn"}[elem_type]
+    np.testing.assert_array_equal(found.astype(np.float32), right)
+    (back,) = outputs_of(way, "Cast", [found], {"to": TensorProto.FLOAT})
+    assert_same(back, right)
+    scale = np.array(0.5, np.float32)
+    zero = np.zeros((), found.dtype)
+    (quantized,) = outputs_of(way, "QuantizeLinear", [right * scale, scale, zero])
+    assert quantized.dtype == found.dtype
+    np.testing.assert_array_equal(quantized.astype(np.float32), right)
+    (restored,) = outputs_of(way, "DequantizeLinear", [quantized, scale])
+    assert_same(restored, right * scale)
 
 
 BITS = [

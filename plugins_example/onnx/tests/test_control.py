@@ -71,16 +71,18 @@ def test_gradient_of_a_branch(value):
     np.testing.assert_array_equal(run(tp.asarray(X), tp.asarray(value)).numpy(), expected)
 
 
-def test_branches_of_other_shapes_are_chosen_eagerly_and_refused_when_compiled():
+def test_branches_of_other_shapes_are_chosen():
     chosen = helper.make_node("If", ["c"], ["y"], **branches(
         [helper.make_node("Identity", ["x"], ["t"])], info("t"),
         [helper.make_node("ReduceSum", ["x"], ["e"])], info("e", F, (1,)),
     ))  # fmt: skip
     model = load([chosen], [info("x"), info("c", B, ())], [info("y", F, None)])
-    assert model(X, np.array(False))["y"].shape == (1,)
-    assert model(X, np.array(True))["y"].shape == (3,)
+    for run in (model, model.compile()):
+        for value, shape in ((False, (1,)), (True, (3,)), (False, (1,))):
+            assert run(X, np.array(value))["y"].shape == shape
+    traced = tp.compile(lambda c: model.apply({}, {"x": tp.asarray(X), "c": c})["y"])
     with pytest.raises(ValueNeededError, match="same in all branches"):
-        model.compile()(X, np.array(True))
+        traced(tp.asarray(True))
 
 
 def test_a_condition_that_shapes_decide_is_chosen_when_compiled():

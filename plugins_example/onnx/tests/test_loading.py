@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tensorplug as tp
 import tensorplug_onnx
-from tensorplug_onnx import InputError
+from tensorplug_onnx import InputError, ModelError, loading
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 TRUE = np.ones((), np.bool)
@@ -305,3 +306,60 @@ def test_inputs_and_outputs_may_have_no_type():
     for one in (*made.graph.input, *made.graph.output):
         one.ClearField("type")
     np.testing.assert_array_equal(run(made, X), -X)
+
+
+def test_a_file_that_no_protobuf_can_be_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "large.onnx"
+    with path.open("wb") as file:
+        file.truncate(1 << 31)  # takes no space on the disk
+    monkeypatch.setattr(Path, "read_bytes", None)
+    with pytest.raises(ModelError, match=r"large.onnx: 2147483648 bytes.*save_as_external_data"):
+        tensorplug_onnx.load(path)
+    monkeypatch.setattr(loading, "_MOST_BYTES", 10)
+    with pytest.raises(ModelError, match=r"the bytes given: 11 bytes, a protobuf has at most 10"):
+        tensorplug_onnx.load(bytes(11))
+
+
+def test_nothing_of_the_protobuf_is_kept():
+    """A part of a protobuf keeps all of it in memory, weights too."""
+    weights = np.ones((1 << 20,), np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights)),
+        helper.make_node("Add", ["c", "w"], ["d"]),
+        helper.make_node("Add", ["d", "x"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    graph = helper.make_graph(
+        nodes, "graph", [info], [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(2 * weights, "w")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    loaded = tensorplug_onnx.load(model.SerializeToString())
+    assert [node.proto.ByteSize() for node in loaded.graph.nodes] == [0, 0, 0]
+    found = loaded(np.ones(1, np.float32))["y"]
+    assert found.shape == (1 << 20,)
+    assert found[0].item() == 4
+
+
+@pytest.mark.parametrize("size", [8, 1 << 12])
+def test_an_initializer_of_a_wrong_size_is_told(size):
+    wrong = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], raw_data=bytes(size))
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "graph", [info],
+        [helper.make_empty_tensor_value_info("y")], [wrong],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    with pytest.raises(ModelError, match=r"'?w'?"):
+        tensorplug_onnx.load(model)
+
+
+def test_a_negative_size_is_any_size():
+    loaded = tensorplug_onnx.load(
+        model([helper.make_node("Neg", ["x"], ["y"])], [info("x", (-1, 2))], [info("y", (-1, 2))])
+    )
+    assert loaded.inputs[0].shape == (None, 2)
+    for size in (0, 3):
+        assert loaded(np.ones((size, 2), np.float32))["y"].shape == (size, 2)
+    with pytest.raises(InputError, match=r"has shape \[3, 1\], must be \[\?, 2\]"):
+        loaded(np.ones((3, 1), np.float32))

@@ -100,6 +100,15 @@ def test_stft(window, size, parts, onesided):
     np.testing.assert_allclose(found, parted(expected), atol=3e-6)
 
 
+def test_stft_of_a_signal_without_the_last_axis():
+    """PyTorch's exporters leave it out, and onnxruntime takes such signals, too."""
+    x = signals(1)[:, :, 0]
+    (whole,) = outputs_of("compiled", "STFT", [x, length(2), None, length(4)])
+    (found,) = outputs_of("compiled", "STFT", [x[:, :, 0], length(2), None, length(4)])
+    assert found.shape == whole.shape
+    np.testing.assert_array_equal(found, whole)
+
+
 # The window's formula for n of N.
 WINDOWS = {
     "HannWindow": lambda turn: 0.5 - 0.5 * np.cos(turn),

@@ -112,8 +112,8 @@ class TensorplugBackend(Backend):
         return device == "CPU" or _is_device(device)
 
 
-def backend_of(device: str) -> type[TensorplugBackend]:
-    """Return ONNX's interface to one device of tensorplug.
+def backend_of(device: str | None) -> type[TensorplugBackend]:
+    """Return ONNX's interface to one device of tensorplug; None: to the active one.
 
     Example:
         >>> from onnx.backend.test import BackendTest

@@ -1,7 +1,7 @@
-"""The commands: ``info``, ``run``, ``bench``, ``profile`` and ``check``.
+"""The commands: ``info``, ``run``, ``bench``, ``profile``, ``compare`` and ``check``.
 
-The exit status is 0 if all went well, 1 if the model or its inputs are wrong or a test failed, 2
-if the command is wrong.
+The exit status is 0 if all went well, 1 if the model, its inputs or its outputs are wrong or a
+test failed, 2 if the command is wrong.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
 import tensorplug as tp
 from tensorplug.plugin import TensorplugError
-from tensorplug_onnx.checking import KINDS, check, table_of, write
+from tensorplug_onnx.checking import KINDS, STATUSES, check, table_of, write
+from tensorplug_onnx.comparing import REFERENCES, TOLERANCE, compare
 from tensorplug_onnx.errors import OnnxError
 from tensorplug_onnx.inspecting import (
     described,
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with nullcontext() if options.backend is None else tp.use_backend(options.backend):
             status: int = options.command(options, Console()) or 0
     except (OnnxError, TensorplugError, OSError) as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        _tell(Console(stderr=True), f"error: {error}", style="red")
         return 1
     return status
 
@@ -69,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         ("run", _run, "run once and show or save the outputs"),
         ("bench", _bench, "time calls, as it is and compiled"),
         ("profile", _profile, "time each op type"),
+        ("compare", _compare, "compare the outputs with those of onnxruntime"),
     ):
         one = commands.add_parser(name, help=told, description=told)
         one.set_defaults(command=command)
@@ -91,6 +94,17 @@ def _parser() -> argparse.ArgumentParser:
             )
         if name in ("run", "bench"):
             one.add_argument("--compile", action="store_true", help="as one compiled program")
+        if name == "compare":
+            one.add_argument(
+                "--reference", choices=REFERENCES, default=REFERENCES[0], help="to compare with"
+            )
+            one.add_argument(
+                "--tolerance",
+                type=float,
+                default=TOLERANCE,
+                metavar="X",
+                help="of differences by the largest magnitude of an output (default %(default)g)",
+            )
         if name == "bench":
             one.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N")
     told = "run ONNX's own tests on a backend"
@@ -100,6 +114,26 @@ def _parser() -> argparse.ArgumentParser:
     tests.add_argument("--kind", action="append", choices=KINDS, help="of tests; all by default")
     tests.add_argument("--report", type=Path, metavar="DIR", help="write onnx.json and onnx.md")
     return parser
+
+
+def _tell(console: Console, text: str, style: str = "") -> None:
+    """Print text, which a model may bring: nothing in it acts on a terminal."""
+    console.print(_printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _cell(text: str) -> str:
+    """Return text of a model as a cell of a table."""
+    return escape(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """Return text with escapes for all but line ends that a terminal obeys."""
+    return "".join(
+        character
+        if character == "\n" or character.isprintable()
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -118,12 +152,12 @@ def _inputs(options: argparse.Namespace, model: Model) -> Mapping[str, Any]:
 
 def _info(options: argparse.Namespace, console: Console) -> None:
     model = load(options.model)
-    console.print(summary(model), markup=False, highlight=False, soft_wrap=True)
+    _tell(console, summary(model))
     table = Table("op type", "nodes", "runs", title=f"on {tp.get_backend()}")
     for row in sorted(
         operators_of(profile(model, _inputs(options, model))), key=lambda row: -row.nodes
     ):
-        table.add_row(row.op_type, str(row.nodes), ", ".join(row.how))
+        table.add_row(_cell(row.op_type), str(row.nodes), ", ".join(row.how))
     console.print(table)
 
 
@@ -134,7 +168,7 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     outputs = model(_inputs(options, model))
     for info in model.outputs:
         value = outputs[info.name]
-        console.print(f"{_shown(info.name, value)}", markup=False, highlight=False, soft_wrap=True)
+        _tell(console, _shown(info.name, value))
     if options.output is not None:
         arrays: dict[str, Any] = {name: value.numpy() for name, value in outputs.items()}
         np.savez(options.output, **arrays)
@@ -169,9 +203,7 @@ def _bench(options: argparse.Namespace, console: Console) -> None:
     for name, seconds in taken.items():
         table.add_row(name, f"{1e3 * statistics.median(seconds):.3f}", f"{1e3 * min(seconds):.3f}")
     console.print(table)
-    console.print(
-        ", ".join(map(described, model.inputs)), markup=False, highlight=False, soft_wrap=True
-    )
+    _tell(console, ", ".join(map(described, model.inputs)))
 
 
 def _profile(options: argparse.Namespace, console: Console) -> None:
@@ -184,8 +216,21 @@ def _profile(options: argparse.Namespace, console: Console) -> None:
     for row in rows:
         share = f"{row.seconds / whole:.0%}" if whole else ""
         milliseconds = f"{1e3 * row.seconds:.3f}"
-        table.add_row(row.op_type, str(row.nodes), ", ".join(row.how), milliseconds, share)
+        table.add_row(_cell(row.op_type), str(row.nodes), ", ".join(row.how), milliseconds, share)
     console.print(table)
+
+
+def _compare(options: argparse.Namespace, console: Console) -> int:
+    inputs = _inputs(options, load(options.model))
+    rows = compare(options.model, inputs, options.reference)
+    agree = [row.error <= options.tolerance for row in rows]
+    table = Table(
+        "output", "runs", "error", "", title=f"{tp.get_backend()} beside {options.reference}"
+    )
+    for row, right in zip(rows, agree, strict=True):
+        table.add_row(row.name, row.how, f"{row.error:.1e}", "agrees" if right else "differs")
+    console.print(table)
+    return int(not all(agree))
 
 
 def _check(options: argparse.Namespace, console: Console) -> int:
@@ -197,17 +242,17 @@ def _check(options: argparse.Namespace, console: Console) -> int:
 
     results = list(check(device, options.kind or KINDS, told))
     for result in results:
-        if result.status != "passed":
-            text = f"{result.status} {result.name}: {result.why}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
-    table = Table("tests", "passed", "failed", "no rule", title=f"ONNX's tests on {device}")
+        if result.status != "pass":
+            text = f"{STATUSES[result.status]} {result.name}: {result.why}"
+            _tell(console, text)
+    table = Table("tests", *STATUSES.values(), title=f"ONNX's tests on {device}")
     for row in table_of(results):
-        table.add_row(*map(str, row))
+        table.add_row(*row)
     console.print(table)
     if options.report is not None:
         for path in write(results, device, options.report):
-            console.print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
-    return int(any(result.status != "passed" for result in results))
+            _tell(console, f"report: {path}")
+    return int(any(result.status in ("fail", "unsupported") for result in results))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tensorplug_onnx.graph import Node
+
 __all__ = [
     "ExternalDataError",
     "InputError",
@@ -14,7 +19,17 @@ __all__ = [
 
 
 class OnnxError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Args:
+        message: what is wrong.
+        node: the node that failed, if one did; the message names it.
+
+    """
+
+    def __init__(self, message: str, *, node: Node | None = None) -> None:
+        super().__init__(message)
+        self.node = node
 
 
 class ModelError(OnnxError, ValueError):

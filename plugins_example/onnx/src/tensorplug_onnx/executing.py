@@ -2,106 +2,43 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 import tensorplug as tp
 from tensorplug_onnx.errors import NodeError, OnnxError, UnsupportedError, ValueNeededError
-from tensorplug_onnx.functions import body_of, depends_on_types, has_body
+from tensorplug_onnx.functions import has_body
 from tensorplug_onnx.loading import graphs_in
+from tensorplug_onnx.planning import Plans
 from tensorplug_onnx.rules import lookup
-from tensorplug_onnx.values import as_host, as_tensor, dtype_of, namespace
+from tensorplug_onnx.values import as_host, as_tensor, described, namespace
 from tensorplug_onnx.widening import narrowed, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from tensorplug_onnx.graph import Graph, Node
-    from tensorplug_onnx.rules import Rule
+    from tensorplug_onnx.planning import Step
     from tensorplug_onnx.values import Value
 
-__all__ = ["Plans", "Scope", "check_supported", "run_graph"]
+__all__ = ["Plans", "Scope", "check_supported", "outputs_of", "run_graph"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    node: Node
-    rule: Rule | None
-    dropped: tuple[str, ...]
-
-
-def _steps(graph: Graph) -> tuple[_Step, ...]:
-    """Return the steps of a graph, with the names that nothing needs after each."""
-    needed = {info.name for info in graph.outputs} | graph.initializers.keys()
-    steps: list[_Step] = []
-    for node in reversed(graph.nodes):
-        used = {name for name in node.inputs if name}
-        for inner in graphs_in(node.attributes):
-            used |= inner.free
-        names = used | set(node.outputs)
-        dropped = tuple(sorted(name for name in names - needed if name))
-        needed |= used
-        steps.append(_Step(node, lookup(node.op_type, node.domain, node.version), dropped))
-    return tuple(reversed(steps))
-
-
-class Plans:
-    """The steps of graphs, worked out once for each.
-
-    ``watch``: where given, each node runs in the context that it returns for the node.
-    """
-
-    def __init__(self, watch: Callable[[Node], AbstractContextManager[Any]] | None = None) -> None:
-        self.watch = watch
-        self._known: dict[int, tuple[Graph, tuple[_Step, ...]]] = {}
-        self._bodies: dict[Any, Graph | None] = {}
-        self._made: dict[tuple[int, str], tuple[Node, Any]] = {}
-
-    def of(self, graph: Graph) -> tuple[_Step, ...]:
-        """Return the steps of a graph."""
-        found = self._known.get(id(graph))
-        if found is None:
-            found = self._known[id(graph)] = graph, _steps(graph)  # kept, so that ids stay
-        return found[1]
-
-    def once(self, node: Node, key: str, make: Callable[[], Any]) -> Any:
-        """Return what a rule makes of the attributes of a node alone, made once."""
-        if (id(node), key) not in self._made:
-            self._made[id(node), key] = node, make()  # the node is kept, so that ids stay
-        return self._made[id(node), key][1]
-
-    def body(self, node: Node, values: Sequence[Value]) -> Graph | None:
-        """Return the graph that defines a node's operator for values of these types."""
-        key = id(node), tuple(map(_described, values)) if depends_on_types(node) else ()
-        if key not in self._bodies:
-            graph = body_of(node, values)
-            if graph is not None:  # a body has no nodes for outputs that the call leaves out
-                graph = replace(graph, outputs=graph.outputs[: len(node.outputs)])
-            self._bodies[key] = graph
-        return self._bodies[key]
+_NOTHING: Final[Mapping[int, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The values that a graph can use, and what runs the graphs inside of it."""
+    """The values that a graph can use, and what runs the graphs inside of it.
+
+    ``parameters``: those of the model, as no transformation has seen them.
+    """
 
     values: dict[str, Value]
     plans: Plans
-    outer: Scope | None = None
     graph: Graph | None = None
-
-    def get(self, name: str) -> Value:
-        """Return a value of this graph or of one around it."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope.values[name]
-            scope = scope.outer
-        raise KeyError(name)
+    parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def keeping(self, *graphs: Graph) -> Scope:
         """Return a scope of what these graphs take from around them.
@@ -109,7 +46,26 @@ class Scope:
         Values are dropped after their last use, and a backward pass runs the graphs later.
         """
         names = frozenset().union(*(graph.free for graph in graphs))
-        return Scope({name: self.get(name) for name in names}, self.plans)
+        values = {name: self.values[name] for name in names}
+        return Scope(values, self.plans, parameters=self.parameters)
+
+    def prepared(self, node: Node, weights: Mapping[int, Value], make: Callable[[], Any]) -> Any:
+        """Return what a rule makes of weights, made once if they are parameters of the model.
+
+        Where a transformation (``tp.grad``, ``tp.vmap``, ``tp.compile``) replaced them, what is
+        made belongs to it, and is not kept.
+
+        Args:
+            node: the call.
+            weights: some of its inputs by their positions; None for an absent one.
+            make: makes it.
+
+        """
+        own = self.parameters
+        for at, weight in weights.items():
+            if weight is not None and own.get(node.inputs[at]) is not weight:
+                return make()
+        return self.plans.prepared(node, list(weights.values()), make)
 
     def run(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
         """Run a graph inside of this one.
@@ -122,23 +78,25 @@ class Scope:
             Its outputs, in their order.
 
         """
-        values = dict(zip((info.name for info in graph.inputs), inputs, strict=True))
-        return run_graph(graph, values, self.plans, self)
+        values = {name: self.values[name] for name in graph.free}
+        values |= zip((info.name for info in graph.inputs), inputs, strict=True)
+        return run_graph(graph, values, self.plans, self.parameters)
 
 
 def run_graph(
     graph: Graph,
     values: Mapping[str, Value],
     plans: Plans,
-    outer: Scope | None = None,
+    parameters: Mapping[str, Value] | None = None,
 ) -> list[Value]:
     """Return the outputs of a graph.
 
     Args:
         graph: what to run.
-        values: the inputs by name, and values for some of the initializers.
+        values: by name: the inputs, what the graph takes from graphs around it, and values for
+            some of the initializers.
         plans: kept from call to call.
-        outer: the scope of the graph around this one.
+        parameters: those of the model, for ``Scope.prepared``.
 
     Raises:
         NodeError: a node failed.
@@ -146,75 +104,121 @@ def run_graph(
         ValueNeededError: while it is compiled, a node needs the value of a tensor.
 
     """
-    scope = Scope({**graph.initializers, **values}, plans, outer, graph)
-    for step in plans.of(graph):
-        with nullcontext() if plans.watch is None else plans.watch(step.node):
-            _run_step(step, scope)
-    return [scope.get(info.name) for info in graph.outputs]
+    known: dict[str, Value] = {**graph.initializers, **values, "": None}
+    scope = Scope(known, plans, graph, parameters or {})
+    watch = plans.watch
+    with np.errstate(all="ignore"):  # what NumPy computes on the host warns as little as a device
+        for step in plans.of(graph):
+            if watch is None:
+                _run_step(step, scope)
+            else:
+                with watch(step.node):
+                    _run_step(step, scope)
+    return [known[info.name] for info in graph.outputs]
 
 
-def _run_step(step: _Step, scope: Scope) -> None:
-    node = step.node
-    outputs = _computed(step, scope)
-    if any(node.outputs[len(outputs) :]):
-        raise NodeError(f"{node} has {len(node.outputs)} outputs, {len(outputs)} are computed")
-    for name, value in zip(node.outputs, outputs, strict=False):
-        if name:
-            scope.values[name] = value
-    for name in step.dropped:
-        scope.values.pop(name, None)
+def outputs_of(
+    graph: Graph, values: Mapping[str, Value], plans: Plans, parameters: Mapping[str, Value]
+) -> dict[str, Any]:
+    """Return the outputs of a model by name, on the device where it has their dtype."""
+    found = run_graph(graph, values, plans, parameters)
+    names = (info.name for info in graph.outputs)
+    return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
 
 
-def _computed(step: _Step, scope: Scope) -> Sequence[Value]:
-    node = step.node
-    inputs = [scope.get(name) if name else None for name in node.inputs]
+def _run_step(step: Step, scope: Scope) -> None:
+    node, values = step.node, scope.values
+    inputs = [values[name] for name in node.inputs]
     try:
-        if step.rule is None:
-            return _by_body(node, inputs, scope)
-        return _by_rule(step.rule, node, inputs, scope)
-    except tp.errors.DataNeededError as error:
-        raise ValueNeededError(
-            f"{node}: a compiled model must not depend on the values of its inputs here: {error}"
-        ) from error
-    except UnsupportedError as error:
-        if str(error).startswith("node "):  # named already: this one, or one in its graphs
-            raise
-        raise UnsupportedError(f"{node}: {error}") from error
-    except OnnxError:
-        raise
+        if step.known is not None:
+            outputs: Sequence[Value] = step.known
+        elif step.rule is None:
+            outputs = _by_body(node, inputs, scope)
+        else:
+            outputs = _by_rule(step, inputs, scope)
     except Exception as error:  # a backend may raise anything; the cause is attached
-        given = ", ".join(map(_described, inputs))
-        raise NodeError(f"{node} with {given}: {str(error) or type(error).__name__}") from error
+        told = _told(error, node, inputs)
+        if told is error:
+            raise
+        raise told from error
+    names = node.outputs
+    if len(names) > len(outputs) and any(names[len(outputs) :]):
+        raise NodeError(f"{node} has {len(names)} outputs, {len(outputs)} are computed", node=node)
+    for name, value in zip(names, outputs):  # noqa: B905  # the keyword takes a while
+        if name:
+            values[name] = value
+    for name in step.dropped:
+        values.pop(name, None)
 
 
-def _by_rule(rule: Rule, node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
-    unknown = node.attributes.keys() - rule.attributes
-    if unknown:
-        raise UnsupportedError(f"{node}: the rule takes no attribute {min(unknown)!r}")
-    count = len(inputs)
-    on_host = rule.read_on_host(count)
-    others = [at for at in range(count) if at not in on_host]
-    given: list[Any] = list(inputs)
-    extras: dict[str, Any] = dict(node.attributes)
-    narrow: dict[int, str] = {}
-    for at in on_host:
-        given[at] = as_host(given[at])
-    if "xp" in rule.asks:
-        extras["xp"] = namespace(*(given[at] for at in others))
-    if not rule.raw:
-        narrow = widened(given, others, node, host=extras.get("xp") is np)
-    if not rule.raw and extras.get("xp") is not np:
-        for at in others:
-            given[at] = as_tensor(given[at])
-    if "node" in rule.asks:
-        extras["node"] = node
+def _told(error: Exception, node: Node, inputs: Sequence[Value]) -> Exception:
+    """Return the error that names the node; the same if it names one already."""
+    if isinstance(error, OnnxError):
+        # Of a graph inside of the node: the innermost node is named.
+        return error if error.node is not None else type(error)(f"{node}: {error}", node=node)
+    if isinstance(error, tp.errors.DataNeededError):
+        return ValueNeededError(
+            f"{node}: a compiled model must not depend on the values of its inputs here: {error}",
+            node=node,
+        )
+    given = ", ".join(map(described, inputs))
+    return NodeError(f"{node} with {given}: {str(error) or type(error).__name__}", node=node)
+
+
+def _by_rule(step: Step, inputs: list[Any], scope: Scope) -> Sequence[Value]:
+    rule = step.rule
+    assert rule is not None
+    for at in step.on_host:
+        inputs[at] = as_host(inputs[at])
+    narrow: Mapping[int, str] = _NOTHING
+    if rule.raw or _are_tensors(inputs, step.others):
+        keywords = step.of_tensors
+    else:
+        keywords, narrow = _placed(step, inputs, scope)
     if "scope" in rule.asks:
-        extras["scope"] = scope
-    found = rule.function(*given, **extras)
+        keywords = {**keywords, "scope": scope}
+    found = rule.function(*inputs, **keywords)
+    if type(found) is tp.Tensor and not narrow:
+        return (found,)
     outputs: Sequence[Any] = found if isinstance(found, tuple) else (found,)
     if narrow:
-        outputs = narrowed(outputs, node, narrow)
+        outputs = narrowed(outputs, step.node, narrow)
     return [_whole(one) for one in outputs]
+
+
+def _are_tensors(inputs: Sequence[Any], positions: Sequence[int]) -> bool:
+    """Return whether there are tensors at these positions, and nothing else."""
+    found = False
+    for at in positions:
+        value = inputs[at]
+        if type(value) is tp.Tensor:
+            found = True
+        elif value is not None:
+            return False
+    return found
+
+
+def _placed(
+    step: Step, inputs: list[Any], scope: Scope
+) -> tuple[Mapping[str, Any], Mapping[int, str]]:
+    """Put all inputs where the rule computes: on the host, or on the device.
+
+    Returns:
+        The keywords of the rule, and the dtypes of inputs that were widened, by position.
+
+    """
+    others = [inputs[at] for at in step.others]
+    host = "xp" in step.of_arrays and namespace(*others) is np
+    narrow = widened(inputs, step.others, step.node, host=host)
+    if host:
+        return step.of_arrays, narrow
+    for at in step.others:
+        value = inputs[at]
+        if isinstance(value, np.ndarray) and step.constants.get(at) is value:
+            inputs[at] = scope.plans.on_device(value)
+        else:
+            inputs[at] = as_tensor(value)
+    return step.of_tensors, narrow
 
 
 def _whole(value: Any) -> Any:
@@ -227,7 +231,7 @@ def _whole(value: Any) -> Any:
 def _by_body(node: Node, inputs: list[Value], scope: Scope) -> Sequence[Value]:
     graph = scope.plans.body(node, inputs)
     if graph is None:
-        raise UnsupportedError(f"{node}: there is no rule for this operator")
+        raise UnsupportedError("there is no rule for this operator")
     given = [*inputs, *([None] * (len(graph.inputs) - len(inputs)))]
     values = dict(zip((info.name for info in graph.inputs), given, strict=True))
     return run_graph(graph, values, scope.plans)
@@ -253,11 +257,3 @@ def _lacking(graph: Graph) -> list[str]:
         for inner in graphs_in(node.attributes):
             found += _lacking(inner)
     return found
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_described, value))}]"
-    if not isinstance(value, np.ndarray | tp.Tensor):
-        return "nothing" if value is None else type(value).__name__
-    return f"{dtype_of(value)}{list(value.shape)}".replace(" ", "")

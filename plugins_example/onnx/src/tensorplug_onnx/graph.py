@@ -29,6 +29,15 @@ class ValueInfo:
     shape: tuple[int | str | None, ...] | None = None
     kind: str = "tensor"
 
+    @property
+    def type(self) -> str:
+        """The type as text: ``float32[N,3]``."""
+        if self.kind != "tensor":
+            return self.kind
+        sizes = self.shape
+        listed = "..." if sizes is None else ",".join(str("?" if n is None else n) for n in sizes)
+        return f"{self.dtype or 'any'}[{listed}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -36,7 +45,8 @@ class Node:
 
     ``version``: of the opset that the model imports for the node's domain. Attributes are Python
     values: numbers, text, tuples of these, arrays, graphs. An input that is left out is ``""``.
-    ``proto``: what the node was made from; ONNX's functions are instantiated from it.
+    ``proto``: what the node was made from, if it has no rule: ONNX's functions are instantiated
+    from it. Else it is empty.
     """
 
     op_type: str

@@ -6,24 +6,62 @@ import math
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 import tensorplug as tp
 from tensorplug_onnx.errors import InputError
-from tensorplug_onnx.executing import Plans
 from tensorplug_onnx.values import to_numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
-    from tensorplug_onnx.graph import Node, ValueInfo
-    from tensorplug_onnx.model import Model
+    from tensorplug_onnx.graph import Graph, Node, ValueInfo
+    from tensorplug_onnx.loading import Loaded
     from tensorplug_onnx.values import Host
 
-__all__ = ["NodeRun", "OperatorRow", "example_inputs", "operators_of", "profile", "summary"]
+__all__ = [
+    "NodeRun",
+    "OperatorRow",
+    "described",
+    "example_inputs",
+    "operator_table",
+    "operators_of",
+    "profile",
+    "summary",
+]
+
+
+class Model(Protocol):
+    """What is asked of a model: ``tensorplug_onnx.Model`` has it."""
+
+    @property
+    def loaded(self) -> Loaded:
+        """The graph, and what the file says of it."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the model."""
+
+    @property
+    def inputs(self) -> tuple[ValueInfo, ...]:
+        """Names, dtypes and shapes of the inputs."""
+
+    @property
+    def outputs(self) -> tuple[ValueInfo, ...]:
+        """Names, dtypes and shapes of the outputs."""
+
+    @property
+    def parameters(self) -> Mapping[str, tp.Tensor]:
+        """The floating-point initializers by name."""
+
+    def watched(
+        self, watch: Callable[[Node], AbstractContextManager[Any]]
+    ) -> Callable[..., dict[str, Any]]:
+        """Return the model, node by node, each in the context that is returned for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +119,32 @@ def summary(model: Model) -> str:
     )
 
 
+def operator_table(rows: list[OperatorRow]) -> str:
+    """Return op types as text: how many nodes, and how they ran.
+
+    Example:
+        >>> print(operator_table(operators_of(profile(model, inputs))))
+        op type             nodes  runs
+        Conv                   53  native
+        BatchNormalization     53  decomposed
+
+    """
+    width = max([len(row.op_type) for row in rows] + [len("op type")])
+    lines = [f"{'op type':{width}}  nodes  runs"]
+    lines += [
+        f"{row.op_type:{width}}  {row.nodes:5}  {', '.join(row.how)}"
+        for row in sorted(rows, key=lambda row: (-row.nodes, row.op_type))
+    ]
+    return "\n".join(lines)
+
+
 def _listed(infos: tuple[ValueInfo, ...]) -> str:
     return ", ".join(map(described, infos)) or "none"
 
 
 def described(info: ValueInfo) -> str:
     """Return an input or output as text: ``x float32[N,3]``."""
-    if info.kind != "tensor":
-        return f"{info.name} {info.kind}"
-    sizes = "..." if info.shape is None else ",".join(str(size or "?") for size in info.shape)
-    return f"{info.name} {info.dtype or 'any'}[{sizes}]"
+    return f"{info.name} {info.type}"
 
 
 def example_inputs(
@@ -155,8 +209,7 @@ def profile(model: Model, inputs: Mapping[str, Any]) -> list[NodeRun]:
         kernels = Counter((call.name, call.how) for call in trace.calls if call.depth == 0)
         runs.append(NodeRun(node, seconds, kernels))
 
-    observed = replace(model, _plans=Plans(watch), _compiled=None)
-    observed(inputs)
+    model.watched(watch)(inputs)
     return runs
 
 

@@ -17,6 +17,7 @@ from tensorplug_onnx.errors import ModelError, OnnxError, UnsupportedError
 from tensorplug_onnx.external import is_external, read_external
 from tensorplug_onnx.graph import Graph, Node, ValueInfo
 from tensorplug_onnx.inlining import Functions
+from tensorplug_onnx.rules import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ __all__ = ["Loaded", "graph_of", "graphs_in", "host_array", "load_graph"]
 
 _DOMAINS: Final = {"ai.onnx": ""}
 _ELEMENT_TYPES: Final = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+_MOST_BYTES: Final = (1 << 31) - 1  # of a protobuf message
+_LARGE: Final = 1 << 10  # bytes of an initializer that the checker does not see
 _MOST_ZEROS: Final = 1 << 28  # elements of a sparse constant that its file does not have
 
 
@@ -87,9 +90,24 @@ def _read(source: Any) -> tuple[onnx.ModelProto, Path | None]:
         return source, None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
+        _check_size(path.stat().st_size, str(path))
         return _parsed(path.read_bytes(), str(path)), path.parent
+    if not isinstance(source, bytes | bytearray | memoryview) and not hasattr(source, "read"):
+        raise ModelError(
+            "a model is a path, bytes, a binary file or a ModelProto, "
+            f"not {type(source).__qualname__}"
+        )
     data = source if isinstance(source, bytes | bytearray | memoryview) else source.read()
+    _check_size(len(data), "the bytes given")
     return _parsed(bytes(data), "the bytes given"), None
+
+
+def _check_size(size: int, what: str) -> None:
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"{what}: {size} bytes, a protobuf has at most {_MOST_BYTES}: keep the weights in "
+            "another file, by onnx.save(model, path, save_as_external_data=True)"
+        )
 
 
 def _parsed(data: bytes, what: str) -> onnx.ModelProto:
@@ -110,23 +128,42 @@ def _check(proto: onnx.ModelProto) -> None:
     """
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError("the model has no graph, or imports no opset")
-    untyped = [info for info in _infos(proto) if not _has_shape(info)]
-    if any(map(is_external, _tensors(proto))) or untyped:
+    checked = _without_weights(proto)
+    for info in _infos(checked):
+        if not _has_shape(info):  # the checker asks for it, and many a writer leaves it out
+            info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
+    for tensor in filter(is_external, _tensors(checked)):
         # The checker looks for the files from the current folder; they are checked when read.
-        # It asks for types of inputs and outputs, which many a writer of models leaves out.
-        inside = onnx.ModelProto()
-        inside.CopyFrom(proto)
-        for info in _infos(inside):
-            if not _has_shape(info):
-                info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
-        for tensor in filter(is_external, _tensors(inside)):
-            name, data_type = tensor.name, tensor.data_type
-            tensor.CopyFrom(TensorProto(name=name, data_type=data_type, dims=[0], raw_data=b""))
-        proto = inside
+        tensor.CopyFrom(_empty(tensor))
     try:
-        onnx.checker.check_model(proto)
+        onnx.checker.check_model(checked)
     except onnx.checker.ValidationError as error:
         raise ModelError(f"the model is not valid: {str(error).strip()}") from None
+
+
+def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy whose large initializers are empty: the checker writes all to a string."""
+    copy = onnx.ModelProto()
+    _copy_fields(proto, copy, but="graph")
+    _copy_fields(proto.graph, copy.graph, but="initializer")
+    for tensor in proto.graph.initializer:
+        copy.graph.initializer.append(_empty(tensor) if tensor.ByteSize() > _LARGE else tensor)
+    copy.graph.SetInParent()
+    return copy
+
+
+def _copy_fields(source: Any, target: Any, *, but: str) -> None:
+    for descriptor, value in source.ListFields():
+        if descriptor.name == but:
+            continue
+        if hasattr(value, "MergeFrom") or hasattr(value, "extend"):
+            getattr(target, descriptor.name).MergeFrom(value)
+        else:
+            setattr(target, descriptor.name, value)
+
+
+def _empty(tensor: TensorProto) -> TensorProto:
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0], raw_data=b"")
 
 
 def _infos(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -239,6 +276,9 @@ def _node(proto: onnx.NodeProto, context: _Context) -> Node:
     domain = _domain(proto.domain)
     if domain not in context.opsets:
         raise ModelError(f"node {proto.name!r} is of domain {domain!r}, which is not imported")
+    kept = onnx.NodeProto()  # parts of a model keep all of it in memory
+    if lookup(proto.op_type, domain, context.opsets[domain]) is None:
+        kept.CopyFrom(proto)
     return Node(
         proto.op_type,
         domain,
@@ -247,7 +287,7 @@ def _node(proto: onnx.NodeProto, context: _Context) -> Node:
         tuple(proto.input),
         tuple(proto.output),
         {one.name: _attribute(one, context) for one in proto.attribute},
-        proto,
+        kept,
     )
 
 
@@ -323,11 +363,14 @@ def _info(proto: onnx.ValueInfoProto) -> ValueInfo:
     tensor = getattr(proto.type, kind)
     shape = None
     if tensor.HasField("shape"):
-        shape = tuple(
-            dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-            for dim in tensor.shape.dim
-        )
+        shape = tuple(map(_size, tensor.shape.dim))
     return ValueInfo(proto.name, _dtype_name(tensor.elem_type), shape)
+
+
+def _size(dim: Any) -> int | str | None:
+    if not dim.HasField("dim_value"):
+        return dim.dim_param or None
+    return dim.dim_value if dim.dim_value >= 0 else None  # some programs write -1 for any size
 
 
 def _dtype_name(elem_type: int) -> str:

@@ -7,11 +7,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import tensorplug as tp
+from tensorplug_onnx.binding import bound, check_names
+from tensorplug_onnx.compiling import CompiledGraph, symbolic_axes
 from tensorplug_onnx.errors import InputError
-from tensorplug_onnx.executing import Plans, check_supported, run_graph
+from tensorplug_onnx.executing import Plans, check_supported, outputs_of
+from tensorplug_onnx.inspecting import (
+    described,
+    example_inputs,
+    operator_table,
+    operators_of,
+    profile,
+    summary,
+)
 from tensorplug_onnx.loading import graphs_in, load_graph
 from tensorplug_onnx.optimizing import optimized
 from tensorplug_onnx.rules import lookup
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from tensorplug_onnx.graph import Graph, ValueInfo
+    from tensorplug_onnx.graph import Graph, Node, ValueInfo
     from tensorplug_onnx.loading import Loaded
     from tensorplug_onnx.values import Host, Value
 
@@ -48,7 +56,7 @@ def load(source: Any) -> Model:
     Example:
         >>> model = tensorplug_onnx.load("digits.onnx")
         >>> outputs = model(images)
-        >>> outputs["logits"].shape
+        >>> outputs["scores"].shape
         (8, 10)
 
     """
@@ -57,7 +65,7 @@ def load(source: Any) -> Model:
     return Model(loaded, _parameters(loaded.graph))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A function from named inputs to named outputs, and its parameters.
 
@@ -71,8 +79,8 @@ class Model:
     loaded: Loaded
     parameters: Parameters
     device: str | None = None
-    _plans: Plans = field(default_factory=Plans, repr=False, compare=False)
-    _compiled: Callable[..., dict[str, Any]] | None = field(default=None, repr=False)
+    _plans: Plans = field(default_factory=Plans, compare=False)
+    _compiled: CompiledGraph | None = field(default=None, compare=False)
 
     @property
     def graph(self) -> Graph:
@@ -89,7 +97,7 @@ class Model:
         """Names, dtypes and shapes of the outputs."""
         return self.graph.outputs
 
-    def __call__(self, *args: Any, **named: Any) -> dict[str, Any]:
+    def __call__(self, /, *args: Any, **named: Any) -> dict[str, Any]:
         """Run the model.
 
         Args:
@@ -107,20 +115,23 @@ class Model:
             NodeError: a node failed.
 
         """
-        given = self._bound(args, named)
         with self._active():
-            values = {name: _received(value) for name, value in given.items()}
             if self._compiled is not None:
-                _check_held(values)
-                return self._compiled(values)
-            return self.apply(self.parameters, values)
+                return self._compiled(bound(self.graph, None, args, named))
+            parameters = self.parameters
+            values = bound(self.graph, parameters, args, named)
+            return outputs_of(self.graph, {**parameters, **values}, self._plans, parameters)
 
     def apply(self, parameters: Parameters, inputs: Mapping[str, Value]) -> dict[str, Any]:
         """Return the outputs for other parameters: a pure function of both trees.
 
         Args:
-            parameters: as ``Model.parameters``.
+            parameters: as ``Model.parameters``; those that are left out keep their values.
             inputs: tensors by name.
+
+        Raises:
+            InputError: an input is missing; there is no such parameter.
+            NodeError: a node failed.
 
         Example:
             >>> def loss(parameters):
@@ -128,30 +139,54 @@ class Model:
             >>> gradients = tp.grad(loss)(model.parameters)
 
         """
-        return _outputs(self.graph, {**parameters, **inputs}, self._plans)
+        unknown = parameters.keys() - self.parameters.keys()
+        if unknown:
+            raise InputError(f"there is no parameter {min(unknown)!r}")
+        check_names(self.graph, inputs)
+        absent = {info.name: None for info in self.inputs if info.name not in inputs}
+        values = {**parameters, **absent, **inputs}
+        return outputs_of(self.graph, values, self._plans, self.parameters)
 
-    def compile(self) -> Model:
+    def compile(self, *, dynamic: bool | Sequence[str] = False) -> Model:
         """Return the model as one compiled program for each set of input shapes.
 
         Its parameters are constants of the program, which has less to do: see ``optimizing``. To
         train a model, compile the function that takes its gradients, with ``apply`` in it.
 
-        Raises, when called:
-            ValueNeededError: shapes depend on the values of inputs.
+        Inputs that decide shapes (a shape, axes, a count: tensors of at most one axis) are static:
+        each of their values has a program. The other inputs, and models in which the values of
+        inputs decide nothing of the kind, have one for each set of shapes.
+
+        Args:
+            dynamic: the sizes of inputs that change from call to call, by the names that the
+                model has for them (``["N"]``); True for all that have no number. They are padded,
+                so that many sizes share a program: see ``tp.compile``.
+
+        Raises:
+            InputError: the model has no size of such a name. In a call: the device lacks the
+                dtype of an input; a parameter is given.
+            ValueNeededError: in a call: shapes depend on the values of larger inputs.
+
+        Example:
+            >>> model = tensorplug_onnx.load("digits.onnx").compile(dynamic=["N"])
+            >>> [model(images[:n])["scores"].shape for n in (5, 6)]
+            [(5, 10), (6, 10)]
 
         """
         parameters = {name: as_host(value) for name, value in self.parameters.items()}
-        graph = optimized(self.graph, parameters)
-        constants = _parameters(graph)
-        plans = Plans()
-
-        def program(inputs: Mapping[str, Value]) -> dict[str, Any]:
-            return _outputs(graph, {**constants, **inputs}, plans)
-
-        return replace(self, _compiled=tp.compile(program))
+        with self._active():
+            graph = optimized(self.graph, parameters)
+        axes = symbolic_axes(self.graph, _names(dynamic))
+        same = {
+            name: self.parameters[name]
+            if graph.initializers[name] is parameters.get(name)
+            else None
+            for name in _parameter_names(graph)
+        }
+        return replace(self, _compiled=CompiledGraph(graph, same, axes))
 
     def to(self, device: str) -> Model:
-        """Return the model on a device, its parameters too.
+        """Return the model on a device, its parameters too; a compiled model is compiled for it.
 
         Args:
             device: the name of a backend, or of one of its devices (``"opencl:1"``).
@@ -161,107 +196,81 @@ class Model:
             parameters = {
                 name: as_tensor(as_host(value)) for name, value in self.parameters.items()
             }
-        return replace(self, parameters=parameters, device=device)
+        return replace(self, parameters=parameters, device=device, _plans=Plans())
+
+    def summary(
+        self, inputs: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None
+    ) -> str:
+        """Return the model as text: inputs, outputs, parameters, and how its op types run.
+
+        The model runs once on its device, to see whether the kernels of an op type are native or
+        decomposed there, or it is computed on the host.
+
+        Args:
+            inputs: to run it with, by name; drawn at random by default.
+            sizes: the sizes of symbolic axes of inputs that are drawn; 1 by default.
+
+        Raises:
+            InputError: the inputs do not fit, or cannot be drawn: text, sequences, unknown ranks.
+
+        Example:
+            >>> print(tensorplug_onnx.load("digits.onnx").summary(sizes={"N": 4}))
+            inputs      images float32[N,1,8,8]
+            outputs     scores float32[N,10]
+            parameters  6, 9,930 elements, 0.0 MiB
+            nodes       7: Conv 2, Relu 2, MaxPool 1, Flatten 1, Gemm 1
+            opsets      ai.onnx 17
+            <BLANKLINE>
+            op type  nodes  runs
+            Conv         2  native
+            ...
+
+        """
+        given = example_inputs(self, sizes) if inputs is None else inputs
+        return f"{summary(self)}\n\n{operator_table(operators_of(profile(self, given)))}"
+
+    def watched(self, watch: Callable[[Node], AbstractContextManager[Any]]) -> Model:
+        """Return the model that runs node by node, each in the context that ``watch`` returns.
+
+        Args:
+            watch: is called with each node before it runs, also with those of bodies.
+
+        """
+        return replace(self, _plans=Plans(watch), _compiled=None)
+
+    def __repr__(self) -> str:
+        """Return what the model takes, returns and consists of."""
+        inputs = ", ".join(map(described, self.inputs))
+        outputs = ", ".join(map(described, self.outputs))
+        return f"<Model ({inputs}) -> ({outputs}): {len(self.graph.nodes)} nodes>"
 
     def _active(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.device is None else tp.use_backend(self.device)
 
-    def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the inputs by name, after a look at their names, dtypes and shapes."""
-        names = [info.name for info in self.inputs]
-        if len(args) == 1 and isinstance(args[0], Mapping):
-            given = {**args[0], **named}
-        elif len(args) > len(names):
-            raise InputError(f"{len(args)} inputs are given, the model has {_listed(names)}")
-        else:
-            given = {**dict(zip(names, args, strict=False)), **named}
-        defaults = {info.name: info for info in self.graph.defaults}
-        unknown = given.keys() - set(names) - self.parameters.keys() - defaults.keys()
-        if unknown:
-            wrong = min(unknown)
-            raise InputError(f"there is no input {wrong!r}; the model has {_listed(names)}")
-        needed = (info.name for info in self.inputs if info.kind != "optional")
-        lacking = [name for name in needed if name not in given]
-        if lacking:
-            raise InputError(f"input {lacking[0]!r} is missing")
-        for name in names:
-            given.setdefault(name, None)
-        for info in (*self.inputs, *(defaults[name] for name in defaults.keys() & given.keys())):
-            _check(info, given[info.name])
-        return given
 
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names)) or "none"
-
-
-def _received(value: Any) -> Any:
-    """Return an input as a value: text and tensors as they are, foreign arrays by DLPack."""
-    if value is None or isinstance(value, tp.Tensor):
-        return value
-    if isinstance(value, list | tuple) and any(_is_array(one) for one in value):
-        return [_received(one) for one in value]
-    if isinstance(value, list | tuple) and not value:
-        return []
-    if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
-        return tp.from_dlpack(value)
-    array = np.asarray(value)
-    if array.dtype.kind in "OSU":
-        array = array.astype(np.dtypes.StringDType())
-    return as_tensor(array)
-
-
-def _check_held(values: Mapping[str, Any]) -> None:
-    """Refuse inputs on the host, where they stay if the device lacks their dtype."""
-    for name, value in values.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, np.ndarray):
-                raise InputError(
-                    f"input {name!r} is {dtype_of(one)}, which {tp.get_backend()!r} lacks: a "
-                    "compiled model cannot take it, the model without compile() can"
-                )
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | tp.Tensor) or hasattr(value, "__dlpack__")
-
-
-def _check(info: ValueInfo, value: Any) -> None:
-    """Compare an input with what the model says of it."""
-    if info.kind != "tensor" or not isinstance(value, np.ndarray | tp.Tensor):
-        return
-    dtype, shape = dtype_of(value), tuple(value.shape)
-    if info.dtype and dtype != info.dtype:
-        raise InputError(f"input {info.name!r} is {dtype}, must be {info.dtype}")
-    if info.shape is None:
-        return
-    fits = len(shape) == len(info.shape) and all(
-        not isinstance(wanted, int) or size == wanted
-        for size, wanted in zip(shape, info.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("?" if size is None else str(size) for size in info.shape)
-        raise InputError(f"input {info.name!r} has shape {list(shape)}, must be [{wanted}]")
-
-
-def _outputs(graph: Graph, values: Mapping[str, Value], plans: Plans) -> dict[str, Any]:
-    """Run a graph; return its outputs by name."""
-    names = (info.name for info in graph.outputs)
-    found = run_graph(graph, values, plans)
-    return {name: as_tensor(value) for name, value in zip(names, found, strict=True)}
+def _names(dynamic: bool | Sequence[str]) -> Sequence[str] | None:  # noqa: FBT001
+    """Return the names of sizes; None for all."""
+    if isinstance(dynamic, bool):
+        return None if dynamic else ()
+    return dynamic
 
 
 def _parameters(graph: Graph) -> dict[str, Any]:
-    """Return the initializers that are parameters, on the device.
+    """Return the initializers that are parameters, on the device."""
+    return {name: as_tensor(graph.initializers[name]) for name in _parameter_names(graph)}
+
+
+def _parameter_names(graph: Graph) -> list[str]:
+    """Return which initializers are parameters.
 
     They are floating-point tensors, and no node reads them on the host.
     """
     read = _read_on_host(graph)
-    return {
-        name: as_tensor(array)
+    return [
+        name
         for name, array in graph.initializers.items()
         if name not in read and _is_floating(array)
-    }
+    ]
 
 
 def _is_floating(array: Host) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "Value",
     "as_host",
     "as_tensor",
+    "described",
     "dtype_of",
     "has_dtype",
     "namespace",
@@ -53,9 +54,12 @@ def as_tensor(value: Any) -> Any:
 
 
 def has_dtype(name: str) -> bool:
-    """Return whether the active device holds elements of a dtype; True if it does not say."""
+    """Return whether the active device holds elements of a dtype.
+
+    If it does not say, it holds all that tensorplug has.
+    """
     dtypes = _dtypes_of(tp.get_backend())
-    return dtypes is None or name in dtypes
+    return hasattr(tp, name) if dtypes is None else name in dtypes
 
 
 @cache
@@ -83,6 +87,15 @@ def dtype_of(value: tp.Tensor | Host) -> str:
     if isinstance(value, np.ndarray):
         return "string" if value.dtype.kind in "OUT" else str(value.dtype)
     return str(value.dtype)
+
+
+def described(value: Any) -> str:
+    """Return the type of a value as messages tell it: ``float32[2,3]``."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(described, value))}]"
+    if not isinstance(value, np.ndarray | tp.Tensor):
+        return "nothing" if value is None else type(value).__name__
+    return f"{dtype_of(value)}{list(value.shape)}".replace(" ", "")
 
 
 def to_numpy_dtype(name: str) -> np.dtype[Any]:

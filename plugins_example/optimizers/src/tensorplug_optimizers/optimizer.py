@@ -64,9 +64,9 @@ class Optimizer:
         self._name = name
         self._spec = spec
         self._slots = slots
-        self._kept = [slot for slot, start in slots.items() if start is not None]
-        for slot in self._kept:
-            _check_number(name, f"initial_{slot}", slots[slot])
+        self._kept = {slot: start for slot, start in slots.items() if start is not None}
+        for slot, start in self._kept.items():
+            _check_number(name, f"initial_{slot}", start)
         self._learning_rate = _checked_rate(name, learning_rate)
         self._attributes = _checked_attributes(name, spec, attributes)
         self._betas = [self._attributes[correction] for correction in corrections]
@@ -103,8 +103,7 @@ class Optimizer:
             for named_leaf in zip(tree.paths(params), leaves, strict=True)
         ]
         state: dict[str, Any] = {_STEP: tp.asarray(0, dtype=tp.int32)}
-        for slot in self._kept:
-            start = self._slots[slot]
+        for slot, start in self._kept.items():
             state[slot] = rebuild(
                 [tp.full_like(_stepped(parameter), start) for parameter in movable]
             )

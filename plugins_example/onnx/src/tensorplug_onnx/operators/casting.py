@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _SATURATING: Final = {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
 
+# Bits of the fraction, the least exponent of a normal number, the largest number.
+_SIX_BITS: Final = {"float6_e2m3fn": (3, 0, 7.5), "float6_e3m2fn": (2, -2, 28.0)}
+
 
 @cache
 def dtype_name(elem_type: int) -> str:
@@ -50,10 +53,12 @@ def cast(x: Any, dtype: str, *, saturate: int = 1, round_mode: str = "up") -> An
         x = as_host(x)
     if dtype == "float8_e8m0fnu":
         return _powers(cast(x, "float32"), saturate=bool(saturate), round_mode=round_mode)
+    if not hasattr(tp, dtype):
+        return _rounded(x, to_numpy_dtype(dtype))
     clipped = bool(saturate) and dtype in _SATURATING
     if isinstance(x, np.ndarray):
         return _converted(x, getattr(tp, dtype), clipped=clipped)
-    return tp.astype(x, dtype, saturate=clipped)
+    return tp.astype(x, getattr(tp, dtype), saturate=clipped)
 
 
 def _converted(x: Host, dtype: tp.DType, *, clipped: bool) -> Host:
@@ -61,6 +66,19 @@ def _converted(x: Host, dtype: tp.DType, *, clipped: bool) -> Host:
         x = np.clip(x if x.dtype.kind in "fiu" else x.astype(np.float32), dtype.min, dtype.max)
     with np.errstate(invalid="ignore", over="ignore"):
         return narrowing.convert(x, dtype)
+
+
+def _rounded(x: Host, dtype: np.dtype[Any]) -> Host:
+    """Return numbers in a float of 6 bits, rounded once to even, at most its largest one.
+
+    These formats have neither infinity nor NaN. (OCP Microscaling Formats, 5.3.2)
+    """
+    digits, least, largest = _SIX_BITS[dtype.name]
+    wide = x.astype(np.float64)
+    exponents = np.maximum(np.frexp(wide)[1] - 1, least)
+    units = np.ldexp(1.0, exponents - digits)
+    found: Host = np.clip(np.rint(wide / units) * units, -largest, largest).astype(dtype)
+    return found
 
 
 def _parsed(x: Host, dtype: str) -> Any:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Ints = tuple[int, ...]
+Mode = Any  # a text of the file; the functions of tp.image refuse those that they do not know
 
 
 def _present(values: Any) -> Any:
@@ -39,13 +40,13 @@ def resize(
     *,
     antialias: int = 0,
     axes: Ints | None = None,
-    coordinate_transformation_mode: str = "half_pixel",
+    coordinate_transformation_mode: Mode = "half_pixel",
     cubic_coeff_a: float = -0.75,
     exclude_outside: int = 0,
     extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor",
+    keep_aspect_ratio_policy: Mode = "stretch",
+    mode: Mode = "nearest",
+    nearest_mode: Mode = "round_prefer_floor",
 ) -> Any:
     along = _distinct(range(x.ndim) if axes is None else axes, x.ndim)
     size, scale, region = _present(sizes), _present(scales), _present(roi)
@@ -111,7 +112,7 @@ def upsample_7(x: Any, *, mode: str = "nearest", scales: tuple[float, ...]) -> A
     return resize_10(x, np.array(scales, np.float32), mode=mode)
 
 
-_METHODS: Final = {"bilinear": "linear", "bicubic": "cubic"}
+_METHODS: Final[dict[str, Mode]] = {"bilinear": "linear", "bicubic": "cubic"}
 
 
 @rule("GridSample")
@@ -120,13 +121,14 @@ def grid_sample(
     grid: Any,
     *,
     align_corners: int = 0,
-    mode: str = "linear",
-    padding_mode: str = "zeros",
+    mode: Mode = "linear",
+    padding_mode: Mode = "zeros",
 ) -> Any:
+    method: Mode = _METHODS.get(mode, mode)
     y = tp.image.grid_sample(
         tp.moveaxis(x, 1, -1),
         grid,
-        _METHODS.get(mode, mode),
+        method,
         padding_mode,
         align_corners=bool(align_corners),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -77,8 +77,9 @@ def _places(indices: Host) -> tuple[Any, ...]:
     return (*np.moveaxis(indices, -1, 0), ...)
 
 
+Reduction = Literal["add", "multiply", "max", "min"]
 # Names of reductions: a method of NumPy's, and tensorplug's name.
-_REDUCTIONS: Final = {
+_REDUCTIONS: Final[dict[str, tuple[Any, Reduction | None]]] = {
     "none": (None, None),
     "add": (np.add, "add"),
     "mul": (np.multiply, "multiply"),
@@ -125,7 +126,7 @@ def scatter_elements(
     return scatter_nd(x, xp.concat(parts, axis=-1), updates, xp=xp, reduction=reduction)
 
 
-def _reduction(name: str) -> tuple[Any, str | None]:
+def _reduction(name: str) -> tuple[Any, Reduction | None]:
     if name not in _REDUCTIONS:
         raise ValueError(f"reduction is {name!r}, must be one of {', '.join(_REDUCTIONS)}")
     return _REDUCTIONS[name]
@@ -182,7 +183,7 @@ def top_k(
         values, indices = tp.moveaxis(values, -1, at), tp.moveaxis(indices, -1, at)
     else:
         order = tp.argsort(x, axis=at)
-        indices = order[(*[slice(None)] * at, slice(count), ...)]
+        indices = order[(*[slice(None)] * at, slice(count))]
         values = tp.take_along_axis(x, indices, at)
     return values, tp.astype(indices, "int64")
 

@@ -1,4 +1,4 @@
-"""Linear models and support vector machines (domain ai.onnx.ml)."""
+"""Linear models (domain ai.onnx.ml)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorplug_onnx.values import as_host, dtype_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["chosen_label", "post_transformed"]
+__all__ = ["chosen_label", "linear_scores", "post_transformed"]
 
 
 def post_transformed(scores: Any, name: str) -> Any:
@@ -46,7 +46,7 @@ def regress(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Any:
-    return post_transformed(_linear(x, coefficients, intercepts, targets), post_transform)
+    return post_transformed(linear_scores(x, coefficients, intercepts, targets), post_transform)
 
 
 @rule("LinearClassifier", domain=DOMAIN)
@@ -64,7 +64,7 @@ def classify(
     del multi_class  # it does not change what is computed
     labels = labelled(classlabels_ints, classlabels_strings)
     x = tp.reshape(x, (1, -1)) if x.ndim == 1 else x
-    scores = _linear(x, coefficients, intercepts, len(coefficients) // int(x.shape[-1]))
+    scores = linear_scores(x, coefficients, intercepts, len(coefficients) // int(x.shape[-1]))
     if scores.shape[-1] == 1 and len(labels) == 2:
         first = tp.astype(tp.reshape(scores > 0, (-1,)), tp.int64)
         if post_transform == "PROBIT":
@@ -87,50 +87,8 @@ def chosen_label(positions: Any, labels: Any) -> Any:
     return tp.take(tp.asarray(labels), positions, axis=0)
 
 
-def _linear(x: Any, coefficients: Sequence[float], intercepts: Any, rows: int) -> Any:
+def linear_scores(x: Any, coefficients: Sequence[float], intercepts: Any, rows: int) -> Any:
+    """Return the products with so many rows of coefficients, and intercepts added: [N,rows]."""
     weights = np.array(coefficients, np.float32).reshape(rows, -1)
     scores = tp.astype(x, tp.float32) @ tp.asarray(weights.T.copy())
     return scores + tp.asarray(np.array(intercepts, np.float32)) if intercepts else scores
-
-
-@rule("SVMRegressor", domain=DOMAIN)
-def regress_by_vectors(
-    x: Any,
-    *,
-    coefficients: Sequence[float],
-    kernel_params: Sequence[float] = (0.0, 0.0, 0.0),
-    kernel_type: str = "LINEAR",
-    n_supports: int = 0,
-    one_class: int = 0,
-    post_transform: str = "NONE",
-    rho: Sequence[float],
-    support_vectors: Sequence[float] = (),
-) -> Any:
-    """Without support vectors, the coefficients are those of the features."""
-    x = tp.astype(x, tp.float32)
-    if n_supports:
-        vectors = np.array(support_vectors, np.float32).reshape(n_supports, -1)
-        features = _kernel(x, vectors, kernel_type, *kernel_params)
-    else:
-        features = x
-    scores = _linear(features, coefficients, rho[:1], 1)
-    if one_class:
-        return tp.where(scores > 0, tp.ones_like(scores), -tp.ones_like(scores))
-    return post_transformed(scores, post_transform)
-
-
-def _kernel(
-    x: Any, vectors: Any, kind: str, gamma: float, coefficient: float, degree: float
-) -> Any:
-    """Return the kernel of each example with each support vector: [N,S]."""
-    if kind == "RBF":
-        apart = x[:, None, :] - tp.asarray(vectors)
-        return tp.exp(-gamma * tp.sum(apart * apart, axis=-1))
-    products = x @ tp.asarray(vectors.T.copy())
-    if kind == "LINEAR":
-        return products
-    if kind == "POLY":
-        return (gamma * products + coefficient) ** degree
-    if kind == "SIGMOID":
-        return tp.tanh(gamma * products + coefficient)
-    raise ValueError(f"kernel_type {kind!r} is unknown")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -21,7 +21,9 @@ Ints = tuple[int, ...]
 _WHOLE: Final = [(0, 0), (0, 0)]
 
 
-def _pooled(x: Any, placed: Windows, kind: str, pairs: list[tuple[int, int]]) -> Any:
+def _pooled(
+    x: Any, placed: Windows, kind: Literal["avg", "max"], pairs: list[tuple[int, int]]
+) -> Any:
     """Return the largest elements or averages; ``pairs`` do not count."""
     if not 3 <= x.ndim <= 5:
         raise UnsupportedError(f"pooling over {x.ndim - 2} axes: there is that over one to three")

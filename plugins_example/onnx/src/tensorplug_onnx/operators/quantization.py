@@ -63,14 +63,14 @@ def quantize(
     if zero_point is not None:
         dtype = dtype_of(zero_point)
         zero_point = _on_device(zero_point)
-    divided_in = dtype_name(precision) if precision else _computed_in(x, scale)
+    divided_in = getattr(tp, dtype_name(precision)) if precision else _computed_in(x, scale)
     scale = tp.astype(_spread(scale, x, axis, block_size), divided_in)
     zero_point = _spread(zero_point, x, axis, block_size)
     x = tp.astype(x, divided_in)
     held = _held(dtype)
     if dtype.startswith("float") and (not saturate or held != dtype):
         return cast(x / scale, dtype, saturate=saturate)
-    found = tp.quantize(x, scale, zero_point, dtype=held)
+    found = tp.quantize(x, scale, zero_point, dtype=getattr(tp, held))
     if held == dtype:
         return found
     limits: tp.DType = getattr(tp, dtype)
@@ -115,7 +115,7 @@ def dequantize(
     zero_point = _spread(zero_point, x, axis, block_size)
     if given.startswith("float") and not has_dtype(given):
         return cast((x if zero_point is None else x - zero_point) * scale, dtype)
-    return cast(tp.dequantize(x, scale, zero_point, dtype=_held(dtype)), dtype)
+    return cast(tp.dequantize(x, scale, zero_point, dtype=getattr(tp, _held(dtype))), dtype)
 
 
 @rule("MatMulInteger")

@@ -35,7 +35,7 @@ def random_normal(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.normal(_key(seed), shape, dtype_name(dtype), mean, scale)
+    return tp.random.normal(_key(seed), shape, _dtype(dtype), mean, scale)
 
 
 @rule("RandomNormalLike")
@@ -47,7 +47,7 @@ def random_normal_like(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.normal(_key(seed), x.shape, _dtype(x, dtype), mean, scale)
+    return tp.random.normal(_key(seed), x.shape, _dtype(dtype, x), mean, scale)
 
 
 @rule("RandomUniform")
@@ -59,7 +59,7 @@ def random_uniform(
     high: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.uniform(_key(seed), shape, dtype_name(dtype), low, high)
+    return tp.random.uniform(_key(seed), shape, _dtype(dtype), low, high)
 
 
 @rule("RandomUniformLike")
@@ -71,17 +71,19 @@ def random_uniform_like(
     high: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.uniform(_key(seed), x.shape, _dtype(x, dtype), low, high)
+    return tp.random.uniform(_key(seed), x.shape, _dtype(dtype, x), low, high)
 
 
-def _dtype(x: Any, elem_type: int) -> str:
-    return dtype_name(elem_type) if elem_type else str(x.dtype)
+def _dtype(elem_type: int, like: Any = None) -> tp.DType:
+    """Return the dtype of an ONNX type; that of ``like`` for 0."""
+    found: tp.DType = getattr(tp, dtype_name(elem_type)) if elem_type else like.dtype
+    return found
 
 
 @rule("Bernoulli")
 def bernoulli(p: Any, *, dtype: int = 0, seed: float | None = None) -> Any:
     """ONNX's function body draws 1 with probability 1 - p; its text says p."""
-    return tp.astype(tp.random.bernoulli(_key(seed), p), _dtype(p, dtype))
+    return tp.astype(tp.random.bernoulli(_key(seed), p), _dtype(dtype, p))
 
 
 @rule("Multinomial")
@@ -92,4 +94,4 @@ def multinomial(
         raise ValueError(f"the input is of rank {logits.ndim}, must be [batch, classes]")
     batch = logits.shape[0]
     drawn = tp.random.categorical(_key(seed), logits, shape=(sample_size, batch))
-    return tp.astype(tp.permute_dims(drawn, (1, 0)), dtype_name(dtype))
+    return tp.astype(tp.permute_dims(drawn, (1, 0)), _dtype(dtype))

@@ -9,7 +9,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug_onnx.operators.movement import normal_axes, normal_axis
 from tensorplug_onnx.rules import rule
-from tensorplug_onnx.values import as_host, dtype_of, namespace
+from tensorplug_onnx.values import as_host, namespace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -68,7 +68,7 @@ def triangle(x: Any, k: Any | None = None, *, upper: int = 1) -> Any:
     rows, columns = np.ogrid[tuple(map(slice, x.shape[-2:]))]
     offset, diagonal = tp.asarray(columns - rows), tp.reshape(k, ())
     return tp.where(
-        offset >= diagonal if upper else offset <= diagonal, x, tp.zeros((), dtype=dtype_of(x))
+        offset >= diagonal if upper else offset <= diagonal, x, tp.zeros((), dtype=x.dtype)
     )
 
 

@@ -16,6 +16,9 @@ from tensorplug_onnx.rules import rule
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug_onnx.executing import Scope
+    from tensorplug_onnx.graph import Node
+
     # From a state, the output first, and what the input adds to the gates, to the next state.
     Step = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
 
@@ -150,25 +153,37 @@ def _reordered(weights: Any, order: Sequence[int]) -> Any:
     return tp.concat([gates[at] for at in order], axis=1)
 
 
+def _weights(
+    weights: Sequence[Any], biases: Sequence[Any], order: Sequence[int], direction: str
+) -> list[Any]:
+    """Return kernels and biases as a layer of tensorplug's takes them.
+
+    There, a kernel is [inputs, gates], and a single direction has no axis. ``order``: where ONNX
+    has each of its gates.
+    """
+    kernels = [tp.swapaxes(_reordered(one, order), 1, 2) for one in weights]
+    others = [None if one is None else _reordered(one, order) for one in biases]
+    two = direction == "bidirectional"
+    return [one if two or one is None else one[0] for one in (*kernels, *others)]
+
+
 def _fused(
     function: Callable[..., Any],
     x: Any,
     weights: Sequence[Any],
-    biases: Sequence[Any],
     lengths: Any,
     initial: Sequence[Any],
     *,
-    order: Sequence[int],
+    units: int,
     direction: str,
     layout: int,
 ) -> tuple[Any, ...]:
-    """Return what ``_layer`` does, from a layer of tensorplug's.
+    """Return what ``_layer`` does, from a layer of tensorplug's and ``_weights``.
 
-    There, the axis of the sequences is before that of the steps, and a single direction has no
-    axis. ``order``: where ONNX has each of its gates.
+    There, the axis of the sequences is before that of the steps.
     """
     two = direction == "bidirectional"
-    directions, units = len(_DIRECTIONS[direction]), weights[1].shape[-1]
+    directions = len(_DIRECTIONS[direction])
     x = x if layout else tp.swapaxes(x, 0, 1)
     batch, time = x.shape[:2]
     state = None
@@ -177,10 +192,7 @@ def _fused(
         both = [zeros if one is None else one for one in _layout(initial, layout)]
         states = [one if two else one[0] for one in both]
         state = tuple(states) if len(states) > 1 else states[0]
-    kernels = [tp.swapaxes(_reordered(one, order), 1, 2) for one in weights]
-    others = [None if one is None else _reordered(one, order) for one in biases]
-    given = [one if two or one is None else one[0] for one in (*kernels, *others)]
-    y, last = function(x, *given, initial_state=state, lengths=lengths, direction=direction)
+    y, last = function(x, *weights, initial_state=state, lengths=lengths, direction=direction)
     y = tp.reshape(y, (batch, time, directions, units))
     lasts = [one if two else one[None] for one in (last if isinstance(last, tuple) else [last])]
     return y if layout else tp.permute_dims(y, (1, 2, 0, 3)), *_layout(lasts, layout)
@@ -242,16 +254,22 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
     output_sequence: int = 0,  # noqa: ARG001
+    node: Node,
+    scope: Scope,
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
     usual = ("Sigmoid", "Tanh", "Tanh") * len(directions)
     names = tuple(activations) or usual
     initial = [initial_h, initial_c]
     if names == usual and clip is None and peepholes is None and not input_forget:
-        bias = None if b is None else tp.add(*tp.split(b, 2, axis=1))
+
+        def made() -> list[Any]:
+            bias = None if b is None else tp.add(*tp.split(b, 2, axis=1))
+            return _weights([w, r], [bias], (0, 2, 3, 1), direction)
+
         return _fused(
-            tp.nn.lstm, x, [w, r], [bias], lengths, initial,
-            order=(0, 2, 3, 1), direction=direction, layout=layout,
+            tp.nn.lstm, x, scope.prepared(node, {1: w, 2: r, 3: b}, made), lengths, initial,
+            units=r.shape[-1], direction=direction, layout=layout,
         )  # fmt: skip
     functions = _activations(names, activation_alpha, activation_beta, clip)
 
@@ -295,15 +313,21 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
     output_sequence: int = 0,  # noqa: ARG001
+    node: Node,
+    scope: Scope,
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
     usual = ("Sigmoid", "Tanh") * len(directions)
     names = tuple(activations) or usual
     if names == usual and clip is None and linear_before_reset:
-        biases = [None, None] if b is None else tp.split(b, 2, axis=1)
+
+        def made() -> list[Any]:
+            biases = [None, None] if b is None else tp.split(b, 2, axis=1)
+            return _weights([w, r], biases, (1, 0, 2), direction)
+
         return _fused(
-            tp.nn.gru, x, [w, r], biases, lengths, [initial_h],
-            order=(1, 0, 2), direction=direction, layout=layout,
+            tp.nn.gru, x, scope.prepared(node, {1: w, 2: r, 3: b}, made), lengths, [initial_h],
+            units=r.shape[-1], direction=direction, layout=layout,
         )  # fmt: skip
     functions = _activations(names, activation_alpha, activation_beta, clip)
     units = r.shape[-1]

@@ -106,6 +106,9 @@ def _of_length(x: Any, length: int) -> Any:
 def stft(
     signal: Any, step: Any, window: Any = None, length: Any = None, *, onesided: int = 1
 ) -> Any:
+    """A real signal may lack its last axis, of length 1: PyTorch's exporters leave it out."""
+    if signal.ndim == 2:
+        signal = tp.expand_dims(signal, axis=2)
     if length is not None:
         size = length.item()
     else:

@@ -161,4 +161,5 @@ def _part(graph: Graph, given: Sequence[str], y: str) -> Graph:
         outputs=(ValueInfo(y),),
         nodes=tuple(reversed(nodes)),
         initializers=initializers,
+        free=frozenset(),
     )
