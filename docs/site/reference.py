@@ -1,0 +1,191 @@
+"""Writes the pages of the public functions and classes: ``docs/reference/api``.
+
+``groups.toml`` says which modules of the code make up a page. A public name that no page or more
+than one page has fails the build. What stands on a page comes from the docstrings; the kernels of
+a function are those that its example runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import inspect
+import io
+import tempfile
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from sphinx.errors import ExtensionError
+from tests.core.public_functions import PUBLIC
+
+import tensorplug as tp
+import tensorplug.testing
+from tensorplug.plugins import catalogue
+from tensorplug.testing import isolated_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+
+_GROUPS: Final = Path(__file__).parents[1] / "reference" / "groups.toml"
+
+
+class Page(NamedTuple):
+    """A page of the reference: its section, and its public names."""
+
+    file: str
+    title: str
+    text: str
+    names: list[str]
+
+
+def pages() -> Iterator[tuple[str, list[Page]]]:
+    """Yield the sections of the reference, each with its pages.
+
+    Raises:
+        ExtensionError: a public name is on no page, or on two.
+
+    """
+    homes: dict[str, str] = {}
+    for section in tomllib.loads(_GROUPS.read_text("utf-8"))["section"]:
+        made = []
+        for page in section["page"]:
+            names = [
+                name
+                for home in page["from"]
+                for name in sorted(PUBLIC, key=str.lower)
+                if _is_from(name, home)
+            ]
+            for name in names:
+                if name in homes:
+                    raise ExtensionError(f"{name} is on {homes[name]} and on {page['file']}")
+                homes[name] = page["file"]
+            made.append(Page(page["file"], page["title"], page["text"], names))
+        yield section["title"], made
+    if lost := sorted(PUBLIC.keys() - homes.keys()):
+        raise ExtensionError(f"groups.toml has no page for {', '.join(lost)}")
+
+
+def _is_from(name: str, home: str) -> bool:
+    """Return whether a page that asks for ``home`` has the public name.
+
+    ``home`` is a namespace (``"tp.nn"``), or a module of the main namespace (``"ops.sorting"``).
+    """
+    namespace = name.rpartition(".")[0]
+    if home.startswith("tp."):
+        return namespace == home
+    return namespace == "tp" and PUBLIC[name].__module__ == f"tensorplug.{home}"
+
+
+def _write(app: Sphinx) -> None:
+    """Write the pages that have changed, and remove those that are no more."""
+    folder = Path(app.srcdir) / "reference" / "api"
+    folder.mkdir(exist_ok=True)
+    texts = {f"{page.file}.rst": _text(page) for _, made in pages() for page in made}
+    texts["index.md"] = _index()
+    for path in folder.iterdir():
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+
+
+def _index() -> str:
+    lines = ["# Functions and classes", ""]
+    for title, made in pages():
+        lines += [f"## {title}", "", "| page | functions and classes |", "|---|---|"]
+        for page in made:
+            shown = ", ".join(f"{{py:obj}}`{_short(name)} <{_long(name)}>`" for name in page.names)
+            lines.append(f"| [{page.title}]({page.file}.rst) | {shown} |")
+        files = "\n".join(page.file for page in made)
+        lines += ["", f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{files}\n```", ""]
+    return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _long(name: str) -> str:
+    return f"tensorplug{name.removeprefix('tp')}"
+
+
+def _text(page: Page) -> str:
+    title = f"{page.title}\n{'=' * len(page.title)}\n"
+    known = [name for name in page.names if name.startswith("tp.plugin.") and _elsewhere(name)]
+    parts = [title, page.text, "", *(_entry(name) for name in page.names if name not in known)]
+    if known:
+        links = ", ".join(f":py:obj:`{_short(name)} <{_elsewhere(name)}>`" for name in known)
+        parts.append(f"Also here, because plugins need them: {links}.\n")
+    return "\n".join(parts)
+
+
+def _elsewhere(name: str) -> str:
+    """Return the first other public name of what ``tensorplug.plugin`` passes on, or ""."""
+    if PUBLIC[name].__module__ == "tensorplug.errors":
+        return f"tensorplug.errors.{_short(name)}"
+    others = (other for other, value in PUBLIC.items() if value is PUBLIC[name] and other != name)
+    return next(map(_long, others), "")
+
+
+def _entry(name: str) -> str:
+    if inspect.isclass(PUBLIC[name]):
+        return f".. autoclass:: {_long(name)}\n   :members:\n"
+    return f".. autofunction:: {_long(name)}\n"
+
+
+def _add_kernels(
+    _app: Sphinx, what: str, name: str, value: Any, _options: Any, lines: list[str]
+) -> None:
+    """Name the kernels that an op's example runs, with links to their specs."""
+    if what != "function" or not value.__module__.startswith("tensorplug.ops."):
+        return
+    if kernels := _kernels(name, value):
+        lines += ["", f":Kernels: {', '.join(map(_kernel, kernels))}", ""]
+
+
+def _kernel(name: str) -> str:
+    """Return a link to a kernel's spec, and the inputs that have a gradient."""
+    inputs = " and ".join(f"``{wrt}``" for wrt in _differentiable().get(name, []))
+    gradients = f"gradient with respect to {inputs}" if inputs else "no gradient"
+    return f"`{name} <../../specs.html#{name.lower()}>`__ ({gradients})"
+
+
+@cache
+def _differentiable() -> dict[str, list[str]]:
+    """Return the inputs that have a gradient rule, by kernel."""
+    found: dict[str, list[str]] = {}
+    for entry in (entry for table in catalogue.gradients() for entry in table):
+        if entry.rule is not None:
+            found.setdefault(entry.spec.name, []).append(entry.wrt)
+    return found
+
+
+def _kernels(name: str, function: Any) -> list[str]:
+    """Return the kernels that a function's example runs, in the order of their first call."""
+    runner = doctest.DocTestRunner(verbose=False)
+    session = doctest.DocTestParser().get_doctest(
+        inspect.getdoc(function) or "", {"tp": tp, "np": np}, name, None, None
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,  # examples write files, and register kernels
+        contextlib.chdir(folder),
+        isolated_engine(),
+        tp.trace_dispatch(file=io.StringIO()) as traced,
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        runner.run(session)
+    return list(dict.fromkeys(call.name for call in traced.calls if call.depth == 0))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", _write)
+    app.connect("autodoc-process-docstring", _add_kernels)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
