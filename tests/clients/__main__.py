@@ -90,7 +90,9 @@ def _run(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def _write_configuration(project: Project, path: Path) -> None:
     lines = ["[pytest]", f"filterwarnings = {project.warnings}", "markers ="]
-    path.write_text("\n".join([*lines, *(f"    {marker}" for marker in project.markers), ""]))
+    path.write_text(
+        "\n".join([*lines, *(f"    {marker}" for marker in project.markers), ""]), encoding="utf-8"
+    )
 
 
 def _run_suite(source: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def _pytest(
         if done.returncode not in (0, 1) or not file.exists():
             said = (done.stdout + done.stderr)[-3000:]
             raise DidNotRunError(f"pytest ended with {done.returncode}:\n{said}")
-        outcomes: dict[str, Any] = json.loads(file.read_text())
+        outcomes: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return outcomes
 
 

@@ -46,4 +46,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         return  # the process that started the workers has all reports
     found = {name: [outcome, _messages.get(name, "")] for name, outcome in _outcomes.items()}
-    Path(os.environ[FILE]).write_text(json.dumps(found))
+    Path(os.environ[FILE]).write_text(json.dumps(found), encoding="utf-8")

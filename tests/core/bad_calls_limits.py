@@ -423,7 +423,7 @@ CASES = [  # id, call, error, what the message says
         "window",
         lambda: tp.signal.hann_window(2**59),
         BackendMemoryError,
-        "cosine_window: no room on the host for 576460752303423488 numbers",
+        "hann_window: no room on the host for 576460752303423488 numbers",
     ),
     (
         "coefficient of a window",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import tensorplug as tp
 from tensorplug.ops import families
 
 FUNCTIONS: dict[str, Any] = {
@@ -13,6 +14,21 @@ FUNCTIONS: dict[str, Any] = {
     for name in getattr(family, "__all__", ())
     if inspect.isfunction(getattr(family, name))
 }
+
+MODULES = {"tp": tp} | {
+    f"tp.{name}": module
+    for name in tp.__all__
+    if inspect.ismodule(module := getattr(tp, name)) and name != "errors"
+}
+"""The namespaces that a user sees."""
+PUBLIC: dict[str, Any] = {
+    f"{prefix}.{name}": value
+    for prefix, module in MODULES.items()
+    for name in getattr(module, "__all__", ())
+    if inspect.isfunction(value := getattr(module, name)) or inspect.isclass(value)
+}
+"""All public functions and classes: ``"tp.sum"``, ``"tp.train.Adam"``."""
+PUBLIC_HOMES = {value.__module__ for value in PUBLIC.values()} | {"tensorplug.typing"}
 
 
 def with_parameter(*names: str) -> dict[str, Any]:

@@ -189,3 +189,17 @@ def test_a_variable_is_read():
     assert type(tp.asarray(variable)) is tp.Tensor
     with pytest.raises(ArgumentError, match="must be copied"):
         tp.asarray(variable, dtype="int8", copy=False)
+
+
+TEXTS = {
+    "a list": ["a", "bc"],
+    "an array of NumPy": np.array(["a", "bc"]),
+    "a tensor": tp.asarray(["a", "bc"]),
+}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_texts_in_any_form_stay_texts(form):
+    result = tp.astype(TEXTS[form], "string")
+    assert (result.shape, result.dtype) == ((2,), tp.string)
+    assert result.tolist() == ["a", "bc"]

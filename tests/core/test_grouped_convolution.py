@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads
 
 from .test_convolution import (
@@ -92,6 +92,70 @@ def test_groups_of_one_channel_are_one_kernel() -> None:
     names = [kernel.name for kernel in profile.kernels]
     assert "DepthwiseConv2dNative" in names
     assert "Conv2D" not in names
+
+
+MIXES: list[dict[str, Any]] = [
+    {},
+    {"pad": "same"},
+    {"pad": 0, "dilations": (1, 1)},
+    {"strides": (1, 1), "pad": [(0, 0)] * 4},
+]
+WINDOWS: list[dict[str, Any]] = [
+    {"strides": 2},
+    {"pad": 1},
+    {"pad": ((0, 0), (0, 1), (0, 0), (0, 0))},
+    {"pad": 0, "dim_rounding_mode": "ceil"},
+]
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("options", MIXES + WINDOWS, ids=str)
+def test_one_tap_is_one_product(options: dict[str, Any], dtype: str, data_format: str) -> None:
+    x, weights = numbers(2, 4, 5, 6).astype(dtype), numbers(1, 1, 2, 9, salt=1).astype(dtype)
+    padding = {"pad": 0, "same": 0}.get(str(options.get("pad", 0)), options.get("pad", 0))
+    pairs = (
+        padding if isinstance(padding, list | tuple) else [(0, 0), *[(padding,) * 2] * 2, (0, 0)]
+    )
+    step = options.get("strides", 1)
+    step = step if isinstance(step, int) else step[0]
+    padded = np.pad(x.astype("f8"), pairs)[:, ::step, ::step]
+    expected = padded @ dense(weights.astype("f8"), 3)[0, 0]
+    given = dict(options)
+    if data_format == "NCHW":
+        x, expected = np.moveaxis(x, -1, 1), np.moveaxis(expected, -1, 1)
+        if isinstance(given.get("pad"), list | tuple):
+            given["pad"] = [given["pad"][axis] for axis in (0, 3, 1, 2)]
+    with tp.profile() as profile:
+        found = tp.nn.conv2d(x, weights, groups=3, data_format=data_format, **given)
+    names = [kernel.name for kernel in profile.kernels]
+    assert names.count("BatchMatMul") == (options in MIXES)
+    assert ("Conv2D" in names) == (options in WINDOWS)
+    assert (found.dtype.name, found.shape) == (dtype, expected.shape)
+    close = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=close, atol=close)
+
+
+def test_derivatives_of_one_tap() -> None:
+    x, weights = numbers(2, 3, 2, 4).astype("f8"), numbers(1, 1, 2, 6, salt=1).astype("f8")
+    convolve = partial(tp.nn.conv2d, groups=2)
+    check_grads(lambda x, w: convolve(x, w) ** 2, [x, weights], order=2, directions=1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"strides": 0}, {"pad": -1}, {"pad": "all"}, {"dilations": 0}, {"data_format": "HWC"},
+     {"dim_rounding_mode": "up"}, {"strides": (1, 1, 1)}],
+    ids=str,
+)  # fmt: skip
+def test_one_tap_with_wrong_attributes(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError):
+        tp.nn.conv2d(X, np.ones((1, 1, 2, 6), np.float32), groups=3, **wrong)
+
+
+def test_one_tap_of_integers_is_refused() -> None:
+    with pytest.raises(DTypeError):
+        tp.nn.conv2d(X.astype(np.int32), np.ones((1, 1, 2, 6), np.int32), groups=3)
 
 
 X = np.ones((1, 5, 5, 6), np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ METHODS = TEXTS[Path(tensor.__file__).with_suffix(".pyi")]
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_the_stubs_are_up_to_date(path: Path) -> None:
-    assert path.read_text() == TEXTS[path], "run python -m tensorplug.testing.stubs"
+    assert path.read_text(encoding="utf-8") == TEXTS[path], (
+        "run python -m tensorplug.testing.stubs"
+    )
 
 
 def test_every_stub_is_written_anew() -> None:
@@ -40,13 +43,19 @@ def test_every_public_name_is_declared() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "def add(self, b: Any, /) -> Tensor: ...",
-        "def max(self, /, axis: Any = ..., *, keepdims: bool = ...) -> Tensor: ...",
-        "def take(self, indices: Any, /, axis: int | None = ...) -> Tensor: ...",
-        "@overload\n    def permute_dims(self, /, axes: Any = ...) -> Tensor: ...",
-        "@overload\n    def permute_dims(self, /, *axes: int) -> Tensor: ...",
-        "@overload\n    def reshape(self, /, *shape: int, copy: bool | None = ...) -> Tensor: ...",
+        "def add(self, b: ArrayLike, /) -> Tensor:",
+        "def max(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:",
+        "def __add__(self, other: Operand) -> Tensor:",
+        "def __getitem__(self, key: Index) -> Tensor:",
+        "@overload\n    def permute_dims(self, /, axes: Axis | None = None) -> Tensor:",
+        "@overload\n    def permute_dims(self, /, *axes: SupportsIndex) -> Tensor:",
+        "@overload\n    def broadcast_to(self, /, *shape: SupportsIndex) -> Tensor:",
     ],
 )
 def test_the_stub_has_the_methods_own_forms(line: str) -> None:
-    assert f"    {line}\n" in METHODS
+    assert f"    {line}" in METHODS
+
+
+def test_the_stub_has_the_summaries_that_editors_show() -> None:
+    summary = inspect.getdoc(tp.sum).partition("\n")[0]
+    assert METHODS.split("def sum(self, /")[1].splitlines()[1] == f'        """{summary}"""'

@@ -8,7 +8,13 @@ import pytest
 
 from . import guide_runner
 
-GUIDES = sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDES = sorted(
+    path
+    for folder in ("start", "guides", "coming_from")
+    for path in (DOCS / folder).glob("*.md")
+    if path.name != "index.md" or folder == "start"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,7 @@ def follow(text, folder, environment):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_guide_does_what_it_says(guide, tmp_path, own_environment):
     text = guide.read_text("utf-8")
     assert list(guide_runner.blocks(text))

@@ -56,6 +56,8 @@ def test_a_process_whose_time_is_over_ends_with_its_children(tmp_path):
             break
     state = Path("/proc", (tmp_path / "child").read_text(), "stat")
     deadline = time.monotonic() + 30
-    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+    while (
+        state.exists() and state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    ):
         assert time.monotonic() < deadline, "it goes on"
         time.sleep(0.05)

@@ -1,0 +1,55 @@
+"""Stacks of matrix products of a size at which they are shared out: see ``matrix_products``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug_cpu.kernels import matrix_products
+
+RNG = np.random.default_rng(3)
+SIZES = (70, 64, 80)  # rows, inner, columns
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu():
+    with tp.use_backend("cpu"):
+        yield
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("stack", [(5,), (1, 4), (3, 1), (2, 3)], ids=str)
+def test_values(stack, turned, dtype, monkeypatch):
+    shared = []
+    in_parts = matrix_products.in_parts
+
+    def counted(work, count):
+        shared.append(count)
+        in_parts(work, count)
+
+    monkeypatch.setattr(matrix_products, "in_parts", counted)
+    rows, inner, columns = SIZES
+    a = RNG.standard_normal((*stack, rows, inner)).astype(dtype)
+    b = RNG.standard_normal((*stack, inner, columns)).astype(dtype)
+    right = np.einsum("...ij,...jk->...ik", a.astype(np.float64), b.astype(np.float64))
+    given = [x.swapaxes(-1, -2) if turn else x for x, turn in zip((a, b), turned, strict=True)]
+    found = tp.linalg.matmul(*given, transpose_a=turned[0], transpose_b=turned[1])
+    assert shared == [next(length for length in stack if length > 1)]
+    assert found.shape == right.shape
+    assert str(found.dtype) == dtype
+    close = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype]
+    np.testing.assert_allclose(found.numpy(), right, rtol=close, atol=close * 30)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((4, 8, 8), (4, 8, 8)), ((4, 70, 64), (1, 64, 80)), ((1, 70, 64), (1, 64, 80))]
+)
+def test_other_products_are_not_shared_out(a, b, monkeypatch):
+    monkeypatch.setattr(matrix_products, "in_parts", None)
+    left, right = (RNG.standard_normal(shape).astype(np.float32) for shape in (a, b))
+    expected = np.einsum("...ij,...jk->...ik", *(x.astype(np.float64) for x in (left, right)))
+    found = tp.matmul(left, right)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-4)
