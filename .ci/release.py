@@ -79,7 +79,8 @@ def set_version(root: Path, version: str, date: dt.date) -> None:
     """Write a version into all files that state it, and into the changelog.
 
     Raises:
-        ReleaseError: it is no version, or was released before; nothing is unreleased.
+        ReleaseError: the version is malformed or was released before; or the changelog lists no
+            unreleased changes.
 
     """
     if not _VERSION.fullmatch(version):

@@ -489,7 +489,7 @@ def concat(xs: Sequence[TensorLike], /, axis: int | None = 0) -> Tensor:
 
     Raises:
         ShapeError: the ranks or other sizes differ.
-        DTypeError: there is no common dtype.
+        DTypeError: the dtypes have no common dtype.
         ArgumentError: ``xs`` is not a list or tuple, or is empty.
 
     Examples:
@@ -516,7 +516,7 @@ def stack(xs: Sequence[TensorLike], /, axis: int = 0) -> Tensor:
 
     Raises:
         ShapeError: the shapes differ.
-        DTypeError: there is no common dtype.
+        DTypeError: the dtypes have no common dtype.
         ArgumentError: ``xs`` is not a list or tuple, or is empty.
 
     Examples:

@@ -216,7 +216,7 @@ def remove_backend(name: str) -> None:
     one.
 
     Raises:
-        BackendNotInstalledError: there is no such backend.
+        BackendNotInstalledError: no installed backend has this name.
         ArgumentError: the device is not open.
 
     Examples:
