@@ -11,6 +11,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, GradientNotFoundError, ShapeError
+from tensorplug.plugin import incomplete_gamma_formulas
 from tensorplug.testing import check_grads
 
 from .engines import expect
@@ -254,6 +255,15 @@ def test_incomplete_gamma_functions() -> None:
 
 
 BETA = np.array([1e-9, 0.01, 0.3, 0.5, 0.9, 0.99, 1 - 2.0**-30])
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (40, 50)], ids=str)
+def test_integrals_of_few_and_of_many_elements(shape: tuple[int, ...]) -> None:
+    end = np.linspace(0.25, 3.0, math.prod(shape)).reshape(shape)
+    found = incomplete_gamma_formulas.integrals(np, lambda s: [np.exp(-s), s * s], end)
+    assert [np.shape(one) for one in found] == [shape, shape]
+    np.testing.assert_allclose(found[0], -np.expm1(-end), rtol=1e-14)
+    np.testing.assert_allclose(found[1], end**3 / 3, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 7), (14, 15), (40, 3), (60, 80), (90, 60)])

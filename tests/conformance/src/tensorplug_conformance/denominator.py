@@ -138,16 +138,20 @@ def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
 
 
 def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
-    """Return the cases of a row.
-
-    Huge inputs try how a kernel divides its work; decompositions leave that to primitives.
-    """
+    """Return the cases of a row."""
     corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
     if row.mode == "gradient":
         near = list(entry.gradient_cases(corpus))
         return list(entry.checked((*near, *far_cases(entry, corpus, near))))
+    return _cases_in_mode(entry, row, all_cases(entry, corpus))
+
+
+def _cases_in_mode(entry: CaseEntry, row: Row, cases: Iterable[Case]) -> Sequence[Case]:
+    """Return those of all cases of a kernel that its mode takes, and their relatives.
+
+    Huge inputs try how a kernel divides its work; decompositions leave that to primitives.
+    """
     native = row.mode == "native"
-    cases = all_cases(entry, corpus)
     found = [case for case in cases if native or not (case.period or case.native)]
     return list(entry.checked((*found, *relatives(entry, found))))
 
@@ -164,8 +168,18 @@ def fingerprint(
     """Return how many cases the rows have, and a SHA-256 over their ids in order."""
     digest = hashlib.sha256()
     count = 0
+    shared: list[Case] = []  # by a kernel's native and decomposed rows, which are neighbours
+    of: tuple[str, str] | None = None
     for row in chosen:
-        for case in cases_of(known[row.kernel], row, seed):
+        entry = known[row.kernel]
+        if row.mode == "gradient":
+            cases = cases_of(entry, row, seed)
+        else:
+            if of != (row.kernel, row.dtype):
+                of = row.kernel, row.dtype
+                shared = list(all_cases(entry, _corpus(entry, dt.of(row.dtype), row.mode, seed)))
+            cases = _cases_in_mode(entry, row, shared)
+        for case in cases:
             digest.update(f"{row.kernel}\0{row.dtype}\0{row.mode}\0{case.id}\n".encode())
             count += 1
     return count, digest.hexdigest()

@@ -7,6 +7,7 @@ per event to a file, so that the supervisor knows what was done if the backend c
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import sys
@@ -23,6 +24,7 @@ from tensorplug_conformance.examples import add_examples
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.notes import Notes, unnoted
+from tensorplug_conformance.process import COLLECTED
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.surroundings import Functions, Surroundings
@@ -138,6 +140,7 @@ def _drivers(session: Session) -> dict[str, str]:
 def main(arguments: list[str]) -> int:
     """Run items until the input ends; append events to the file."""
     faulthandler.enable()
+    gc.set_threshold(*COLLECTED)
     said = Path(arguments[0])
     with _input_lines() as lines, said.open("a", encoding="utf-8") as events, Notes(said) as notes:
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tensorplug.ops.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
 from tensorplug.ops.special.incomplete_gamma_formulas import (
-    NODES,
     deviance,
+    integrals,
     less_log1p,
     log_factorial,
 )
@@ -152,13 +152,11 @@ def _integrate(xp: Any, a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
         steep = steep - q * odds * (odds * length) / (1.0 + odds * length)
         length = length - (here + _FALL) / steep
     length = xp.where(length > 0.999, 0.999, length)
-    total: Any = 0.0
-    for half, weight in NODES:
-        for node in (half, 1.0 - half):
-            v = length * node
-            exponent = slope * v - p * less_log1p(xp, -v) - q * less_log1p(xp, odds * v)
-            total = total + weight * xp.exp(exponent)
-    return total * length
+
+    def integrand(v: Any) -> list[Any]:
+        return [xp.exp(slope * v - p * less_log1p(xp, -v) - q * less_log1p(xp, odds * v))]
+
+    return integrals(xp, integrand, length)[0]
 
 
 def _complement(xp: Any, a: Any, b: Any, y: Any, log_y: Any) -> Any:

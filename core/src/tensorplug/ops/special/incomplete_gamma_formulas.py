@@ -9,13 +9,18 @@ falls to e**-40. The number of steps is fixed.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tensorplug.ops.special.gamma_formulas import (
     lgamma_of_1_plus,
     lgamma_right,
     stirling_remainder,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WHOLE: Final = 15.0  # from this a on the integral serves below x = a
 FAR: Final = 24.0  # from this x on it serves above
@@ -46,6 +51,9 @@ NODES: Final = (
     (0.4356319480953076, 0.04267334286966931),
     (0.4784909007631457, 0.042991637835197376),
 )
+_ALL_NODES: Final = np.array([node for half, _ in NODES for node in (half, 1.0 - half)])
+_ALL_WEIGHTS: Final = np.repeat([weight for _, weight in NODES], 2)
+_FEW: Final = 1 << 9  # elements: with all nodes they fit a cache
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -77,7 +85,7 @@ def _compute_part(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     series = density * _sum_series(a, x)
     fraction = density * a / _continue_fraction(a, x)
     small = _complement_for_small_x(xp, a, x, log_x)
-    total, _ = integrate(xp, a, x, lower)
+    (total,) = integrate(xp, a, x, lower, lambda _: ())
     integral = density * (a / x) * total
     above = xp.where(x >= FAR, integral, xp.where(x < SMALL, small, fraction))
     return lower, xp.where(lower, xp.where(a >= WHOLE, integral, series), above)
@@ -147,10 +155,12 @@ def _complement_for_small_x(xp: Any, a: Any, x: Any, log_x: Any) -> Any:
     return -xp.expm1(exponent) - xp.exp(exponent) * a * total
 
 
-def integrate(xp: Any, a: Any, x: Any, lower: Any) -> tuple[Any, Any]:
+def integrate(
+    xp: Any, a: Any, x: Any, lower: Any, factors: Callable[[Any], tuple[Any, ...]]
+) -> list[Any]:
     """Return the integral of (t / x)**(a - 1) e**(x - t) from x on, downwards or upwards.
 
-    The second result has the factor ln(t / x): the derivative in ``a``.
+    More integrals follow, with each of the ``factors`` of t / x - 1.
     """
     sign = xp.where(lower, -1.0, 1.0)
     slope = sign * ((a - 1.0) - x) / x
@@ -165,16 +175,31 @@ def integrate(xp: Any, a: Any, x: Any, lower: Any) -> tuple[Any, Any]:
         steep = slope - bend * x * u * sign / (1.0 + u)
         length = length - (here + _FALL) / steep
     length = xp.where(lower & (length > 0.999 * x), 0.999 * x, length)
-    total: Any = 0.0
-    moment: Any = 0.0
+
+    def integrands(s: Any) -> list[Any]:
+        u = sign * s / x
+        whole = xp.exp(slope * s - (a - 1.0) * less_log1p(xp, u))
+        return [whole, *(whole * factor for factor in factors(u))]
+
+    return integrals(xp, integrands, length)
+
+
+def integrals(xp: Any, integrands: Callable[[Any], list[Any]], length: Any) -> list[Any]:
+    """Return integrals from 0 to ``length``, by the Gauss-Legendre rule.
+
+    NumPy takes all nodes of a few elements at once: its calls take longer than the arithmetic.
+    """
+    if xp is np and np.size(length) <= _FEW:
+        column = (-1,) + (1,) * np.ndim(length)
+        found = integrands(length * _ALL_NODES.reshape(column))
+        weights = _ALL_WEIGHTS.reshape(column)
+        return [np.sum(weights * part, axis=0) * length for part in found]
+    totals: list[Any] = []
     for half, weight in NODES:
         for node in (half, 1.0 - half):
-            s = length * node
-            u = sign * s / x
-            part = weight * xp.exp(slope * s - (a - 1.0) * less_log1p(xp, u))
-            total = total + part
-            moment = moment + part * xp.log1p(u)
-    return total * length, moment * length
+            parts = [weight * part for part in integrands(length * node)]
+            totals = [t + p for t, p in zip(totals, parts, strict=True)] if totals else parts
+    return [total * length for total in totals]
 
 
 def less_log1p(xp: Any, u: Any) -> Any:

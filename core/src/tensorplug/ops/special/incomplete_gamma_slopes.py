@@ -86,7 +86,9 @@ def _small(a: Tensor, x: Tensor) -> Tensor:
 
 def _integral(a: Tensor, x: Tensor, lower: Tensor) -> Tensor:
     """Return the derivative of P where P is the one to compute, else of Q."""
-    total, moment = formulas.integrate(FUNCTIONS, a, x, lower & (x < a))
+    total, moment = formulas.integrate(
+        FUNCTIONS, a, x, lower & (x < a), lambda u: (FUNCTIONS.log1p(u),)
+    )
     density = exp(formulas.log_density(FUNCTIONS, a, x)) * (a / x)
     result: Tensor = density * (total * (log(x) - digamma(a)) + moment)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import gc
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes
 from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.process import COLLECTED
 from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected
@@ -79,7 +81,7 @@ def run(
             heard()
     else:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        with ProcessPoolExecutor(jobs, context, gc.set_threshold, COLLECTED) as pool:
             futures = [pool.submit(work, part) for part in parts]
             for _ in as_completed(futures):
                 heard()
