@@ -12,7 +12,7 @@ from tensorplug.plugin import specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
-from tensorplug_conformance.selftest import Finding, try_backend, try_null, try_saboteur
+from tensorplug_conformance.selftest import Finding, try_backend, try_saboteur
 from tensorplug_conformance.selftest.backends import (
     WRONG_BACKENDS,
     Remote,
@@ -217,13 +217,6 @@ def test_a_missing_kernel_cannot_be_sabotaged() -> None:
     session = Session(engine_factory(None), "cpu")
     with pytest.raises(LookupError, match="Nothing"):
         install(session, Saboteur("odd", "Nothing", _clean))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["zeros", "nothing"])
-def test_null_backends_fail(what: str) -> None:
-    trial = try_null(what)
-    assert trial.right, trial.evidence
 
 
 @pytest.mark.parametrize(

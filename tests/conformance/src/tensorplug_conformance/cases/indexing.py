@@ -158,6 +158,9 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
         yield Case(
             f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype, signed=True))
         )
+    if corpus.dtype in dt.INTEGER:
+        places = np.array([[3], [0], [2], [1]], corpus.dtype.numpy)
+        yield Case("equal params and indices", (places, places), alike=("params", "indices"))
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5, 2)), corpus.places((3,), (4, 5), signed=True))
         yield Case(layout, inputs, layout=layout)
