@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import dask
 from dask.base import get_scheduler
 
-from tensorplug.plugin import BackendMemoryError, BackendUnavailableError
+from tensorplug.plugin import BackendMemoryError, BackendUnavailableError, DeviceLostError
 from tensorplug_dask.blocks import concrete
 from tensorplug_dask.settings import SCHEDULER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import dask.array as da
     import numpy as np
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Executor"]
 
 _SECONDS: Final = 5  # to wait for a scheduler
+_FETCHED: Final = 1 << 20  # bytes of a small result that leaves the cluster, see ``_held``
 _HERE: Final = ("threads", "threading", "sync", "synchronous", "single-threaded", None)
 
 
@@ -53,27 +56,26 @@ class Executor:
 
         Raises:
             BackendMemoryError: there is no room for a block.
+            DeviceLostError: the cluster cannot compute them, because its workers die of it, or
+                because the scheduler is gone.
 
         """
-        try:
+        with _translated():
             if self._here() and all(array.npartitions == 1 for array in arrays):
                 return [concrete(array) for array in self._in_one_go(arrays)]
+            self._check()
             kept: tuple[da.Array, ...] = dask.persist(*arrays, scheduler=self._scheduler)
-        except MemoryError as error:
-            raise BackendMemoryError(f"dask: {error}") from error
-        self._wait(kept)
-        return kept
+            return self._held(kept)
 
     def compute(self, array: da.Array) -> np.ndarray[Any, Any]:
         """Return the elements. Raises as ``persist``."""
-        try:
-            found: Sequence[Any]
+        found: Sequence[Any]
+        with _translated():
             if self._here() and array.npartitions == 1:
                 found = self._in_one_go([array])
             else:
+                self._check()
                 found = dask.compute(array, scheduler=self._scheduler)
-        except MemoryError as error:
-            raise BackendMemoryError(f"dask: {error}") from error
         values: np.ndarray[Any, Any] = found[0]
         return values
 
@@ -103,11 +105,26 @@ class Executor:
         alone: Sequence[Any] = dask.get(graph, keys)
         return alone
 
-    def _wait(self, arrays: Sequence[da.Array]) -> None:
-        """Wait for submitted work, and raise its errors."""
-        client = getattr(get_scheduler(scheduler=self._scheduler), "__self__", None)
+    def _cluster(self) -> Any:
+        """Return the client of distributed that executes the graphs, or None."""
+        return getattr(get_scheduler(scheduler=self._scheduler), "__self__", None)
+
+    def _check(self) -> None:
+        """Refuse a client that has lost its scheduler: it would wait for ever."""
+        client = None if self._here() else self._cluster()
+        if client is not None and client.status in ("closing", "closed"):
+            raise DeviceLostError("dask: the scheduler is gone; connect to another one")
+
+    def _held(self, arrays: Sequence[da.Array]) -> Sequence[da.Array]:
+        """Wait for submitted work, raise its errors, and bring small results here.
+
+        A result on the cluster keeps on the scheduler how it was computed, back to the data. In
+        a loop, such as training, this would grow with each step, and the loss of the worker that
+        holds the weights would repeat all steps before.
+        """
+        client = self._cluster()
         if client is None:
-            return
+            return arrays
         from distributed import futures_of, wait  # a client is there, so this is installed
 
         futures = [future for array in arrays for future in futures_of(array)]
@@ -115,7 +132,40 @@ class Executor:
             wait(futures)
         for future in futures:
             if future.status != "finished":
-                future.result()  # raises
+                future.result()  # raises, or waits for what a worker lost since
+        small = {
+            index: futures_of(item)[0]
+            for index, item in enumerate(arrays)
+            if item.npartitions == 1 and item.nbytes <= _FETCHED
+        }
+        values = client.gather(small)
+        return [
+            concrete(values[index]) if index in small else item
+            for index, item in enumerate(arrays)
+        ]
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise errors of tensorplug in place of those of Python and distributed."""
+    try:
+        yield
+    except MemoryError as error:
+        raise BackendMemoryError(f"dask: {error}") from error
+    except _losses() as error:
+        raise DeviceLostError(f"dask: {error}") from error
+
+
+def _losses() -> tuple[type[Exception], ...]:
+    """Return the errors of a cluster whose workers die, or whose scheduler is gone."""
+    if "distributed" not in sys.modules:
+        return ()
+    from distributed import CancelledError
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    return CancelledError, ClosedClientError, CommClosedError, KilledWorker
 
 
 def _connected(address: str) -> Any:
