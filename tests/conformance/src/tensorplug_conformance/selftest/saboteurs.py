@@ -126,7 +126,10 @@ def _stale(call: Call) -> Any:
 def _second_call(call: Call) -> Any:
     found = call.clean()
     call.memory["calls"] = call.memory.get("calls", 0) + 1
-    return found if call.memory["calls"] < 3 else [np.nextafter(array, np.inf) for array in found]
+    if call.memory["calls"] < 3:
+        return found
+    with np.errstate(over="ignore"):  # after the largest number comes infinity
+        return [np.nextafter(array, np.inf) for array in found]
 
 
 def _half_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
