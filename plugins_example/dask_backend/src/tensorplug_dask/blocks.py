@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 from dask.base import normalize_token
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +33,7 @@ __all__ = [
     "one_block",
     "pattern",
     "starts_of",
+    "values_of",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +79,15 @@ def concrete(values: Array) -> da.Array:
     chunks = tuple((size,) for size in values.shape)
     empty = meta(values.dtype, values.ndim)
     return da.Array({(name, *(0,) * values.ndim): values}, name, chunks, meta=empty)
+
+
+def values_of(array: da.Array) -> Array | None:
+    """Return the elements of an array that is there already as one block; None for any other."""
+    if array.npartitions > 1 or len(array.dask.layers) > 1:
+        return None
+    (layer,) = array.dask.layers.values()
+    values = layer.mapping.get(_key(array)) if isinstance(layer, MaterializedLayer) else None
+    return values if isinstance(values, np.ndarray) else None
 
 
 def one_block(
