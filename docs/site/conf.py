@@ -31,6 +31,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
+    "name_links",
     "reference",
     "repository_links",
 ]
@@ -61,13 +62,17 @@ html_title = "tensorplug"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-wide = ["coming_from/numpy", "coming_from/pytorch", "coming_from/jax", "coming_from_tfjs"]
+wide = [
+    *(f"coming_from/{library}" for library in ("numpy", "pytorch", "jax")),
+    "coming_from_tfjs",
+    "support",
+]
 html_theme_options = {
     "logo": {"text": "tensorplug"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    # Programs side by side need the whole width.
+    # Programs side by side and broad tables need the whole width.
     "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in wide},
     "navigation_with_keys": False,
     "pygments_light_style": "default",

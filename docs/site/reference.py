@@ -1,16 +1,19 @@
 """Writes the pages of the public functions and classes: ``docs/reference/api``.
 
 ``groups.toml`` says which modules of the code make up a page. A public name that no page or more
-than one page has fails the build. What stands on a page comes from the docstrings; the kernels of
-a function are those that its example runs.
+than one page has fails the build. What stands on a page comes from the docstrings. The kernels of
+a function are those that it runs in its example; dtypes, shapes and gradients are those of their
+specs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import inspect
 import io
+import re
 import tempfile
 import tomllib
 from functools import cache
@@ -20,18 +23,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from sphinx.errors import ExtensionError
 from tests.core.public_functions import PUBLIC
+from tests.docs import spec_page
 
 import tensorplug as tp
 import tensorplug.testing
-from tensorplug.plugins import catalogue
 from tensorplug.testing import isolated_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sphinx.application import Sphinx
 
 _GROUPS: Final = Path(__file__).parents[1] / "reference" / "groups.toml"
+_SHORT: Final = 3
+"""Of up to so many kernels each is described; a longer list only says which have gradients."""
 
 
 class Page(NamedTuple):
@@ -60,6 +65,8 @@ def pages() -> Iterator[tuple[str, list[Page]]]:
                 for name in sorted(PUBLIC, key=str.lower)
                 if _is_from(name, home)
             ]
+            if section.get("sorted", False):
+                names.sort(key=lambda name: _short(name).lower())
             for name in names:
                 if name in homes:
                     raise ExtensionError(f"{name} is on {homes[name]} and on {page['file']}")
@@ -97,7 +104,13 @@ def _write(app: Sphinx) -> None:
 
 
 def _index() -> str:
-    lines = ["# Functions and classes", ""]
+    lines = [
+        "# Functions and classes",
+        "",
+        "An entry states shapes, dtypes and errors, and shows an example that the tests run.",
+        "**Kernels** are those that the function runs in its example, with their gradients.",
+        "",
+    ]
     for title, made in pages():
         lines += [f"## {title}", "", "| page | functions and classes |", "|---|---|"]
         for page in made:
@@ -143,32 +156,72 @@ def _entry(name: str) -> str:
 def _add_kernels(
     _app: Sphinx, what: str, name: str, value: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Name the kernels that an op's example runs, with links to their specs."""
-    if what != "function" or not value.__module__.startswith("tensorplug.ops."):
-        return
-    if kernels := _kernels(name, value):
-        lines += ["", f":Kernels: {', '.join(map(_kernel, kernels))}", ""]
+    """Name the kernels of an op, with links to their specs; let a method lead to its function."""
+    home = next((name for name, public in PUBLIC.items() if public is value), "")
+    if what == "method" and home:
+        first = lines.index("") if "" in lines else len(lines)
+        same = f"``x.{_short(home)}(...)`` is ``{home}(x, ...)``"
+        lines[first:] = ["", f"{same}: see :py:obj:`{_long(home)}`.", ""]
+    elif what == "function" and value.__module__.startswith("tensorplug.ops."):
+        kernels = _kernels(name, value)
+        if 0 < len(kernels) <= _SHORT:
+            lines += ["", ":Kernels:", *(f"    * {_described(kernel)}" for kernel in kernels), ""]
+        elif kernels:
+            lines += ["", f":Kernels: {_listed(kernels)}", ""]
 
 
-def _kernel(name: str) -> str:
-    """Return a link to a kernel's spec, and the inputs that have a gradient."""
-    inputs = " and ".join(f"``{wrt}``" for wrt in _differentiable().get(name, []))
-    gradients = f"gradient with respect to {inputs}" if inputs else "no gradient"
-    return f"`{name} <../../specs.html#{name.lower()}>`__ ({gradients})"
+def _link(kernel: str) -> str:
+    return f"`{kernel} <../../specs.html#{spec_page.anchor(kernel)}>`__"
+
+
+def _listed(kernels: list[str]) -> str:
+    """Return links to the specs of kernels, those with a gradient first."""
+    with_gradient = [name for name in kernels if name in spec_page.differentiated()]
+    without = [name for name in kernels if name not in with_gradient]
+    both = (("with gradients", with_gradient), ("without", without))
+    return "; ".join(f"{', '.join(map(_link, names))} ({how})" for how, names in both if names)
+
+
+def _described(kernel: str) -> str:
+    """Return a link to a kernel's spec, with the dtypes, shapes and gradients that it states."""
+    spec = _specs()[kernel]
+    names = spec_page.differentiated().get(kernel, [])
+    ordered = [f"`{name}`" for name in spec.input_names if name in names]
+    facts = [*spec_page.inputs(spec), *(f"output {text}" for text in spec_page.outputs(spec))]
+    facts.append(f"gradient with respect to {' and '.join(ordered)}" if names else "no gradient")
+    text = "; ".join(facts).replace("dtype: ", "").replace("inexact)", "integers become floats)")
+    text = re.sub(r"(?<!\w)\*(?!\w+\*)", r"\*\ ", text)  # [*size, 3] holds no emphasis
+    text = re.sub(r"`([^`]+)`", r"``\1``", text)
+    return f"{_link(kernel)}: {text}."
 
 
 @cache
-def _differentiable() -> dict[str, list[str]]:
-    """Return the inputs that have a gradient rule, by kernel."""
-    found: dict[str, list[str]] = {}
-    for entry in (entry for table in catalogue.gradients() for entry in table):
-        if entry.rule is not None:
-            found.setdefault(entry.spec.name, []).append(entry.wrt)
-    return found
+def _specs() -> dict[str, Any]:
+    return {spec.name: spec for family in spec_page.families() for spec in family.specs.values()}
 
 
 def _kernels(name: str, function: Any) -> list[str]:
-    """Return the kernels that a function's example runs, in the order of their first call."""
+    """Return the kernels that a function runs in its example, in the order of their first call.
+
+    Where the example calls the method alone, all kernels of the example are returned.
+    """
+    inside, everything = _traced(name, function)
+    found = dict.fromkeys(inside or everything)
+    return [kernel for kernel in found if kernel in _specs()]
+
+
+def _traced(name: str, function: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """Run a function's example; return the kernels that its calls ran, and all of the example."""
+    inside: list[str] = []
+
+    def noted(*args: Any, **options: Any) -> Any:
+        with tp.trace_dispatch(file=io.StringIO()) as calls:
+            result = function(*args, **options)
+        inside.extend(call.name for call in calls.calls if call.depth == 0)
+        return result
+
+    place, _, short = name.rpartition(".")
+    module = importlib.import_module(place)
     runner = doctest.DocTestRunner(verbose=False)
     session = doctest.DocTestParser().get_doctest(
         inspect.getdoc(function) or "", {"tp": tp, "np": np}, name, None, None
@@ -180,8 +233,12 @@ def _kernels(name: str, function: Any) -> list[str]:
         tp.trace_dispatch(file=io.StringIO()) as traced,
         contextlib.redirect_stdout(io.StringIO()),
     ):
-        runner.run(session)
-    return list(dict.fromkeys(call.name for call in traced.calls if call.depth == 0))
+        setattr(module, short, noted)
+        try:
+            runner.run(session)
+        finally:
+            setattr(module, short, function)
+    return inside, [call.name for call in traced.calls if call.depth == 0]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

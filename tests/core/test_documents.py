@@ -21,7 +21,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 COMING = DOCS / "coming_from_tfjs.md"
 EXECUTED = [
     *("array_api.md", "coming_from_tfjs.md", "forward_mode.md", "gradients.md"),
-    *("dtypes.md", "mixed_precision.md", "networks.md", "quantization.md", "random.md"),
+    *("dtypes.md", "index.md", "memory.md", "mixed_precision.md", "networks.md"),
+    *("quantization.md", "random.md", "../README.md"),
 ]
 
 

@@ -166,8 +166,8 @@ def _contents(family: Family) -> str:
 def section(constant: str, spec: KernelSpec) -> str:
     """Return the section of one spec."""
     lines = [f"### {spec.name}", "", f"`specs.{constant}`: {'; '.join(_traits(spec))}.", ""]
-    lines += [f"- {line}" for line in _inputs(spec)]
-    lines += [f"- output {line}" for line in _outputs(spec)]
+    lines += [f"- {line}" for line in inputs(spec)]
+    lines += [f"- output {line}" for line in outputs(spec)]
     lines += [f"- example: `{_example(spec)}`", ""]
     if spec.attributes:
         lines += ["| attribute | a kernel receives | default | meaning |", "|---|---|---|---|"]
@@ -188,7 +188,7 @@ def _decompositions() -> dict[str, bool]:
 
 
 @cache
-def _differentiated() -> dict[str, list[str]]:
+def differentiated() -> dict[str, list[str]]:
     """Return the inputs that have a gradient rule, by kernel."""
     found: dict[str, list[str]] = {}
     for table in catalogue.gradients():
@@ -203,7 +203,7 @@ def _traits(spec: KernelSpec) -> Iterator[str]:
         yield "primitive"
     elif spec.name in _decompositions():
         yield "runs on the host" if _decompositions()[spec.name] else "has a decomposition"
-    names = _differentiated().get(spec.name, [])
+    names = differentiated().get(spec.name, [])
     ordered = [f"`{name}`" for name in spec.input_names if name in names]
     yield f"gradients: {', '.join(ordered)}" if ordered else "no gradients"
 
@@ -222,7 +222,7 @@ def _grouped(group: frozenset[DType], without: str = "") -> str:
     return ", ".join([*names, _listed(rest)] if rest else names)
 
 
-def _inputs(spec: KernelSpec) -> Iterator[str]:
+def inputs(spec: KernelSpec) -> Iterator[str]:
     """Yield lines for inputs; inputs with the same text share one."""
     if not spec.declared:
         yield "no inputs"
@@ -258,7 +258,8 @@ def meaning(spec: KernelSpec, name: str) -> str:
     return MEANINGS_OF.get((spec.name, name)) or MEANINGS.get(name, "")
 
 
-def _outputs(spec: KernelSpec) -> Iterator[str]:
+def outputs(spec: KernelSpec) -> Iterator[str]:
+    """Yield for each output its name, and how its dtype and shape follow."""
     texts = shape_texts(spec)
     for at, name in enumerate(spec.output_names):
         several = " (list)" if spec.outputs[0].endswith("[]") else ""
