@@ -1,9 +1,10 @@
-"""What the examples share: a table made block by block, and a limit to the memory."""
+"""What the examples share: a table made block by block, a limit to the memory, clusters."""
 
 from __future__ import annotations
 
 import argparse
 import resource
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,20 +75,52 @@ def limit(extra: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def main(run: Callable[[tp.Tensor], str], table: Table) -> None:
-    """Run an example as the command line says."""
+def options_of_the_command_line() -> argparse.Namespace:
+    """Return the options; end the process if they do not fit together."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="dask")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--memory", help="such as 200MiB: more than that may not be allocated")
+    parser.add_argument("--workers", type=int, help="compute on a cluster of so many processes")
+    parser.add_argument(
+        "--address", help="compute on the cluster of a scheduler that runs already"
+    )
+    parser.add_argument("--kill", action="store_true", help="kill one of --workers on the way")
     options = parser.parse_args()
-    tp.set_backend(options.backend)
-    size = format_bytes(4 * options.rows * table.columns)
-    print(f"{size} of data on {tp.describe_device()}")
-    with ProgressBar(minimum=1):
+    if (options.workers or options.address) and (options.backend != "dask" or options.memory):
+        parser.error("a cluster needs --backend dask; --memory is for this process alone")
+    if options.workers and options.address:
+        parser.error("--workers starts a cluster, --address names one: choose one of them")
+    if options.kill and not options.workers:
+        parser.error("--kill kills one of the processes that --workers starts")
+    return options
+
+
+def main(run: Callable[[tp.Tensor], str], table: Table) -> None:
+    """Run an example as the command line says."""
+    options = options_of_the_command_line()
+    with ExitStack() as stack:
+        if options.workers or options.address:
+            import clusters  # needs distributed, which the rest does not
+
+            if options.address:
+                stack.enter_context(clusters.client_of(options.address))
+            else:
+                cluster = stack.enter_context(clusters.local_cluster(options.workers))
+        else:
+            stack.enter_context(ProgressBar(minimum=1))
+        tp.set_backend(options.backend)
+        size = format_bytes(4 * options.rows * table.columns)
+        print(f"{size} of data on {tp.describe_device()}")
         # A few blocks first, so that threads and libraries have what they keep anyway.
         run(tensor(table, 4 * table.most, options.backend))
         if options.memory:
             limit(parse_bytes(options.memory))
             print(f"limit: {options.memory} beyond what the process has now")
+        killer = None
+        if options.kill:
+            blocks = len(table.sizes(options.rows))
+            killer = stack.enter_context(clusters.one_worker_killed(cluster, after=blocks))
         print(run(tensor(table, options.rows, options.backend)))
+        if killer:
+            print(f"killed on the way: {killer.killed}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,28 @@ def test_more_data_than_memory(name):
     lazy = example(name, "--backend", "dask", *limited)
     assert (lazy.returncode, lazy.stderr) == (0, "")
     assert "limit: 50MB" in lazy.stdout
+
+
+@pytest.mark.slow
+def test_on_a_cluster_of_which_a_worker_is_killed():
+    pytest.importorskip("distributed")
+    done = example("pca", "--workers", "2", "--kill", "--rows", "60000")
+    assert done.returncode == 0, done.stderr
+    assert "cosines" in done.stdout
+    assert re.search(r"killed on the way: process \d+, with \d+ results", done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kill",), "--kill kills one of the processes that --workers starts"),
+        (("--workers", "2", "--address", "tcp://127.0.0.1:1"), "choose one of them"),
+        (("--workers", "2", "--backend", "cpu"), "a cluster needs --backend dask"),
+        (("--workers", "2", "--memory", "1GiB"), "--memory is for this process alone"),
+    ],
+)
+def test_options_that_do_not_fit_together(arguments, message):
+    done = example("pca", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
