@@ -42,7 +42,7 @@ def draw(run: Run, cutoff: float, file: Path) -> None:
     _circle(axes[1, 0], run.images["spectrum"].shape, cutoff)
     _misfits(axes[2, 3], run)
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110, format="png")
+    figure.savefig(file, dpi=82, format="png")
 
 
 def _show(axes: Any, name: str, image: Any) -> None:
@@ -74,7 +74,7 @@ def _misfits(axes: Any, run: Run) -> None:
     axes.plot(np.arange(len(run.misfits)), run.misfits, color=BLUE, linewidth=2)
     count = len(run.misfits)
     axes.set(xlabel="step", box_aspect=1, xlim=(-0.15 * count, count), ylim=(0, None))
-    axes.locator_params(axis="y", nbins=5)
+    axes.locator_params(axis="y", nbins=5, prune="lower")
     axes.set_xticks([0, count // 2, count])
     axes.set_title("Misfit", loc="left", fontweight="bold")
     axes.tick_params(axis="y", direction="in", pad=-24)  # inside, so that columns stay aligned
