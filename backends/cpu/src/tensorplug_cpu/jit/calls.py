@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 from tensorplug_cpu.parallel import in_parts, together
 
@@ -30,11 +31,6 @@ def is_worth(products: int) -> bool:
 def is_large(cost: int) -> bool:
     """Return whether threads share so many multiplications, or elements moved."""
     return cost >= _SHARED
-
-
-def address(array: Array) -> int:
-    """Return where the memory of ``array`` begins."""
-    return int(array.__array_interface__["data"][0])
 
 
 def dense(array: Array) -> Array:

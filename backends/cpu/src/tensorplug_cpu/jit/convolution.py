@@ -23,6 +23,7 @@ from tensorplug_cpu.jit.products import (
     panel_function,
     sweep_function,
 )
+from tensorplug_cpu.jit.weaving import find_weaver
 from tensorplug_cpu.memory_pool import allocator, empty
 from tensorplug_cpu.parallel import thread_count, together
 from tensorplug_cpu.sliding_windows import room
@@ -239,6 +240,8 @@ class Convolution:
         self._room = max((part.room for part in self._passes), default=0)
         self._allocate, self._type = allocator(result, dtype), dtype
         self._work = prod(filter) * batch * prod(axis.count for axis in parts[0])
+        images = batch, *(axis.size for axis in parts[0]), filter[-2]
+        self._weave = find_weaver(images, dtype)
 
     def __call__(
         self,
@@ -258,7 +261,7 @@ class Convolution:
             ending: the activation, of ``products.ENDINGS``.
 
         """
-        return self._filled(dense(source), self._panels(filter), bias, slope, ending)
+        return self._filled(self._ordered(source), self._panels(filter), bias, slope, ending)
 
     def bind(
         self,
@@ -269,7 +272,14 @@ class Convolution:
     ) -> Native:
         """Return a function of the source alone, which keeps the filter as loops read it."""
         panels = self._panels(filter)
-        return lambda source: self._filled(dense(source), panels, bias, slope, ending)
+        return lambda source: self._filled(self._ordered(source), panels, bias, slope, ending)
+
+    def _ordered(self, source: Array) -> Array:
+        """Return the images in row-major order."""
+        if self._weave is None or source.flags.c_contiguous:
+            return dense(source)
+        woven = self._weave(source)
+        return dense(source) if woven is None else woven
 
     def _panels(self, filter: Array) -> list[Array]:
         return [part.panels(filter) for part in self._passes]

@@ -14,7 +14,8 @@ import numpy as np
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.links import Links
 from tensorplug_cpu.jit.loops import lanes
-from tensorplug_cpu.jit.windows import depthwise_filter_function, window_function
+from tensorplug_cpu.jit.strips import find_strips, values_function
+from tensorplug_cpu.jit.windows import depthwise_filter_function
 from tensorplug_cpu.memory_pool import allocator
 from tensorplug_cpu.multipliers import merged, repeated
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["channel_vectors", "forward", "gradient_of_filter", "gradient_of_image"]
 
 _PARTS: Final = 16  # pieces of the work
+_HARD: Final = 4  # multiplications of another convolution that take NumPy as long as one of these
 _ROWS: Final = 64  # rows of dy whose products are added one after the other
 
 
@@ -70,6 +72,7 @@ class DepthwiseSums:
         self._image = prod(source) * channels
         self._vectors = channel_vectors(dtype, channels)
         self._work = prod(self._shape) * prod(window.filter for window in at)
+        self._strips = None if back else find_strips(columns, self._work)
 
     def __call__(
         self,
@@ -82,11 +85,16 @@ class DepthwiseSums:
         """Return the sums of ``source`` [N,H,W,C] with ``filter`` [KH,KW,C]; see ``endings``."""
         source, filter = dense(source), dense(filter)
         result = self._allocate()
-        width, vectors, whole = self._vectors
-        call = window_function(
-            self._name, width, vectors, "weighted", ending, whole=whole, bias=bias is not None
-        )
         batch, rows, columns, channels = self._shape
+        call = values_function(
+            self._name,
+            channels,
+            self._vectors,
+            self._strips,
+            "weighted",
+            ending,
+            bias=bias is not None,
+        )
         pointers = (source, filter, result, bias, slope)
         places = [0 if array is None else address(array) for array in pointers] + self._places
 
@@ -149,7 +157,7 @@ def _products(at: Windows, batch: int, filter: Shape) -> int:
 def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> _Forward | None:
     """Return the convolution of images with a filter [KH,KW,C,M], None if it is not worthwhile."""
     *sizes, channels, multiplier = filter
-    if not is_worth(_products(at, batch, filter)):
+    if not is_worth(_HARD * _products(at, batch, filter)):
         return None
     run = DepthwiseSums(at, batch, channels * multiplier, dtype, back=False)
 
@@ -176,7 +184,7 @@ def gradient_of_image(
 ) -> Native | None:
     """Return the gradient of images, from dy and a filter [KH,KW,C,M]; None as ``forward``."""
     *sizes, channels, multiplier = filter
-    if not is_worth(_products(at, batch, filter)):
+    if not is_worth(_HARD * _products(at, batch, filter)):
         return None
     run = DepthwiseSums(at, batch, channels * multiplier, dtype, back=True)
     return lambda dy, taps: merged(run(dy, taps.reshape(*sizes, -1)), channels, multiplier)
@@ -187,7 +195,7 @@ def gradient_of_filter(
 ) -> Native | None:
     """Return the gradient of a filter [KH,KW,C,M], from images and dy; None as ``forward``."""
     *_, channels, multiplier = filter
-    if not is_worth(_products(at, batch, filter)):
+    if not is_worth(_HARD * _products(at, batch, filter)):
         return None
     run = DepthwiseFilterGradient(at, batch, channels * multiplier, dtype)
     return lambda x, dy: run(repeated(x, multiplier), dy).reshape(filter)

@@ -18,6 +18,7 @@ from tensorplug_cpu.jit.calls import fold_columns
 from tensorplug_cpu.jit.folds import converts_halves
 from tensorplug_cpu.jit.loops import Function, Variable
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def multiplier(merged: Sequence[Group], dtype: np.dtype[Any]) -> Callable[[Array
 
     def run(x: Array) -> Array:
         source, result = np.ascontiguousarray(x), empty((before, after), _RESULT)
-        place, to = (array.__array_interface__["data"][0] for array in (source, result))
+        place, to = (address(array) for array in (source, result))
         if after == 1:
             rows = _row_function(dtype.name)
             parallel.in_parts(

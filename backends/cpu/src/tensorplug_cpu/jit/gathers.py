@@ -15,6 +15,7 @@ import numpy as np
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def gatherer(
         function = _gather_function(itemsize, index.name, fixed_units)
         wrong = np.zeros(1, np.int64)
         arrays = (np.ascontiguousarray(x), np.ascontiguousarray(indices), out, wrong)
-        places = [array.__array_interface__["data"][0] for array in arrays]
+        places = [address(array) for array in arrays]
         sizes = (before, length, units, count)
 
         def work(start: int, stop: int) -> None:
@@ -220,7 +221,7 @@ def row_adder(
         function = _add_function(dtype.name, one=width == 1)
         numbers = np.ascontiguousarray(places, np.int64)
         arrays = (numbers, np.ascontiguousarray(rows), total)
-        at = [array.__array_interface__["data"][0] for array in arrays]
+        at = [address(array) for array in arrays]
         parallel.in_parts(
             lambda start, stop: function(*at, count, width, start, stop), width, shared=shared
         )

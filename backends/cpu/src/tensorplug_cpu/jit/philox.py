@@ -17,6 +17,7 @@ from tensorplug_cpu import parallel, variates
 from tensorplug_cpu.jit.lanes import Lanes
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def drawer(
         function = _function(kind, dtype.name)
         words = [int(word) for word in key]
         result = empty((size,), made)
-        to = result.__array_interface__["data"][0]
+        to = address(result)
 
         def make(address: int, first: int, count: int) -> None:
             block = (start + first * _BLOCKS) % 2**64
@@ -69,7 +70,7 @@ def drawer(
         )
         if rest:
             last = np.empty(group, made)
-            make(last.__array_interface__["data"][0], whole, 1)
+            make(address(last), whole, 1)
             result[whole * group :] = last[:rest]
         return result.astype(dtype, copy=False)
 

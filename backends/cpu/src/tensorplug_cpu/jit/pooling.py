@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.depthwise import channel_vectors
 from tensorplug_cpu.jit.links import Links
-from tensorplug_cpu.jit.windows import first_equal_function, window_function
+from tensorplug_cpu.jit.strips import find_strips, values_function
+from tensorplug_cpu.jit.windows import first_equal_function
 from tensorplug_cpu.memory_pool import allocator
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["FirstEqual", "WindowValues", "first_equal", "window_values"]
 
 _PARTS: Final = 16  # pieces of the work
 _LONG: Final = 64  # elements of a window, more of which would lose digits if added in order
-_VISITS: Final = 4  # multiplications that take as long as to read an element of a window
+_VISITS: Final = 16  # multiplications that take as long as to read an element of a window
 _FEW: Final = 4  # channels, fewer of which leave most of a vector idle
 
 
@@ -66,13 +67,14 @@ class WindowValues:
         self._name, self._kind = dtype.name, kind
         self._allocate = allocator(self._geometry.shape, dtype)
         self._vectors = channel_vectors(dtype, channels)
+        self._strips = None if back else find_strips(at[-1], self._geometry.work)
 
     def __call__(self, x: Array) -> Array:
         """Return the values of the windows of ``x``, or for its elements."""
         x, geometry = dense(x), self._geometry
         result = self._allocate()
-        width, vectors, whole = self._vectors
-        call = window_function(self._name, width, vectors, self._kind, whole=whole)
+        channels = geometry.shape[-1]
+        call = values_function(self._name, channels, self._vectors, self._strips, self._kind)
         places = (address(x), 0, address(result), 0, 0, *geometry.tables)
 
         count = geometry.batch * geometry.rows

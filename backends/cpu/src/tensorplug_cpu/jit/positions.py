@@ -13,6 +13,7 @@ from tensorplug_cpu.jit.calls import fold_columns
 from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def searcher(
         result = empty((rows, count), _INDEX)
         function = _search_function(dtype.kind, dtype.itemsize, right=right)
         arrays = (np.ascontiguousarray(x), np.ascontiguousarray(values), result)
-        places = [array.__array_interface__["data"][0] for array in arrays]
+        places = [address(array) for array in arrays]
         if rows > 1:
             parallel.in_parts(
                 lambda start, stop: function(*places, length, count, start, stop, 0, count),

@@ -14,6 +14,7 @@ import numpy as np
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def blender(
         result = empty((*x.shape[:axis], count, *x.shape[axis + 1 :]), dtype)
         function = (_rows if long else _elements)(dtype.name)
         arrays = (source, *tables, result)
-        places = [array.__array_interface__["data"][0] for array in arrays]
+        places = [address(array) for array in arrays]
         sizes = (length, after, count)
         parallel.in_parts(
             lambda start, stop: function(*places, *sizes, start, stop),

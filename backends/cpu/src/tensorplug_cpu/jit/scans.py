@@ -18,6 +18,7 @@ from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.folds import Fold
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def scanner(
             result[:, -1 if reverse else 0] = blank
         source = np.ascontiguousarray(x)
         arrays = (source, result)
-        at, to = (array.__array_interface__["data"][0] for array in arrays)
+        at, to = (address(array) for array in arrays)
         at, to = (at + skipped, to) if reverse else (at, to + skipped)
         if after == 1:
             rows = _row_function(kind, dtype.name, reverse=reverse)

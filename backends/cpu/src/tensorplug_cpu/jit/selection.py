@@ -17,6 +17,7 @@ from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.keys import Keys
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.starts import address
 from tensorplug_cpu.memory_pool import empty
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def largest(
         function = _function(dtype.kind, dtype.itemsize, room)
         source = np.ascontiguousarray(x)
         arrays = (source, values, indices)
-        at, to, places = (array.__array_interface__["data"][0] for array in arrays)
+        at, to, places = (address(array) for array in arrays)
 
         def work(start: int, stop: int) -> None:
             function(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.compiler import compile_function
-from tensorplug_cpu.jit.starts import START, is_pointer, reads_arrays, write_start
+from tensorplug_cpu.jit.starts import START, address, is_pointer, reads_arrays, write_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -60,7 +60,7 @@ class _Launch:
     def __call__(self, *operands: Array) -> None:
         block = self._block(*self._values)
         for place, array in zip(self._places, operands, strict=True):
-            block[place] = array.__array_interface__["data"][0]
+            block[place] = address(array)
         if self._shared:
             function = self._function
             parallel.together(lambda: function(block))

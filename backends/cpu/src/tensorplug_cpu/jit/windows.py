@@ -16,9 +16,18 @@ from tensorplug_cpu.jit.loops import Function
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["depthwise_filter_function", "first_equal_function", "window_function"]
+__all__ = [
+    "TABLES",
+    "combined",
+    "depthwise_filter_function",
+    "first_equal_function",
+    "links",
+    "stretch",
+    "taken_rows",
+    "window_function",
+]
 
-_TABLES = ("row_starts", "row_links", "column_starts", "column_links")
+TABLES = ("row_starts", "row_links", "column_starts", "column_links")
 
 
 class _Channels:
@@ -56,14 +65,15 @@ class _Channels:
 
 
 @contextmanager
-def _links(f: Function, table: Any, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
+def links(f: Function, table: Any, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
     """Run the block for each link of a place, with the offset of the element and of the tap."""
     with f.loop(first, last) as link:
         entry = f.multiply(link, 2)
         yield f.whole(table, entry), f.whole(table, f.add(entry, 1))
 
 
-def _stretch(f: Function, starts: Any, place: Any) -> tuple[Any, Any]:
+def stretch(f: Function, starts: Any, place: Any) -> tuple[Any, Any]:
+    """Return the first link of a place, and the one after the last."""
     return f.whole(starts, place), f.whole(starts, f.add(place, 1))
 
 
@@ -92,26 +102,26 @@ def window_function(
     f = Function(
         "windows",
         dtype,
-        ("source", "weights", "result", "bias", "slope", *_TABLES, "counter"),
+        ("source", "weights", "result", "bias", "slope", *TABLES, "counter"),
         ("total", "grain", "rows", "columns", "channels", "image"),
     )
     block = _Channels(f, lanes, vectors, whole=whole)
     lowest = f.number(float("-inf") if kind == "largest" else 0.0, block.type)
     totals = [f.variable(lowest) for _ in range(vectors)]
     channels, columns = f["channels"], f["columns"]
-    with _rows(f) as row:
+    with taken_rows(f) as row:
         image = f.builder.sdiv(row, f["rows"])
-        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        row_links = stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
         start = f.multiply(image, f["image"])
         with f.loop(0, columns) as column:
-            column_links = _stretch(f, f["column_starts"], column)
+            column_links = stretch(f, f["column_starts"], column)
             target = f.multiply(f.add(f.multiply(row, columns), column), channels)
             with block.blocks(0, channels) as channel:
                 for total in totals:
                     total.set(lowest)
                 with (
-                    _links(f, f["row_links"], *row_links) as (element, tap),
-                    _links(f, f["column_links"], *column_links) as (more, more_tap),
+                    links(f, f["row_links"], *row_links) as (element, tap),
+                    links(f, f["column_links"], *column_links) as (more, more_tap),
                 ):
                     place = f.add(start, element, channel, more), f.add(tap, channel, more_tap)
                     for at, total in enumerate(totals):
@@ -133,7 +143,7 @@ def window_function(
 
 
 @contextmanager
-def _rows(f: Function) -> Iterator[Any]:
+def taken_rows(f: Function) -> Iterator[Any]:
     """Run the block for each row that this thread takes."""
     with f.taken(f["total"], f["grain"]) as first:
         last = f.least(f.add(first, f["grain"]), f["total"])
@@ -149,14 +159,20 @@ def _step(block: _Channels, kind: str, total: Any, place: tuple[Any, Any], at: i
     """Return ``total`` with one more element."""
     f = block.f
     x = block.load(f["source"], place[0], at)
+    weight = block.load(f["weights"], place[1], at) if kind == "weighted" else None
+    return combined(f, kind, total, x, weight)
+
+
+def combined(f: Function, kind: str, total: Any, x: Any, weight: Any | None) -> Any:
+    """Return ``total`` with one more element; for ``kind`` see ``window_function``."""
     if kind == "weighted":
-        return f.multiply_add(x, block.load(f["weights"], place[1], at), total)
+        return f.multiply_add(x, weight, total)
     if kind == "largest":
-        return f.builder.select(_exceeds(f, x, total), x, total)
+        return f.builder.select(exceeds(f, x, total), x, total)
     return f.builder.fadd(total, x)
 
 
-def _exceeds(f: Function, x: Any, largest: Any) -> Any:
+def exceeds(f: Function, x: Any, largest: Any) -> Any:
     """Return whether x is greater, or NaN, which exceeds every number."""
     greater = f.builder.fcmp_ordered(">", x, largest)
     return f.builder.or_(greater, f.builder.fcmp_unordered("uno", x, x))
@@ -192,14 +208,14 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
             x = block.load(f["source"], here, at)
             total.set(f.multiply_add(x, block.load(f["dy"], there, at), total.get()))
 
-    with _rows(f) as row:
+    with taken_rows(f) as row:
         start = f.multiply(f.builder.sdiv(row, f["rows"]), f["image"])
-        row_links = _stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
+        row_links = stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
         part = f.multiply(f.builder.sdiv(row, f["grain"]), f["size"])
         dy_row = f.multiply(f.multiply(row, columns), channels)
         with (
             block.blocks(0, channels) as channel,
-            _links(f, f["row_links"], *row_links) as (element, tap),
+            links(f, f["row_links"], *row_links) as (element, tap),
             f.loop(0, f["count"]) as number,
         ):
             entry = f.multiply(number, 4)
@@ -240,7 +256,7 @@ def first_equal_function(
     f = Function(
         "first_equal",
         dtype,
-        ("source", "largest", "dy", "result", *_TABLES, "counter"),
+        ("source", "largest", "dy", "result", *TABLES, "counter"),
         ("parts", "parts_of_image", "width", "rows", "columns", "channels", "image"),
     )
     block = _Channels(f, lanes, vectors, whole=whole)
@@ -261,8 +277,8 @@ def first_equal_function(
                 for at in range(vectors):
                     block.store(blank, f["result"], f.add(place, channel), at)
         with f.loop(0, f["rows"]) as row, f.loop(0, columns) as column:
-            row_links = _stretch(f, f["row_starts"], row)
-            column_links = _stretch(f, f["column_starts"], column)
+            row_links = stretch(f, f["row_starts"], row)
+            column_links = stretch(f, f["column_starts"], column)
             window = f.add(f.multiply(image, f["rows"]), row)
             window = f.multiply(f.add(f.multiply(window, columns), column), channels)
             with block.blocks(low, high) as channel:
@@ -274,8 +290,8 @@ def first_equal_function(
                 for one in found:
                     one.set(none)
                 with (
-                    _links(f, f["row_links"], *row_links) as (element, _),
-                    _links(f, f["column_links"], *column_links) as (more, _),
+                    links(f, f["row_links"], *row_links) as (element, _),
+                    links(f, f["column_links"], *column_links) as (more, _),
                 ):
                     place = f.add(start, element, channel, more)
                     for at, one in enumerate(found):

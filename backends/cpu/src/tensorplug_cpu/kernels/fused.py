@@ -26,11 +26,12 @@ from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
 from tensorplug_cpu.jit import convolution as native_convolution
 from tensorplug_cpu.jit import depthwise as native_depthwise
-from tensorplug_cpu.jit import matrices
+from tensorplug_cpu.jit import matrices, stacks
 from tensorplug_cpu.jit.calls import dense
 from tensorplug_cpu.jit.endings import ENDINGS
 from tensorplug_cpu.jit.groups import compile_group
 from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.kernels.matrix_products import find_product
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:
@@ -148,6 +149,11 @@ def _native_ending(
     """Return the native loops' name for the activation; None if they do not have it."""
     if any(type_ is not None and type_.shape != (filters,) for type_ in (bias, weights)):
         return None
+    return _native_activation(attributes)
+
+
+def _native_activation(attributes: Attributes) -> str | None:
+    """Return the native loops' name for the activation; None if they do not have it."""
     activation = str(attributes["activation"])
     if activation in {"prelu", "leakyrelu"}:
         return "slope"
@@ -198,7 +204,7 @@ def _ended(
 
 
 def _binder(
-    loops: Forward,
+    loops: Forward | stacks.StackedProduct,
     ending: str,
     attributes: Attributes,
     ends: Sequence[TensorType | None],
@@ -206,6 +212,8 @@ def _binder(
     orders: tuple[Shape, Shape] | None = None,
 ) -> Callable[[Sequence[Array | None]], Call | None]:
     """Return what makes calls of constant filter, bias and weights, of which there may be none.
+
+    ``loops``: of one filter, or of a stack of matrices.
 
     ``orders``: permutations of an image to channels last, and back.
     """
@@ -316,14 +324,28 @@ def fused_mat_mul(
         whole = without_warnings(_ended(native, ending, attributes, out.shape[-1], out))
         bound = _binder(native, ending, attributes, (bias, prelu_activation_weights), out)
         return Bindable(whole, bound)
+    if not turn_a and _is_own_bias(bias, out) and prelu_activation_weights is None:
+        stack = stacks.stacked_product(a.shape, b.shape, work, transpose_b=turn_b)
+        ending = _native_activation(attributes)
+        if stack is not None and ending is not None:
+            whole = without_warnings(_ended(stack, ending, attributes, out.shape[-1], out))
+            bound = _binder(stack, ending, attributes, (bias, None), out)
+            return Bindable(whole, bound)
     end = _compiled_ending(bias, attributes, out) or _ending(
         bias, prelu_activation_weights, attributes, out
     )
+    inner = a.shape[-2 if turn_a else -1]
+    multiply = find_product(out.size * inner, out, one_matrix=b.rank == 2)
 
     def run(a: Array, b: Array, bias: Array | None, weights: Array | None) -> Array:
         left = a.swapaxes(-1, -2) if turn_a else a
         right = b.swapaxes(-1, -2) if turn_b else b
-        product = np.matmul(left.astype(work, copy=False), right.astype(work, copy=False))
+        product = multiply(left.astype(work, copy=False), right.astype(work, copy=False))
         return end(product, bias, weights)
 
     return without_warnings(run)
+
+
+def _is_own_bias(bias: TensorType | None, out: TensorType) -> bool:
+    """Return whether each product of a stack has a bias of its own, as groups of channels do."""
+    return bias is not None and bias.shape == (*out.shape[:-2], 1, out.shape[-1])

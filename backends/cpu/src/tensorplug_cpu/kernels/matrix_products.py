@@ -13,7 +13,7 @@ from tensorplug_cpu.blas import one_thread_each
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit import matrices
-from tensorplug_cpu.parallel import in_parts
+from tensorplug_cpu.parallel import in_parts, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,8 @@ kernels = KernelTable()
 # its threads, which takes longer than the product where other programs use the processors.
 _SPLIT: Final = 1 << 18
 _LARGE: Final = 1 << 24
+_FEW: Final = 16  # rows of one product
+_LONG: Final = 1 << 22  # multiplications by a matrix that takes long to read from memory
 
 
 @kernels.prepare(specs.BATCH_MAT_MUL)
@@ -62,7 +64,7 @@ def batch_mat_mul(
     rows = (prod(a.shape[:-1]), a.shape[-1])
     is_stack = a.shape[:-2] == b.shape[:-2] == out.shape[:-2] and prod(out.shape[:-2]) > 1
     work_of_one = prod(out.shape[-2:]) * a.shape[-2 if transpose_a else -1]
-    multiply: Call = np.matmul
+    multiply = find_product(work_of_one, out, one_matrix=b.rank == 2)
     if is_stack and _SPLIT < work_of_one < _LARGE:
         multiply = _multiply_stacks
 
@@ -79,6 +81,24 @@ def batch_mat_mul(
         return multiply(left.astype(work), right.astype(work)).astype(narrow)
 
     return kernel(run, out)
+
+
+def find_product(work: int, out: TensorType, *, one_matrix: bool) -> Call:
+    """Return ``np.matmul``, or one for few rows whose product takes so many multiplications.
+
+    It takes as long as reading the matrix. Two threads of BLAS seldom read much faster, and then
+    spin for milliseconds, at the cost of what comes next.
+    """
+    rows = prod(out.shape[:-1])
+    is_split = one_matrix and rows < _FEW and _SPLIT < work < _LONG and thread_count() > 1
+    return _multiply_in_one_thread if is_split else np.matmul
+
+
+def _multiply_in_one_thread(left: Array, right: Array) -> Array:
+    """Return the product, as ``np.matmul`` does."""
+    result: list[Array] = []
+    one_thread_each.run(lambda: result.append(np.matmul(left, right)))
+    return result[0]
 
 
 def _multiply_stacks(left: Array, right: Array) -> Array:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit.weaving import find_weaver
 from tensorplug_cpu.outputs import output_allocator
 from tensorplug_cpu.parallel import is_large
 
@@ -28,7 +30,15 @@ def identity(x: Array) -> Array:
 @kernels.prepare(specs.RESHAPE)
 def reshape(x: TensorType, *, shape: Shape) -> Call:
     """View with another shape; a copy only if the strides require it."""
-    return without_warnings(lambda x: x.reshape(shape))
+    weave = None if x.dtype is dt.string else find_weaver(x.shape, x.dtype.numpy)
+
+    @without_warnings
+    def copied(x: Array) -> Array:
+        woven = None if weave is None else weave(x)
+        return (x if woven is None else woven).reshape(shape)
+
+    # A view raises nothing.
+    return lambda x: x.reshape(shape) if x.flags.c_contiguous else copied(x)
 
 
 @kernels.prepare(specs.EXPAND_DIMS)

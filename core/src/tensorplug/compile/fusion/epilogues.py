@@ -2,6 +2,9 @@
 
 A backend may end a product, or a convolution, with a bias and an activation while its results are
 in registers. Where it has such a kernel, ``activation(product + bias)`` becomes one call of it.
+
+Between a product and its bias may be Transposes and Reshapes, as in a convolution of groups of
+channels, which is a product for each group. A constant bias is brought to the product's axes then.
 """
 
 from __future__ import annotations
@@ -9,11 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from tensorplug.compile.fusion.arrangements import Arrangements, shape_of
+from tensorplug.compile.fusion.reshapes import broadcast_before
 from tensorplug.compile.fusion.steps import Steps
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import elementwise, matrix_products
+from tensorplug.ops import elementwise, matrix_products, movement
 from tensorplug.ops.nn import activation, fused
 from tensorplug.ops.nn.convolution import convolution, depthwise
 
@@ -30,6 +35,8 @@ _PRODUCTS: Final[dict[KernelSpec, KernelSpec]] = {
     convolution.CONV2D: fused.FUSED_CONV2D,
     depthwise.DEPTHWISE_CONV2D: fused.FUSED_DEPTHWISE_CONV2D,
 }
+_MOVES: Final = (movement.TRANSPOSE, movement.RESHAPE)
+_MOVED: Final = (matrix_products.BATCH_MAT_MUL,)  # products that may have moves behind them
 _ACTIVATIONS: Final[dict[KernelSpec, str]] = {
     activation.RELU: "relu",
     activation.RELU6: "relu6",
@@ -43,10 +50,15 @@ Operand: TypeAlias = Value | Constant
 
 
 class _Match(NamedTuple):
-    """``activation(product + bias)``; ``inside``: the places of the calls before the last."""
+    """``activation(product + bias)``.
 
-    product: Call
-    inside: list[int]
+    ``place``: that of the product. ``moves``: those of the Transposes and Reshapes behind it, in
+    their order. ``added``: that of the addition.
+    """
+
+    place: int
+    moves: tuple[int, ...]
+    added: int | None = None
     bias: Operand | None = None
     activation: str = "linear"
     alpha: float | None = None  # of a leaky ReLU
@@ -57,17 +69,30 @@ def add_epilogues(engine: Engine, calls: Sequence[Call], wanted: Iterable[Operan
     """Return the calls with fused ones in the place of products and what ends them.
 
     ``wanted``: the values that the program returns. A bias alone is left to the elementwise calls
-    that use the sum, whose group adds it without a pass of its own.
+    that use the sum, whose group adds it without a pass of its own; not if elements are moved
+    between product and bias, since groups begin after that.
     """
     calls = list(calls)
     finder = _Finder(engine, calls, wanted)
     gone: set[int] = set()
     for at, call in enumerate(calls):
         match = finder.match(call)
-        made = match and _fuse(engine, call, match)
-        if match and made:
+        if match is None:
+            continue
+        moves = [calls[place] for place in match.moves]
+        made = _fuse(engine, calls[match.place], call, match, moves)
+        if made is None:
+            continue
+        if moves:  # the last one makes the result of ``call``, in its place
+            *_, last = moves
+            calls[match.place] = made
+            calls[at] = Call(last.plan, last.inputs, call.outputs, last.site)
+            gone.add(match.moves[-1])
+        else:
             calls[at] = made
-            gone.update(match.inside)
+            gone.add(match.place)
+        if match.added is not None:
+            gone.add(match.added)
     return [call for at, call in enumerate(calls) if at not in gone]
 
 
@@ -89,22 +114,21 @@ class _Finder:
             return None
         if spec is elementwise.ADD:
             found = self._biased(call)
-            return None if found and self._joins_a_group(call.outputs[0]) else found
+            leaves = self._is_ended if found and found.moves else self._joins_a_group
+            return None if leaves(call.outputs[0]) else found
         if spec not in _ACTIVATIONS:
             return None
         x, *weights = call.operands()
-        place = self._before(x)
-        if place is None:
+        found = self._product(x)
+        if found and found.moves:  # without a bias, a group is as good
             return None
-        inner = self._calls[place]
-        if inner.plan.spec in _PRODUCTS:
-            found = _Match(inner, [place])
-        elif inner.plan.spec is elementwise.ADD:
-            found = self._biased(inner)
-        else:
-            found = None
+        if found is None:
+            place = self._before(x)
+            if place is None or self._calls[place].plan.spec is not elementwise.ADD:
+                return None
+            biased = self._biased(self._calls[place])
+            found = biased and biased._replace(added=place)
         return found and found._replace(
-            inside=[*{*found.inside, place}],
             activation=_ACTIVATIONS[spec],
             alpha=call.plan.attributes.get("alpha"),
             weights=weights[0] if weights else None,
@@ -115,13 +139,30 @@ class _Finder:
         using = [call for call in self._calls if x in call.operands()]
         return any(self._steps.find(call.plan) is not None for call in using)
 
+    def _is_ended(self, x: Operand) -> bool:
+        """Return whether an activation is all that uses ``x``; then the match is found there."""
+        using = [call for call in self._calls if x in call.operands()]
+        ends = [call for call in using if call.plan.spec in _ACTIVATIONS and _is_own(call)]
+        return self._uses[x] == len(ends) == 1
+
     def _biased(self, call: Call) -> _Match | None:
         """Return the product and the bias that ``call`` adds."""
         for product, bias in (call.operands(), reversed(call.operands())):
-            place = self._before(product)
-            if place is not None and self._calls[place].plan.spec in _PRODUCTS:
-                return _Match(self._calls[place], [place], bias)
+            found = self._product(product)
+            if found is not None:
+                return found._replace(bias=bias)
         return None
+
+    def _product(self, x: Operand) -> _Match | None:
+        """Return the product that makes ``x``, perhaps with its elements moved afterwards."""
+        moves: list[int] = []
+        place = self._before(x)
+        while place is not None and self._calls[place].plan.spec in _MOVES:
+            moves.insert(0, place)
+            place = self._before(self._calls[place].operands()[0])
+        if place is None or self._calls[place].plan.spec not in (_MOVED if moves else _PRODUCTS):
+            return None
+        return _Match(place, tuple(moves))
 
     def _before(self, x: Operand) -> int | None:
         """Return the place of the native call that makes ``x``, which is used once."""
@@ -136,14 +177,24 @@ def _is_own(call: Call) -> bool:
     return call.plan.how == "native" and call.plan.owner == call.plan.device.owner
 
 
-def _fuse(engine: Engine, call: Call, match: _Match) -> Call | None:
-    """Return the fused call with the result of ``call``; None if the backend has no kernel."""
-    product, out = match.product.plan, call.outputs[0].placement.type
+def _fuse(
+    engine: Engine, producing: Call, call: Call, match: _Match, moves: Sequence[Call]
+) -> Call | None:
+    """Return the fused call; None if the backend has no kernel.
+
+    It makes what ``call`` makes, before the ``moves``.
+    """
+    product, out = producing.plan, producing.outputs[0].placement.type
+    bias = _carried(engine, producing, match, moves) if moves else match.bias
+    if moves and bias is None:
+        return None
+    operands = [bias, match.weights]
     ends: list[TensorType | None] = [
-        None if operand is None else operand.placement.type
-        for operand in (match.bias, match.weights)
+        None if operand is None else operand.placement.type for operand in operands
     ]
-    if out.dtype not in dt.FLOATING or not _broadcasts_alike(ends, out, product.attributes):
+    if out.dtype not in dt.FLOATING:
+        return None
+    if not moves and not _broadcasts_alike(ends, out, product.attributes):
         return None
     spec = _PRODUCTS[product.spec]
     attributes = {**product.attributes, "activation": match.activation}
@@ -152,9 +203,47 @@ def _fuse(engine: Engine, call: Call, match: _Match) -> Call | None:
     if not attributes.keys() <= spec.attributes.keys():
         return None
     plan, _ = engine.explain(spec, product.device, [*product.inputs, *ends], attributes)
-    operands = [*match.product.inputs, match.bias, match.weights]
-    made = Call(plan, operands, call.outputs, call.site)
+    outputs = producing.outputs if moves else call.outputs
+    made = Call(plan, [*producing.inputs, *operands], outputs, call.site)
     return made if _is_own(made) else None
+
+
+def _carried(
+    engine: Engine, product: Call, match: _Match, moves: Sequence[Call]
+) -> Operand | None:
+    """Return a bias that is constant for a stack of products, before ``moves``.
+
+    None if it, or the matrices, are not constant, if it is not a number for each column of each
+    product, or there are weights as well.
+    """
+    bias, out = match.bias, product.outputs[0].placement.type
+    constants = product.inputs[1], bias
+    if match.weights is not None or not all(isinstance(each, Constant) for each in constants):
+        return None
+    assert bias is not None  # it is constant
+    made = _before_moves(Arrangements(engine, product.plan.device), bias, moves)
+    wanted = (*out.shape[:-2], 1, out.shape[-1])
+    if made is None or made.placement.type.dtype is not out.dtype or shape_of(made) != wanted:
+        return None
+    return made
+
+
+def _before_moves(new: Arrangements, end: Operand, moves: Sequence[Call]) -> Operand | None:
+    """Return what broadcasts to the input of ``moves`` as ``end`` does to their output."""
+    rank, shape = len(shape_of(moves[-1].outputs[0])), shape_of(end)
+    if len(shape) > rank:
+        return None
+    end = new.reshaped(end, (1,) * (rank - len(shape)) + shape)
+    for move in reversed(moves):
+        if move.plan.spec is movement.TRANSPOSE:
+            end = new.turned(end, move.plan.attributes["perm"])
+            continue
+        before, after = (shape_of(x) for x in (move.operands()[0], move.outputs[0]))
+        wanted = broadcast_before(shape_of(end), before, after)
+        if wanted is None:
+            return None
+        end = new.reshaped(end, wanted)
+    return end
 
 
 def _broadcasts_alike(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
 
-__all__ = ["Moved", "moved"]
+__all__ = ["Moved", "broadcast_before", "moved"]
 
 Permutation = tuple[int, ...]
 
@@ -75,6 +75,28 @@ def moved(source: Shape, perm: Permutation, shape: Shape) -> Moved | None:
         tuple(shape[axis] for axis in results),
         tuple(results.index(axis) for axis in range(len(shape))),
     )
+
+
+def broadcast_before(shape: Shape, before: Shape, after: Shape) -> Shape | None:
+    """Return a shape for what broadcasts to ``after``, so that it broadcasts before a Reshape.
+
+    ``shape``: what it has now, of the rank of ``after``. ``before``, ``after``: the shapes of the
+    Reshape. None: it varies along only some of the axes that become one, or that one becomes.
+    """
+    axes = [axis for axis, length in enumerate(before) if length != 1]
+    wanted = [axis for axis, length in enumerate(after) if length != 1]
+    found = _groups([before[axis] for axis in axes], [after[axis] for axis in wanted])
+    if found is None:
+        return None
+    result = [1] * len(before)
+    for left, right in found:
+        own = [shape[wanted[at]] for at in right]
+        if own == [after[wanted[at]] for at in right]:
+            for at in left:
+                result[axes[at]] = before[axes[at]]
+        elif any(length != 1 for length in own):
+            return None
+    return tuple(result)
 
 
 def _groups(before: list[int], after: list[int]) -> list[tuple[list[int], list[int]]] | None:
