@@ -48,6 +48,10 @@ def nansum(
 
     Otherwise it is like ``sum``. Source: NumPy's nansum.
 
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
+
     Examples:
         >>> tp.nansum([[1.0, tp.nan], [3.0, 4.0]], axis=0)
         Tensor([4., 4.], dtype=float32, device='cpu')
@@ -71,6 +75,10 @@ def nanprod(
     """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none.
 
     Otherwise it is like ``prod``. Source: NumPy's nanprod.
+
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
 
     Examples:
         >>> tp.nanprod([2.0, tp.nan, 3.0])
@@ -140,6 +148,10 @@ def nanstd(
 
     It is the square root of ``nanvar``, with the same arguments. Where it is 0, its gradient is
     0. Source: NumPy's nanstd.
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: an axis is out of range or named twice.
 
     Examples:
         >>> tp.nanstd([1.0, tp.nan, 3.0])

@@ -409,6 +409,8 @@ def squeeze(x: TensorLike, /, axis: Axis | None = None) -> Tensor:
     Raises:
         ShapeError: one of them has another length.
 
+    Source: the array API standard.
+
     Examples:
         >>> x = tp.zeros((1, 3, 1))
         >>> tp.squeeze(x).shape

@@ -68,6 +68,9 @@ def expm1(x: ArrayLike, /) -> Tensor:
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``expm1``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.expm1(0.0)
         Tensor(0., dtype=float32, device='cpu')
@@ -85,6 +88,9 @@ def log1p(x: ArrayLike, /) -> Tensor:
     Accurate near 0 too; -0.0 stays -0.0; -inf at -1, NaN below. Integers become float32; complex
     numbers stay complex. (The array API standard's ``log1p``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.log1p([-1.0, 0.0, 1e-10])
         Tensor([  -inf, 0.e+00, 1.e-10], dtype=float32, device='cpu')
@@ -99,6 +105,9 @@ def log2(x: ArrayLike, /) -> Tensor:
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``log2``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.log2([1, 8, 0.25, 0]).numpy().round(4)
         array([  0.,   3.,  -2., -inf], dtype=float32)
@@ -112,6 +121,9 @@ def log10(x: ArrayLike, /) -> Tensor:
     """Return the logarithm of ``x`` to base 10 elementwise: -inf at 0, NaN below.
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``log10``.)
+
+    Raises:
+        DTypeError: strings.
 
     Examples:
         >>> tp.log10([1, 100, 0]).numpy().round(4)
@@ -128,6 +140,9 @@ def reciprocal(x: ArrayLike, /) -> Tensor:
     Integers become float32; complex numbers stay complex. (The array API standard's
     ``reciprocal``, which does not specify integers.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.reciprocal([2, 4])
         Tensor([0.5 , 0.25], dtype=float32, device='cpu')
@@ -143,6 +158,9 @@ def rsqrt(x: ArrayLike, /) -> Tensor:
     """Return ``1 / sqrt(x)`` elementwise: infinite at 0, NaN below. This is TensorFlow's Rsqrt.
 
     Integers become float32; complex numbers stay complex.
+
+    Raises:
+        DTypeError: strings.
 
     Examples:
         >>> tp.rsqrt([4, 0.25, 0])

@@ -179,6 +179,10 @@ def nanmedian(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = Fal
 
     It is ``nanquantile`` with q = 0.5. Source: NumPy's nanmedian.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: an axis is out of range or named twice.
+
     Examples:
         >>> tp.nanmedian([7.0, tp.nan, 1.0, 2.0])
         Tensor(2., dtype=float32, device='cpu')
@@ -193,6 +197,10 @@ def median(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False)
 
     It is ``quantile`` with q = 0.5: integers become float32, and NaN gives NaN. Source: NumPy's
     median. (PyTorch's median is the lower one: ``quantile(x, 0.5, method="lower")``.)
+
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: an axis is out of range or named twice.
 
     Examples:
         >>> tp.median([7, 1, 2])

@@ -157,6 +157,10 @@ def prod(
     Dtypes are as for ``sum``: integers of 8 and 16 bits are multiplied in 32 bits, and all
     integers wrap. (The array API standard's ``prod``.)
 
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
+
     Examples:
         >>> tp.prod([[1.0, 2.0], [3.0, 4.0]], axis=1)
         Tensor([ 2., 12.], dtype=float32, device='cpu')
@@ -241,6 +245,10 @@ def any(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
 
     NaN is nonzero. (The array API standard's ``any``.)
 
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
+
     Examples:
         >>> tp.any([[0, 0], [0, 3]], axis=1)
         Tensor([False,  True], dtype=bool, device='cpu')
@@ -256,6 +264,10 @@ def all(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
     """Return whether all elements along ``axis`` are True or nonzero; True if there are none.
 
     NaN is nonzero. (The array API standard's ``all``.)
+
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
 
     Examples:
         >>> tp.all([[1, 0], [2, 3]], axis=1)
@@ -273,6 +285,10 @@ def count_nonzero(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool =
     """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero.
 
     (The array API standard's ``count_nonzero``.)
+
+    Raises:
+        DTypeError: strings.
+        ShapeError: an axis is out of range or named twice.
 
     Examples:
         >>> tp.count_nonzero([[0, 7], [0, 0]], axis=0)

@@ -277,6 +277,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
         DTypeError: a bound is of another kind than ``x``, such as 0.5 for integers.
         ArgumentError: both bounds are numbers, and ``max`` is less than ``min``.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.clip([-3.0, 0.5, 3.0, tp.nan], -1, 1)
         Tensor([-1. ,  0.5,  1. ,  nan], dtype=float32, device='cpu')

@@ -35,6 +35,8 @@ def flatten(x: TensorLike, /) -> Tensor:
 
     It is ``ravel``: tensors are values, so it makes no difference whether they share memory.
 
+    Source: NumPy's flatten.
+
     Examples:
         >>> tp.flatten([[1, 2], [3, 4]])
         Tensor([1, 2, 3, 4], dtype=int32, device='cpu')

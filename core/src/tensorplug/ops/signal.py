@@ -70,6 +70,8 @@ def hann_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor
         ArgumentError: the length is below 1.
         DTypeError: the dtype is not floating.
 
+    Source: TensorFlow.js's signal.hannWindow.
+
     Examples:
         >>> tp.signal.hann_window(5)
         Tensor([0. , 0.5, 1. , 0.5, 0. ], dtype=float32, device='cpu')
@@ -201,6 +203,8 @@ def stft(
         ShapeError: ``signal`` is a scalar.
         ArgumentError: a length or step is below 1.
         DTypeError: ``signal`` is complex.
+
+    Source: TensorFlow.js's signal.stft.
 
     Examples:
         >>> t = tp.arange(64) / 64  # one second at 64 Hz

@@ -164,6 +164,12 @@ def argsort(
     Equal elements keep the order of their indices, in descending order too, unless ``stable``
     is False. Otherwise it is like ``sort``.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+        OutOfRangeError: the axis is out of range.
+
+    Source: the array API standard.
+
     Examples:
         >>> x = tp.asarray([30, 10, 20, 10])
         >>> order = tp.argsort(x)

@@ -74,6 +74,10 @@ def std(
 
     Where it is 0, its gradient is 0. Otherwise it is like ``var``. Source: the array API standard.
 
+    Raises:
+        DTypeError: complex numbers or strings.
+        ShapeError: an axis is out of range or named twice.
+
     Examples:
         >>> x = tp.asarray([[1.0, 3.0], [2.0, 8.0]])
         >>> tp.std(x, axis=1)

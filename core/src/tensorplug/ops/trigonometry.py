@@ -68,6 +68,9 @@ def acos(x: ArrayLike, /) -> Tensor:
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``acos``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.acos([1.0, 0.0, -1.0]).numpy().round(4)
         array([0.    , 1.5708, 3.1416], dtype=float32)
@@ -83,6 +86,9 @@ def acosh(x: ArrayLike, /) -> Tensor:
     """Return ``arcosh x`` elementwise. Inverse hyperbolic cosine, at least 0; NaN below 1.
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``acosh``.)
+
+    Raises:
+        DTypeError: strings.
 
     Examples:
         >>> tp.acosh([1.0, 0.5])
@@ -101,6 +107,9 @@ def asin(x: ArrayLike, /) -> Tensor:
     Inverse sine, within [-pi/2, pi/2]; NaN outside [-1, 1]; -0.0 stays -0.0. Integers become
     float32; complex numbers stay complex. (The array API standard's ``asin``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.asin([-1.0, 0.0, 1.0]).numpy().round(4)
         array([-1.5708,  0.    ,  1.5708], dtype=float32)
@@ -116,6 +125,9 @@ def asinh(x: ArrayLike, /) -> Tensor:
     """Return ``arsinh x`` elementwise. Inverse hyperbolic sine; -0.0 stays -0.0.
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``asinh``.)
+
+    Raises:
+        DTypeError: strings.
 
     Examples:
         >>> tp.asinh([0.0, -0.0])
@@ -155,6 +167,9 @@ def atanh(x: ArrayLike, /) -> Tensor:
     Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside. Integers become float32; complex
     numbers stay complex. (The array API standard's ``atanh``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.atanh([-1.0, 0.0, 1.0, 2.0])
         Tensor([-inf,   0.,  inf,  nan], dtype=float32, device='cpu')
@@ -171,6 +186,9 @@ def cosh(x: ArrayLike, /) -> Tensor:
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``cosh``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.cosh([-1.0, 0.0, 1.0]).numpy().round(4)
         array([1.5431, 1.    , 1.5431], dtype=float32)
@@ -185,6 +203,9 @@ def sinh(x: ArrayLike, /) -> Tensor:
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``sinh``.)
 
+    Raises:
+        DTypeError: strings.
+
     Examples:
         >>> tp.sinh([-1.0, 0.0, 1.0]).numpy().round(4)
         array([-1.1752,  0.    ,  1.1752], dtype=float32)
@@ -198,6 +219,9 @@ def tan(x: ArrayLike, /) -> Tensor:
     """Return ``sin x / cos x`` elementwise. Tangent of radians; NaN at infinities.
 
     Integers become float32; complex numbers stay complex. (The array API standard's ``tan``.)
+
+    Raises:
+        DTypeError: strings.
 
     Examples:
         >>> tp.tan([0.0, tp.pi / 4, -tp.pi / 4]).numpy().round(4)

@@ -91,6 +91,8 @@ def fftn(
         ShapeError: an axis is out of range or empty.
         ArgumentError: the lengths do not fit the axes, or ``norm`` is unknown.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.real(tp.fft.fftn([[1.0, 2.0], [3.0, 4.0]]))
         Tensor([[10., -2.],
@@ -116,6 +118,8 @@ def ifftn(
     norm: Norm = "backward",
 ) -> Tensor:
     """Return the inverse of ``fftn``. Arguments and errors are the same.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.real(tp.fft.ifftn([[10.0, -2.0], [-4.0, 0.0]]))
@@ -143,6 +147,8 @@ def rfftn(
     others ``fft``. Arguments and errors are those of ``fftn``; complex numbers raise a
     ``DTypeError``.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.real(tp.fft.rfftn([[1.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 2.0]]))
         Tensor([[12., -2.,  0.],
@@ -169,6 +175,8 @@ def irfftn(
     """Return the inverse of ``rfftn``. Arguments and errors are the same.
 
     ``s`` has the lengths of the result; the last is 2 * (m - 1) by default.
+
+    Source: the array API standard.
 
     Examples:
         >>> x = tp.asarray([[1.0, 2.0, 3.0, 2.0], [1.0, 0.0, 1.0, 2.0]])
@@ -216,6 +224,8 @@ def fftfreq(
         ArgumentError: ``n`` is below 1.
         DTypeError: the dtype is not floating.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.fft.fftfreq(5, d=0.2)
         Tensor([ 0.,  1.,  2., -2., -1.], dtype=float32, device='cpu')
@@ -232,6 +242,8 @@ def rfftfreq(
     """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
 
     They are ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.fft.rfftfreq(4, d=0.25)  # 4 points in one second: 0, 1 and 2 hertz
@@ -254,6 +266,8 @@ def fftshift(x: ArrayLike, /, axes: Axis | None = None) -> Tensor:
     Raises:
         ShapeError: an axis is out of range.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.fft.fftshift(tp.fft.fftfreq(4))
         Tensor([-0.5 , -0.25,  0.  ,  0.25], dtype=float32, device='cpu')
@@ -270,6 +284,8 @@ def ifftshift(x: ArrayLike, /, axes: Axis | None = None) -> Tensor:
 
     Raises:
         ShapeError: an axis is out of range.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.fft.ifftshift([-0.5, -0.25, 0.0, 0.25])

@@ -217,6 +217,8 @@ def rfft(
     Raises:
         DTypeError: complex numbers.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.abs(tp.fft.rfft([1.0, 0.0, -1.0, 0.0]))  # one wave: frequency 1
         Tensor([0., 2., 0.], dtype=float32, device='cpu')
@@ -291,6 +293,8 @@ def ihfft(
 
     The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
     ``ifft``.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.fft.ihfft([4.0, 0.0, 4.0, 8.0]).shape

@@ -62,6 +62,8 @@ def flip_left_right(image: ArrayLike) -> Tensor:
     Raises:
         ShapeError: the rank is not 4.
 
+    Source: TensorFlow.js's image.flipLeftRight.
+
     Examples:
         >>> tp.image.flip_left_right([[[[1], [2]], [[3], [4]]]])[0, ..., 0]
         Tensor([[2, 1],
@@ -170,6 +172,8 @@ def rotate_with_offset(
     Raises:
         ShapeError: the rank is not 4.
         ArgumentError: ``fill_value`` does not fit the channels.
+
+    Source: TensorFlow.js's image.rotateWithOffset.
 
     Examples:
         >>> x = tp.reshape(tp.arange(1.0, 10.0), (1, 3, 3, 1))

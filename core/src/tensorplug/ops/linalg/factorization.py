@@ -235,6 +235,8 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
         ShapeError: x does not hold square matrices.
         LinAlgError: a matrix is not positive definite, as with NaN or infinities.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.linalg.cholesky([[4.0, 2.0], [2.0, 10.0]])
         Tensor([[2., 0.],
@@ -262,6 +264,8 @@ def det(x: ArrayLike, /) -> Tensor:
     Raises:
         ShapeError: x does not hold square matrices.
 
+    Source: the array API standard.
+
     Examples:
         >>> round(float(tp.linalg.det([[1.0, 2.0], [3.0, 5.0]])), 4)
         -1.0
@@ -281,6 +285,8 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     Raises:
         ShapeError: x does not hold square matrices.
 
+    Source: the array API standard.
+
     Examples:
         >>> sign, logarithm = tp.linalg.slogdet(-1e-20 * tp.eye(3))
         >>> float(sign), round(float(logarithm), 2)  # det, -1e-60, is too small for float32
@@ -299,6 +305,8 @@ def inv(x: ArrayLike, /) -> Tensor:
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: a matrix is singular.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.linalg.inv([[2.0, 0.0], [0.0, 4.0]])

@@ -273,6 +273,8 @@ def step(x: ArrayLike, /, alpha: float = 0.0) -> Tensor:
     Raises:
         DTypeError: x holds integers and alpha is a fraction.
 
+    Source: TensorFlow.js's step.
+
     Examples:
         >>> tp.nn.step([-2.0, 0.0, 3.0])
         Tensor([0., 0., 1.], dtype=float32, device='cpu')

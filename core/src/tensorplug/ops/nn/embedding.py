@@ -39,6 +39,8 @@ def embedding(table: ArrayLike, indices: ArrayLike, *, padding_index: int | None
         OutOfRangeError: ``padding_index`` names no row; or, on devices that can raise, an index
             names none.
 
+    Source: PyTorch's functional.embedding.
+
     Examples:
         >>> table = tp.asarray([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
         >>> tp.nn.embedding(table, [[1, 2], [-1, 0]]).shape

@@ -184,6 +184,8 @@ def fused_conv2d(
         ShapeError: ranks, channels or window do not fit, or bias or weights do not broadcast.
         DTypeError: an operand is not floating.
 
+    Source: TensorFlow.js's fused.conv2d.
+
     Examples:
         >>> x = [[[[1.0, 2.0]]]]  # one pixel of two channels
         >>> filters = [[[[1.0, 1.0], [1.0, -1.0]]]]
@@ -230,6 +232,8 @@ def fused_depthwise_conv2d(
 
     Arguments and errors are those of ``fused_conv2d``, but the filter is that of
     ``depthwise_conv2d``: [height, width, channels, multiplier].
+
+    Source: TensorFlow.js's fused.depthwiseConv2d.
 
     Examples:
         >>> x = [[[[1.0, 2.0]]]]  # one pixel of two channels
@@ -288,6 +292,8 @@ def fused_matmul(
         ArgumentError: the activation is unknown, or "prelu" has no weights.
         ShapeError: a rank is below 2, inner sizes differ, or shapes do not broadcast.
         DTypeError: the dtype does not support the activation.
+
+    Source: TensorFlow.js's fused.matMul.
 
     Examples:
         >>> x, weights, bias = [[1.0, 2.0]], [[1.0, 1.0], [1.0, -1.0]], [10.0, 0.0]

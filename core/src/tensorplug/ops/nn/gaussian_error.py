@@ -53,6 +53,9 @@ def gelu(x: ArrayLike, /, *, approximate: bool = False) -> Tensor:
 
     Source: Gaussian error linear units (Hendrycks and Gimpel, 2016).
 
+    Raises:
+        DTypeError: complex numbers or strings.
+
     Examples:
         >>> tp.nn.gelu([-1.0, 0.0, 1.0]).numpy().round(4)
         array([-0.1587,  0.    ,  0.8413], dtype=float32)

@@ -229,6 +229,8 @@ def moments(x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False) -
     Raises:
         DTypeError: x is complex.
 
+    Source: TensorFlow.js's moments.
+
     Examples:
         >>> mean, variance = tp.nn.moments([[1.0, 2.0], [3.0, 6.0]], axis=0)
         >>> mean

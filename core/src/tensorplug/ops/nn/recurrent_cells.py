@@ -119,6 +119,8 @@ def multi_rnn_cell(
         ArgumentError: the numbers of states, outputs and cells differ, one of them is not a list,
             or a cell is not a function.
 
+    Source: TensorFlow.js's multiRNNCell.
+
     Examples:
         >>> kernel, bias = tp.zeros((2 + 2, 4 * 2)), tp.zeros(4 * 2)
         >>> def cell(data, c, h):

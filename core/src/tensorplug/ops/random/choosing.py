@@ -85,6 +85,8 @@ def permutation(key: KeyLike, x: TensorLike, axis: int = 0) -> Tensor:
         ArgumentError: ``key`` is not a key, or ``x`` is a negative number.
         ShapeError: ``axis`` is out of range.
 
+    Source: NumPy's Generator.permutation.
+
     Examples:
         >>> tp.random.permutation(tp.random.key(0), 5)
         Tensor([3, 4, 1, 0, 2], dtype=int32, device='cpu')
@@ -146,6 +148,8 @@ def choice(
     Raises:
         ArgumentError: ``key`` is not a key, or there are too few slices to choose from.
         ShapeError, DTypeError: ``axis`` or ``p`` does not fit ``a``.
+
+    Source: NumPy's Generator.choice.
 
     Examples:
         >>> tp.random.choice(tp.random.key(0), 5, (3,), replace=False)

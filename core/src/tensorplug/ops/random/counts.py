@@ -128,6 +128,8 @@ def binomial(
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
 
+    Source: NumPy's Generator.binomial.
+
     Examples:
         >>> x = tp.random.binomial(tp.random.key(0), 10, 0.3, (10000,))
         >>> int(tp.max(x)) <= 10, round(float(tp.mean(x)), 1)

@@ -192,6 +192,8 @@ def integers(
             order, or do not fit ``dtype``.
         ShapeError, DTypeError: the shapes do not broadcast, or an argument is not an integer.
 
+    Source: NumPy's Generator.integers.
+
     Examples:
         >>> dice = tp.random.integers(tp.random.key(0), 1, 7, (6,))
         >>> dice

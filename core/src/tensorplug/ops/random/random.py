@@ -179,6 +179,8 @@ def key(seed: SupportsIndex, /) -> Tensor:
         ArgumentError: ``seed`` is not an integer, or is out of range.
         DTypeError, ShapeError: it is a tensor of another dtype or rank.
 
+    Source: JAX's random.key.
+
     Examples:
         >>> tp.random.key(42)
         Tensor([42,  0,  0,  0], dtype=uint32, device='cpu')
@@ -198,6 +200,8 @@ def split(key: KeyLike, /, num: int = 2) -> Tensor:
 
     Raises:
         ArgumentError: ``num`` is not an integer, or is negative; ``key`` is not a key.
+
+    Source: JAX's random.split.
 
     Examples:
         >>> for_weights, for_data = tp.random.split(tp.random.key(0))
@@ -224,6 +228,8 @@ def fold_in(key: KeyLike, data: SupportsIndex, /) -> Tensor:
     Raises:
         ArgumentError: ``data`` is not an integer, or is out of range; ``key`` is not a key.
         DTypeError, ShapeError: ``data`` is a tensor of another dtype or rank.
+
+    Source: JAX's random.fold_in.
 
     Examples:
         >>> key = tp.random.key(0)
@@ -326,6 +332,8 @@ def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> T
     Raises:
         ArgumentError, ShapeError, DTypeError: ``key`` is not a key, ``shape`` is not a
             shape, or ``dtype`` is not unsigned.
+
+    Source: JAX's random.bits.
 
     Examples:
         >>> tp.random.bits(tp.random.key(0), (2,))

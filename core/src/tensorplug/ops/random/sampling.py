@@ -52,6 +52,8 @@ def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) 
         ArgumentError: ``key`` is not a key, or ``p`` is a number outside [0, 1].
         ShapeError, DTypeError: ``p`` does not broadcast, or does not hold real numbers.
 
+    Source: JAX's random.bernoulli.
+
     Examples:
         >>> tp.random.bernoulli(tp.random.key(0), 0.5, (6,))
         Tensor([ True, False, False, False, False,  True], dtype=bool, device='cpu')
@@ -77,6 +79,8 @@ def gumbel(
 
     Arguments and errors are as for ``normal``. For float32, ``loc`` 0 and ``scale`` 1 the numbers
     are in [-3.1, 22.2].
+
+    Source: NumPy's Generator.gumbel.
 
     Examples:
         >>> logits = tp.log(tp.asarray([0.2, 0.3, 0.5]))
@@ -243,6 +247,8 @@ def gamma(
         ArgumentError: ``key`` is not a key, or ``concentration`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
+
+    Source: NumPy's Generator.gamma.
 
     Examples:
         >>> x = tp.random.gamma(tp.random.key(0), 4.0, (10000,), scale=0.5)

@@ -54,6 +54,8 @@ def laplace(
     Arguments and errors are as for ``normal``; the result is differentiable in ``loc`` and
     ``scale``.
 
+    Source: NumPy's Generator.laplace.
+
     Examples:
         >>> x = tp.random.laplace(tp.random.key(0), (10000,), loc=3.0, scale=2.0)
         >>> round(float(tp.median(x)), 1), round(float(tp.mean(tp.abs(x - 3.0))), 1)
@@ -95,6 +97,8 @@ def beta(
         ArgumentError: ``key`` is not a key, or ``a`` or ``b`` is a number that is not positive.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
+
+    Source: NumPy's Generator.beta.
 
     Examples:
         >>> x = tp.random.beta(tp.random.key(0), 2.0, 6.0, (10000,))

@@ -158,6 +158,8 @@ def conv1d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
+    Source: TensorFlow.js's conv1d.
+
     Examples:
         >>> x = tp.reshape(tp.asarray([1.0, 2.0, 4.0, 7.0]), (1, 4, 1))
         >>> differences = tp.reshape(tp.asarray([-1.0, 1.0]), (2, 1, 1))
@@ -229,6 +231,8 @@ def conv2d_transpose(
     Raises:
         ShapeError: that convolution does not give the shape of x.
         DTypeError: an operand is not floating.
+
+    Source: TensorFlow.js's conv2dTranspose.
 
     Examples:
         >>> x = tp.reshape(tp.asarray([1.0, 2.0, 3.0, 4.0]), (1, 2, 2, 1))

@@ -64,6 +64,8 @@ def depthwise_conv2d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
+    Source: TensorFlow.js's depthwiseConv2d.
+
     Examples:
         >>> x = [[[[1.0, 10.0], [2.0, 20.0]]]]  # one image of 1 by 2 pixels, with two channels
         >>> filters = [[[[1.0, -1.0], [1.0, -1.0]], [[1.0, 1.0], [1.0, 1.0]]]]

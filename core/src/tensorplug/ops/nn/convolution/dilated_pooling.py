@@ -131,6 +131,8 @@ def pool(
         ArgumentError: an unknown ``pooling_type``.
         ShapeError: the rank is wrong, or the window does not fit.
 
+    Source: TensorFlow.js's pool.
+
     Examples:
         >>> x = tp.reshape(tp.asarray([1.0, 4.0, 2.0, 8.0]), (1, 4, 1))
         >>> tp.nn.pool(x, (2,), "max")[0, :, 0]

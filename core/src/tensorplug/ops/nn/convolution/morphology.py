@@ -138,6 +138,8 @@ def dilation2d(
         ArgumentError: an unknown data format.
         ShapeError: ranks, channels or window do not fit.
 
+    Source: TensorFlow.js's dilation2d.
+
     Examples:
         >>> x = tp.reshape(tp.asarray([0.0, 0.0, 5.0, 0.0, 1.0]), (1, 1, 5, 1))
         >>> tp.nn.dilation2d(x, tp.zeros((1, 3, 1)), pad="same")[0, 0, :, 0]

@@ -206,6 +206,8 @@ def max_pool(
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
 
+    Source: TensorFlow.js's maxPool.
+
     Examples:
         >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
         >>> tp.nn.max_pool(x, 2, 1)[0, ..., 0]
@@ -240,6 +242,8 @@ def avg_pool(
 
     Arguments and errors are those of ``max_pool``. Integers become floats first. A window with
     nothing but padding gives NaN.
+
+    Source: TensorFlow.js's avgPool.
 
     Examples:
         >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
@@ -286,6 +290,8 @@ def max_pool3d(
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
 
+    Source: TensorFlow.js's maxPool3d.
+
     Examples:
         >>> x = tp.reshape(tp.arange(8.0), (1, 2, 2, 2, 1))
         >>> tp.nn.max_pool3d(x, 2, 2)
@@ -321,6 +327,8 @@ def avg_pool3d(
 
     Arguments and errors are those of ``max_pool3d``. Padding does not count. Integers become
     floats first.
+
+    Source: TensorFlow.js's avgPool3d.
 
     Examples:
         >>> x = tp.reshape(tp.arange(8.0), (1, 2, 2, 2, 1))
@@ -368,6 +376,8 @@ def max_pool_with_argmax(
 
     Raises:
         ShapeError: the rank is wrong, or the window does not fit.
+
+    Source: TensorFlow.js's maxPoolWithArgmax.
 
     Examples:
         >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))

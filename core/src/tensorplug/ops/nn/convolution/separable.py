@@ -42,6 +42,8 @@ def separable_conv2d(
         ShapeError: ranks, channels or window do not fit.
         DTypeError: an operand is not floating.
 
+    Source: TensorFlow.js's separableConv2d.
+
     Examples:
         >>> x, filters = tp.ones((1, 8, 8, 3)), tp.ones((3, 3, 3, 2))
         >>> y = tp.nn.separable_conv2d(x, filters, tp.ones((1, 1, 6, 4)))

@@ -62,6 +62,8 @@ def conv3d(
         DTypeError: an operand is not floating.
         ArgumentError: ``groups`` is not a positive integer.
 
+    Source: TensorFlow.js's conv3d.
+
     Examples:
         >>> x = tp.ones((1, 4, 4, 4, 1))
         >>> y = tp.nn.conv3d(x, tp.ones((2, 2, 2, 1, 1)), strides=2)
@@ -122,6 +124,8 @@ def conv3d_transpose(
     Raises:
         ShapeError: that convolution does not give the shape of x.
         DTypeError: an operand is not floating.
+
+    Source: TensorFlow.js's conv3dTranspose.
 
     Examples:
         >>> x = tp.reshape(tp.asarray([1.0, 2.0]), (1, 2, 1, 1, 1))
