@@ -23,7 +23,7 @@ def _install(session: nox.Session, *groups: str) -> None:
         *(f"./plugins_example/{name}" for name in _EXAMPLES),
     ]
     chosen = [argument for group in groups for argument in ("--group", group)]
-    session.install("--upgrade", "pip>=25.1")  # the first with --group; a new environment has older
+    session.install("--upgrade", "pip>=25.1")  # a new environment may have one without --group
     session.install(*(argument for path in paths for argument in ("-e", path)), *chosen)
 
 
