@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import Window
-from tensorplug_cpu.jit import calls, convolution, depthwise, links, loops, pooling
+from tensorplug_cpu.jit import calls, convolution, depthwise, links, loops, pooling, strips
 
 pytest.importorskip("llvmlite")
 
@@ -185,6 +185,50 @@ def test_endings(module, channels, ending, dtype):
     same(run(x, taps, bias, slope, ending), expected, dtype)
 
 
+@pytest.fixture(params=[14, 4], ids="up to {} places".format)
+def in_strips(monkeypatch, request):
+    """Rows in strips even where they do not pay, of so many places."""
+    monkeypatch.setattr(strips, "_LEAST", 1)
+    monkeypatch.setattr(strips, "_MOST_PLACES", request.param)
+
+
+@pytest.mark.usefixtures("in_strips")
+@pytest.mark.parametrize(("batch", "channels", "dtype"), CHANNELS)
+@pytest.mark.parametrize("names", [names for names in GEOMETRIES if len(names) == 2])
+def test_depthwise_in_strips(names, batch, channels, dtype):
+    test_depthwise(names, batch, channels, dtype, 1)
+
+
+@pytest.mark.usefixtures("in_strips")
+@pytest.mark.parametrize("channels", [1, 2, 40])
+@pytest.mark.parametrize("ending", ["linear", "relu", "relu6", "slope"])
+def test_endings_in_strips(channels, ending):
+    test_endings(depthwise, channels, ending, "float32")
+
+
+def test_which_rows_have_strips(monkeypatch):
+    """Those whose windows between the first places and the last ones have all taps."""
+    windows_of = {name: windows((name,))[0] for name in AXES}
+    cut = {name: strips.find_strips(window, 1 << 20) for name, window in windows_of.items()}
+    assert not {name for name, found in cut.items() if found is None}
+    assert strips.find_strips(windows_of["same"], 1 << 10) is None
+    monkeypatch.setattr(strips, "_MOST_PLACES", 4)
+    long = strips.find_strips(windows_of["long"], 1 << 20)
+    assert (long.first, long.last) == (
+        ((2, 5), (1, 5), (0, 5), (0, 5)),
+        ((0, 5), (0, 5), (0, 4), (0, 3)),
+    )
+    for out in range(1, 60):  # no strip between the two reaches into them: it would read beyond
+        found = strips.find_strips(Window(out, 1, 1, 1, 0, 0, out), 1 << 20)
+        rest = out - len(found.first) - len(found.last)
+        assert (found.between > 0) == (rest > 0)
+        assert found.between <= max(rest, 0)
+    wide = Window(40, 8, 1, 1, 0, 0, 33)
+    far = Window(40, 3, 1, 9, 9, 9, 40)
+    for window in (wide, far):
+        assert strips.find_strips(window, 1 << 20) is None
+
+
 def chosen(values):
     """Return the index of the first NaN, else of the first largest."""
     undefined = np.isnan(values)
@@ -227,7 +271,16 @@ def test_pooling(names, batch, channels, dtype):
     same(pooling.window_values(*how, "sum", back=True)(finite), shared, dtype)
 
 
-def test_averages():
+@pytest.mark.usefixtures("in_strips")
+@pytest.mark.parametrize(("batch", "channels", "dtype"), CHANNELS)
+@pytest.mark.parametrize("names", [names for names in GEOMETRIES if "beyond" not in names])
+def test_pooling_in_strips(names, batch, channels, dtype):
+    test_pooling(names, batch, channels, dtype)
+
+
+@pytest.mark.parametrize("least", [1, 1 << 60])
+def test_averages(monkeypatch, least):
+    monkeypatch.setattr(strips, "_LEAST", least)
     at = windows(("same", "stride"))
     x = arrays(at, 2, 6, 1, "float64")[0]
     result = pooling.window_values(at, 2, 6, np.dtype("float64"), "average")(x)
@@ -255,6 +308,9 @@ def test_sums_do_not_depend_on_threads(monkeypatch, channels):
                 convolution.forward(*how)(x, taps),
                 convolution.gradient_of_image(*how)(dy, taps),
                 convolution.gradient_of_filter(*how)(x, dy),
+                depthwise.forward(at, 5, (3, 5, channels, 1), np.dtype("float32"))(
+                    x, taps[..., :1]
+                ),
                 depthwise.gradient_of_filter(at, 5, (3, 5, channels, 1), np.dtype("float32"))(
                     x, x
                 ),
@@ -272,6 +328,9 @@ def test_vectors_of_every_width(monkeypatch, width):
     test_convolution(("same", "odd"), 2, 1, 33, "float32")
     test_depthwise(("stride", "dilated"), 2, 70, "float64", 1)
     test_pooling(("rest", "same"), 1, 70, "float32")
+    monkeypatch.setattr(strips, "_LEAST", 1)
+    test_depthwise(("stride", "long"), 2, 70, "float32", 1)
+    test_pooling(("rest", "same"), 1, 70, "float64")
 
 
 def test_unaligned_memory():

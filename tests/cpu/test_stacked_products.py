@@ -53,3 +53,51 @@ def test_other_products_are_not_shared_out(a, b, monkeypatch):
     found = tp.matmul(left, right)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("op", ["product", "with bias"])
+def test_few_rows_take_one_thread_of_blas(op, turned, dtype, monkeypatch):
+    """Its threads would spin after so short a product."""
+    monkeypatch.setattr(matrix_products, "thread_count", lambda: 2)
+    ran = []
+    run = matrix_products.one_thread_each.run
+
+    def counted(work):
+        ran.append(work)
+        run(work)
+
+    monkeypatch.setattr(matrix_products.one_thread_each, "run", counted)
+    a, b, bias = (
+        RNG.standard_normal(shape).astype(dtype) / 8 for shape in ((1, 700), (700, 450), (450,))
+    )
+    expected = a.astype("f8") @ b.astype("f8")
+    given = np.ascontiguousarray(b.T) if turned else b
+    if op == "product":
+        found = tp.linalg.matmul(a, given, transpose_b=turned)
+    else:
+        expected = np.maximum(expected + bias, 0)
+        found = tp.nn.fused_matmul(a, given, transpose_b=turned, bias=bias, activation="relu")
+    assert len(ran) == 1
+    assert (found.shape, str(found.dtype)) == (expected.shape, dtype)
+    close = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "threads"),
+    [
+        ((1, 500), (500, 500), 2),  # soon over
+        ((1, 3000), (3000, 2000), 2),  # long
+        ((16, 200), (200, 200), 2),  # many rows
+        ((1, 701), (701, 450), 1),  # there is one thread
+        ((2, 1, 200), (2, 200, 700), 2),  # two matrices
+    ],
+)
+def test_other_rows_take_all_threads(a, b, threads, monkeypatch):
+    monkeypatch.setattr(matrix_products, "thread_count", lambda: threads)
+    monkeypatch.setattr(matrix_products.one_thread_each, "run", None)
+    left, right = (RNG.standard_normal(shape).astype(np.float32) for shape in (a, b))
+    expected = np.einsum("...ij,...jk->...ik", *(x.astype(np.float64) for x in (left, right)))
+    np.testing.assert_allclose(tp.matmul(left, right).numpy(), expected, rtol=1e-4, atol=1e-3)

@@ -38,9 +38,9 @@ Taps = tuple[tuple[int, int], ...]  # of each place: the first one, and the one 
 class Strips(NamedTuple):
     """How a row of places is cut.
 
-    ``first``, ``last``: the taps of the places of the first strip and of the last one, which may
-    begin before the strip before it ends; there is none if ``first`` is the whole row.
-    ``between``: the places of each other strip; their windows have all taps.
+    ``first``, ``last``: the taps of the places of the first strip and of the last one. If there
+    are two strips, they may overlap; if there is one, ``last`` is empty. ``between``: the places
+    of each other strip, whose windows have all taps; no more than there are between the two.
     """
 
     taps: int
@@ -62,12 +62,14 @@ def find_strips(window: Window, products: int) -> Strips | None:
         return None
     taps = [_find_taps(window, place) for place in range(window.out)]
     most = min(_MOST_PLACES, registers() - window.filter - _SPARE)
-    count = -(-window.out // -(-window.out // most))
+    strips = -(-window.out // most)
+    count = -(-window.out // strips)
     if any(own != (0, window.filter) for own in taps[count:-count]):
         return None
     last = taps[-count:] if window.out > count else []
+    between = -(-(window.out - 2 * count) // (strips - 2)) if strips > 2 else 0
     sizes = window.filter, window.stride, window.dilation, window.before
-    return Strips(*sizes, tuple(taps[:count]), tuple(last), count)
+    return Strips(*sizes, tuple(taps[:count]), tuple(last), between)
 
 
 def _find_taps(window: Window, place: int) -> tuple[int, int]:
@@ -117,7 +119,7 @@ def strip_function(
     )
     width = min(lanes(8 if dtype == "float64" else 4), 1 << (channels.bit_length() - 1))
     strip = _Strip(f, channels, strips, kind, width)
-    count = strips.between
+    count, between = len(strips.first), strips.between
     with taken_rows(f) as row:
         image = f.builder.sdiv(row, f["rows"])
         strip.row_links = stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
@@ -140,9 +142,10 @@ def strip_function(
             compute(0, strips.first)
             if strips.last:
                 end = f.subtract(f["columns"], count)
-                with f.loop(count, end, count) as place:
-                    begin = f.least(place, f.subtract(end, count))
-                    compute(f.most(begin, count), ((0, strips.taps),) * count)
+                if between:
+                    with f.loop(count, end, between) as place:
+                        begin = f.least(place, f.subtract(end, between))
+                        compute(begin, ((0, strips.taps),) * between)
                 compute(end, strips.last)
     return f.compiled()
 
@@ -154,7 +157,7 @@ class _Strip:
         self._f, self._channels, self._strips, self._kind = f, channels, strips, kind
         self._width, type_ = width, f.vector(width)
         self._lowest = f.number(float("-inf") if kind == "largest" else 0.0, type_)
-        self._totals = [f.variable(self._lowest) for _ in range(strips.between)]
+        self._totals = [f.variable(self._lowest) for _ in strips.first]
         self.row_links: Any = None
         self.source: Any = None  # where the image begins
 

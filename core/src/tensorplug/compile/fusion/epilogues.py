@@ -120,8 +120,6 @@ class _Finder:
             return None
         x, *weights = call.operands()
         found = self._product(x)
-        if found and found.moves:  # without a bias, a group is as good
-            return None
         if found is None:
             place = self._before(x)
             if place is None or self._calls[place].plan.spec is not elementwise.ADD:
