@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Start a scheduler and worker processes of one thread each; Dask computes on them."""
+    """Start a scheduler and worker processes of one thread each; Dask computes on them.
+
+    The dashboard is on a port that is free, so that several clusters can run side by side.
+    """
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster),
     ):

@@ -5,18 +5,18 @@
     python scaling.py --blocks 128 --workers 1,2,3,4 --json scaling.json --picture scaling.png
 
 Each program runs on a ``LocalCluster`` of worker processes with one thread each. While it runs on
-one worker, the graphs that the backend builds are recorded, with the time that each kind of task
-takes and the size of its results. ``simulation.py`` plans these graphs for more workers, on other
-machines of the same speed, with ``--bandwidth`` and ``--latency`` between them.
+one worker, the graphs that the backend builds are recorded, with the processor time of each kind
+of task and the size of its results. ``simulation.py`` plans these graphs for more workers, on
+other machines of the same speed, with ``--bandwidth`` and ``--latency`` between them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ import numpy as np
 import pca
 from clusters import local_cluster
 from dask.utils import key_split, parse_bytes, parse_timedelta
-from distributed import wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 from outofcore import Table, tensor
 from simulation import Costs, Task, simulate
@@ -97,7 +96,7 @@ def programs(blocks: int) -> dict[str, Callable[[], Program]]:
 
 
 class Recorder(SchedulerPlugin):  # type: ignore[misc]  # distributed has no types here
-    """Records the graphs that are submitted, and what their tasks take."""
+    """Records the graphs that are submitted, with the size of each task's result."""
 
     name = "recorder"
 
@@ -112,25 +111,51 @@ class Recorder(SchedulerPlugin):  # type: ignore[misc]  # distributed has no typ
     def transition(self, *change: Any, **more: Any) -> None:
         """Record a task that has run."""
         key, start, finish = change[:3]
-        if (start, finish) != ("processing", "memory"):
-            return
-        steps = more["startstops"]
-        seconds = sum(one["stop"] - one["start"] for one in steps if one["action"] == "compute")
-        inputs = tuple(one.key for one in self._tasks[key].dependencies)
-        self.graphs[-1][key] = Task(seconds, more["nbytes"], inputs)
+        if (start, finish) == ("processing", "memory"):
+            inputs = tuple(one.key for one in self._tasks[key].dependencies)
+            self.graphs[-1][key] = Task(0.0, more["nbytes"], inputs)
 
 
-def typical(graphs: list[Graph]) -> list[Graph]:
-    """Return graphs where each kind of task takes its median; what was there is no input."""
-    kinds: dict[str, list[float]] = {}
-    for graph in graphs:
-        for key, task in graph.items():
-            kinds.setdefault(key_split(key), []).append(task.seconds)
-    medians = {kind: statistics.median(found) for kind, found in kinds.items()}
+@dataclass(frozen=True)
+class Run:
+    """A program that ran: seconds, and processor time of this process and of the workers."""
+
+    seconds: float
+    client: float
+    workers: float
+    graphs: list[Graph]
+
+
+def processor_time(dask_worker: Any) -> tuple[float, dict[str, float]]:
+    """Return that of a worker: all of it, and by kind of task. Runs on the worker."""
+    kinds: dict[str, float] = {}
+    for key, seconds in dask_worker.digests_total.items():
+        if key[0] == "execute" and key[3] == "thread-cpu":
+            kinds[key[2]] = kinds.get(key[2], 0.0) + seconds
+    return time.process_time(), kinds
+
+
+def worker_time(cluster: LocalCluster) -> tuple[float, dict[str, float]]:
+    """Return the processor time of all workers together."""
+    whole, kinds = 0.0, dict[str, float]()
+    for seconds, found in cluster.get_client().run(processor_time).values():
+        whole += seconds
+        kinds = {kind: kinds.get(kind, 0.0) + found.get(kind, 0.0) for kind in kinds | found}
+    return whole, kinds
+
+
+def timed(graphs: list[Graph], whole: float, kinds: dict[str, float]) -> list[Graph]:
+    """Return graphs with the time of each task: the mean of its kind, and what a worker adds.
+
+    Processor time is what other programs on the machine change least. What a worker takes beyond
+    its tasks (messages, copies to others) is divided equally. What was there before is no input.
+    """
+    count = Counter(key_split(key) for graph in graphs for key in graph)
+    extra = max(0.0, whole - sum(kinds.values())) / count.total()
     return [
         {
             key: Task(
-                medians[key_split(key)],
+                kinds.get(key_split(key), 0.0) / count[key_split(key)] + extra,
                 task.nbytes,
                 tuple(name for name in task.inputs if name in graph),
             )
@@ -141,62 +166,68 @@ def typical(graphs: list[Graph]) -> list[Graph]:
     ]
 
 
-def measured(
-    cluster: LocalCluster, prepare: Callable[[], Program], repeats: int
-) -> tuple[float, list[Graph]]:
-    """Return the shortest time of a program on a cluster, and the graphs of that run."""
+def measured(cluster: LocalCluster, prepare: Callable[[], Program], repeats: int) -> Run:
+    """Return the run of a program that takes the least processor time, and the shortest time."""
     program = prepare()
     program()  # imports, and pages of memory
-    best: tuple[float, list[Graph]] = (float("inf"), [])
+    runs = []
     for _ in range(repeats):
         recorder = Recorder(cluster)
         cluster.scheduler.add_plugin(recorder)
-        start = time.perf_counter()
+        whole, kinds = worker_time(cluster)
+        start, own = time.perf_counter(), time.process_time()
         program()
-        seconds = time.perf_counter() - start
+        seconds, own = time.perf_counter() - start, time.process_time() - own
         cluster.scheduler.remove_plugin(recorder.name)
-        best = min(best, (seconds, recorder.graphs), key=lambda found: found[0])
-    return best
+        whole_then, kinds_then = worker_time(cluster)
+        taken = {kind: kinds_then[kind] - kinds.get(kind, 0.0) for kind in kinds_then}
+        graphs = timed(recorder.graphs, whole_then - whole, taken)
+        runs.append(Run(seconds, own, whole_then - whole, graphs))
+    best = min(runs, key=lambda run: run.client + run.workers)
+    return replace(best, seconds=min(run.seconds for run in runs))
 
 
 def dispatch_seconds(count: int = 2000) -> float:
-    """Return the processor time of client and scheduler for a task that does nothing."""
+    """Return the processor time of the scheduler's thread for a task that does nothing.
+
+    The client's part of the connection runs in the same thread, because both are in this process.
+    """
     with local_cluster(1) as cluster:
         client = cluster.get_client()
-        wait(client.map(abs, range(100)))
-        start = time.process_time()
-        wait(client.map(abs, range(1000, 1000 + count)))
-        return (time.process_time() - start) / count
+        found: list[float] = []
+        for run in range(2):  # the first one imports
+            graph: dict[str, Any] = {f"{run}-{one}": (abs, -one) for one in range(count)}
+            graph[f"sum-{run}"] = (sum, list(graph))
+            start = client.run_on_scheduler(time.thread_time)
+            client.get(graph, f"sum-{run}")
+            found.append((client.run_on_scheduler(time.thread_time) - start) / count)
+        return found[1]
 
 
-def planned(seconds: float, graphs: list[Graph], costs: Costs) -> dict[str, Any]:
-    """Return speed-ups by the simulation, and what limits the program on so many workers.
+def planned(run: Run, costs: Costs) -> dict[str, Any]:
+    """Return what the simulation makes of a run, and what limits it on so many workers.
 
-    What a run on one worker takes beyond its graphs (the client, which builds them and waits for
-    one after the other; what the model does not know) is taken to be the same on any number.
+    The client builds graphs and waits for one before the next: that is the same on any number.
     """
-    alone = [simulate(graph, 1, costs) for graph in graphs]
-    rest = max(0.0, seconds - sum(plan.seconds for plan in alone))
-    found: dict[str, Any] = {
-        "tasks": sum(map(len, graphs)),
-        "graphs": len(graphs),
-        "rest": rest,
-        "bytes": sum(task.nbytes for graph in graphs for task in graph.values()),
-        "plans": {},
-    }
+    tasks = sum(map(len, run.graphs))
+    client = max(0.0, run.client - tasks * costs.dispatch)
+    plans = {}
     for workers in SIMULATED:
-        plans = [simulate(graph, workers, costs) for graph in graphs]
+        found = [simulate(graph, workers, costs) for graph in run.graphs]
         parts = {
-            "work": sum(plan.work for plan in plans) / workers,
-            "critical path": sum(plan.path for plan in plans),
-            "scheduler": sum(plan.dispatching for plan in plans),
-            "transfer": sum(plan.fetching for plan in plans) / workers,
-            "the rest": rest,
+            "work": sum(plan.work for plan in found) / workers,
+            "critical path": sum(plan.path for plan in found),
+            "scheduler": sum(plan.dispatching for plan in found),
+            "transfer": sum(plan.fetching for plan in found) / workers,
+            "client": client,
         }
-        time_ = rest + sum(plan.seconds for plan in plans)
-        limit = max(parts, key=parts.__getitem__)
-        found["plans"][workers] = {"seconds": time_, "limit": limit, "parts": parts}
-    return found
+        plans[workers] = {
+            "seconds": client + sum(plan.seconds for plan in found),
+            "limit": max(parts, key=parts.__getitem__),
+            "parts": parts,
+        }
+    results = sum(task.nbytes for graph in run.graphs for task in graph.values())
+    return {"tasks": tasks, "graphs": len(run.graphs), "bytes": results, "plans": plans}
 
 
 def picture(found: dict[str, Any], path: Path) -> None:
@@ -209,7 +240,7 @@ def picture(found: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
     for name, one in found["programs"].items():
         plans = {int(workers): plan["seconds"] for workers, plan in one["plans"].items()}
-        times = {int(workers): seconds for workers, seconds in one["measured"].items()}
+        times = {int(workers): run["seconds"] for workers, run in one["measured"].items()}
         (line,) = axes.plot(list(plans), [plans[1] / item for item in plans.values()], label=name)
         ups = [times[1] / item for item in times.values()]
         axes.plot(list(times), ups, "o", color=line.get_color())
@@ -245,28 +276,32 @@ def main() -> None:
     costs = Costs(
         dispatch_seconds(), parse_bytes(options.bandwidth), parse_timedelta(options.latency)
     )
-    print(f"scheduler and client: {costs.dispatch * 1e3:.2f} ms a task")
-    times: dict[str, dict[int, float]] = {name: {} for name in names}
-    graphs: dict[str, list[Graph]] = {}
+    print(f"the scheduler takes {costs.dispatch * 1e3:.2f} ms a task")
+    runs: dict[str, dict[int, Run]] = {name: {} for name in names}
     for workers in sorted({1, *map(int, options.workers.split(","))}):
         with local_cluster(workers) as cluster:
             tp.set_backend("dask")
             for name in names:
                 prepare = programs(options.blocks)[name]
-                times[name][workers], recorded = measured(cluster, prepare, options.repeats)
-                graphs.setdefault(name, typical(recorded))
+                runs[name][workers] = measured(cluster, prepare, options.repeats)
     found: dict[str, Any] = {"costs": asdict(costs), "blocks": options.blocks, "programs": {}}
     for name in names:
-        one = planned(times[name][1], graphs[name], costs)
-        found["programs"][name] = {**one, "measured": times[name]}
-        plans, alone = one["plans"], times[name][1]
-        print(
-            f"{name}: {one['tasks']} tasks in {one['graphs']} graphs, {alone:.2f} s; measured",
-            " ".join(f"{workers}: {alone / item:.2f}" for workers, item in times[name].items()),
-            "- simulated",
-            " ".join(f"{w}: {plans[1]['seconds'] / p['seconds']:.1f}" for w, p in plans.items()),
-            f"- at {SIMULATED[-1]}: {plans[SIMULATED[-1]]['limit']}",
-        )
+        one = planned(runs[name][1], costs)
+        one["measured"] = {
+            workers: {"seconds": run.seconds, "client": run.client, "workers": run.workers}
+            for workers, run in runs[name].items()
+        }
+        found["programs"][name] = one
+        plans = one["plans"]
+        print(f"{name}: {one['tasks']} tasks in {one['graphs']} graphs")
+        for workers, run in runs[name].items():
+            print(
+                f"  {workers} workers: {run.seconds:.2f} s, of processors {run.workers:.2f} s for "
+                f"the workers, {run.client:.2f} s for client and scheduler"
+            )
+        for workers, plan in plans.items():
+            up = plans[1]["seconds"] / plan["seconds"]
+            print(f"  simulated {workers}: {plan['seconds']:.2f} s, {up:.1f}x, {plan['limit']}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.picture:

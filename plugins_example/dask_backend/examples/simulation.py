@@ -1,12 +1,13 @@
 """How long a graph of tasks takes on more workers than there are: list scheduling, simulated.
 
 The model: one scheduler sends out one task after the other, each of which takes it a fixed time.
-It sends a task when its inputs are there and a worker is idle: of several tasks the one with the
-longest way to the end, and to the worker that can begin it first. A worker runs one task at a
-time. Before that it fetches the inputs that others hold, over a connection of its own.
+It knows the order ahead, so that a worker which is busy does not wait for it. An idle worker takes
+the task with the longest way to the end whose inputs are there; of several workers, the one that
+can begin it first gets it. A worker runs one task at a time. Before that it fetches the inputs
+that others hold, over a connection of its own.
 
 The model leaves out what workers share (a network, the memory's bandwidth), limits of memory, and
-that Dask sends tasks ahead, so that a worker fetches inputs while it computes.
+that workers fetch while they compute.
 """
 
 from __future__ import annotations
@@ -57,16 +58,6 @@ class Plan:
     work: float
     dispatching: float
 
-    def limit(self, workers: int) -> str:
-        """Return what costs most: work, critical path, scheduler or transfer."""
-        bounds = {
-            "work": self.work / workers,
-            "critical path": self.path,
-            "scheduler": self.dispatching,
-            "transfer": self.fetching / workers,
-        }
-        return max(bounds, key=bounds.__getitem__)
-
 
 def critical_path(tasks: Mapping[Hashable, Task]) -> dict[Hashable, float]:
     """Return, for each task, the seconds from its begin to the end of what needs it.
@@ -110,6 +101,7 @@ def simulate(tasks: Mapping[Hashable, Task], workers: int, costs: Costs = Costs(
     free = [0.0] * workers  # when each worker has nothing more to do
     homes: dict[Hashable, set[int]] = {}  # the workers that hold a result
     running: list[tuple[float, int, Hashable]] = []  # when what ends
+    known: dict[Hashable, float] = {}  # when the inputs of a task were there
     now = sent = fetching = 0.0
     while ready or running:
         # What ends now makes tasks ready that may be more urgent than those that are.
@@ -118,11 +110,12 @@ def simulate(tasks: Mapping[Hashable, Task], workers: int, costs: Costs = Costs(
             for reader in readers[key]:
                 waits[reader] -= 1
                 if not waits[reader]:
+                    known[reader] = now
                     heapq.heappush(ready, (-ranks[reader], order[reader], reader))
             continue
         key = heapq.heappop(ready)[2]
         task = tasks[key]
-        sent = max(sent, now) + costs.dispatch
+        sent = max(sent, known.get(key, 0.0)) + costs.dispatch
         missing = [
             [name for name in task.inputs if at not in homes[name]] for at in range(workers)
         ]

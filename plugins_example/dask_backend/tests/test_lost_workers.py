@@ -145,7 +145,7 @@ def scheduler(tmp_path):
     """Start a scheduler with a worker in another process; return it, and the address."""
     program = (
         "from distributed import LocalCluster\n"
-        "started = LocalCluster(1, processes=False, protocol='tcp://', dashboard_address=None)\n"
+        "started = LocalCluster(1, processes=False, protocol='tcp://', dashboard_address=':0')\n"
         "print(started.scheduler_address, flush=True)\n"
         "input()"
     )

@@ -61,11 +61,13 @@ def test_tasks_alone(simulation, inputs, seconds):
 
 
 def test_a_scheduler_sends_one_task_after_the_other(simulation):
-    """Four workers get the first at 0.5, 1, 1.5 and 2 s, and then one more each 0.5 s."""
-    tasks, costs = graph(simulation, **INDEPENDENT), simulation.Costs(dispatch=0.5)
-    found = [simulation.simulate(tasks, workers, costs) for workers in (1, 4, 64)]
-    assert [plan.seconds for plan in found] == [8 * 1.5, 8 * 0.5 + 1, 8 * 0.5 + 1]
+    """A busy worker does not wait for it. Four get the first at 0.5, 1, 1.5 and 2 s."""
+    costs = simulation.Costs(dispatch=0.5)
+    tasks = graph(simulation, **INDEPENDENT)
+    found = [simulation.simulate(tasks, workers, costs) for workers in (1, 2, 4, 64)]
+    assert [plan.seconds for plan in found] == [0.5 + 8, 1 + 4, 8 * 0.5 + 1, 8 * 0.5 + 1]
     assert found[0].dispatching == 4
+    assert simulation.simulate(graph(simulation, **CHAIN), 2, costs).seconds == 5 * 1.5
 
 
 def test_a_result_travels_once_to_each_worker(simulation):
@@ -104,22 +106,22 @@ def test_recorded_graphs():
 
     values = np.ones((32, 3), np.float32)
     with (
-        distributed.LocalCluster(1, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(1, processes=False, dashboard_address=":0") as cluster,
         cluster.get_client(),
     ):
-        recorder = scaling.Recorder(cluster)
-        cluster.scheduler.add_plugin(recorder)
-        x = from_dask(da.from_array(values, (4, -1)))
-        assert tp.sum(tp.exp(x) * 0 + x, axis=0).tolist() == [32, 32, 32]
-    (tasks,) = scaling.typical(recorder.graphs)
+
+        def program():
+            x = from_dask(da.from_array(values, (4, -1)))
+            assert tp.sum(tp.exp(x) * 0 + x, axis=0).tolist() == [32, 32, 32]
+
+        run = scaling.measured(cluster, lambda: program, 2)
+    (tasks,) = run.graphs
     readers = {name for task in tasks.values() for name in task.inputs}
     (last,) = set(tasks) - readers
     assert tasks[last].nbytes == 3 * 4
     assert sum(not task.inputs for task in tasks.values()) >= 8
-    plan = simulation.simulate(tasks, 1)
-    assert plan.seconds == pytest.approx(sum(task.seconds for task in tasks.values()))
-    costs = simulation.Costs(dispatch=1.0)
-    found = scaling.planned(1000.0, [tasks], costs)
+    assert sum(task.seconds for task in tasks.values()) == pytest.approx(run.workers)
+    found = scaling.planned(run, simulation.Costs(dispatch=1000.0))
     assert found["tasks"] == len(tasks)
-    assert found["plans"][64]["limit"] == "the rest"
-    assert found["rest"] == pytest.approx(1000 - plan.work - len(tasks))
+    assert {plan["limit"] for plan in found["plans"].values()} == {"scheduler"}
+    assert found["plans"][64]["seconds"] > 1000 * len(tasks)
