@@ -72,10 +72,10 @@ def _circle(axes: Any, shape: tuple[int, ...], cutoff: float) -> None:
 
 def _misfits(axes: Any, run: Run) -> None:
     axes.plot(np.arange(len(run.misfits)), run.misfits, color=BLUE, linewidth=2)
-    count = len(run.misfits)
+    count = max(len(run.misfits), 1)
     axes.set(xlabel="step", box_aspect=1, xlim=(-0.15 * count, count), ylim=(0, None))
     axes.locator_params(axis="y", nbins=5, prune="lower")
-    axes.set_xticks([0, count // 2, count])
+    axes.set_xticks(sorted({0, count // 2, count}))
     axes.set_title("Misfit", loc="left", fontweight="bold")
     axes.tick_params(axis="y", direction="in", pad=-24)  # inside, so that columns stay aligned
     axes.spines[["top", "right"]].set_visible(False)
