@@ -39,6 +39,19 @@ def test_long_axes_lie_first_and_last(kernel: str) -> None:
     assert any(axes[-1] for axes in long)
 
 
+@pytest.mark.parametrize("kernel", ["Sum", "Transpose", "Multiply", "BatchMatMul", "Conv2D"])
+def test_cubes_hide_no_axis_that_is_taken_for_another(kernel: str) -> None:
+    cubes = [shape for shape in shapes_of(kernel) if len(shape) > 2 and len(set(shape)) == 1]
+    assert any(len(shape) == 4 or len(shape) == 6 for shape in cubes)
+
+
+@pytest.mark.parametrize("kernel", ["Multiply", "Select", "BatchMatMul", "Pow"])
+def test_inputs_of_high_rank_are_stretched_by_turns(kernel: str) -> None:
+    cases = cases_of(_KNOWN[kernel], Row(kernel, "float32", "native"), 0)
+    fronts = [[array.shape[:5] for array in flat(case.inputs)] for case in cases]
+    assert any({(2, 1, 3, 1, 2), (1, 3, 1, 2, 1)} <= set(front) for front in fronts)
+
+
 def test_decompositions_are_spared_what_tries_the_division_of_work() -> None:
     native, decomposed = shapes_of("Softmax"), shapes_of("Softmax", "decomposed")
     assert max(max(shape, default=0) for shape in decomposed) < 1 << 16

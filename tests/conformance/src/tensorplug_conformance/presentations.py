@@ -278,7 +278,10 @@ def _properties(case: Case) -> Iterator[tuple[str, str]]:
     arrays = flat(case.inputs)
     size = _largest(case)
     yield "size", "0" if not size else f"to {next(most for most in _SIZES if size <= most)}"
-    yield "rank", str(min(max(array.ndim for array in arrays), _RANKS))
+    rank = min(max(array.ndim for array in arrays), _RANKS)
+    yield "rank", str(rank)
+    sides = {n for array in arrays for n in array.shape}
+    yield "sides", f"equal, rank {rank}" if rank > 2 and len(sides) == 1 else "different"
     yield "values", _VALUES[max(map(_special, arrays))]
 
 

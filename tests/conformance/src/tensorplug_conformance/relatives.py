@@ -8,6 +8,7 @@ an axis, as a tensor does that was broadcast.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
@@ -33,6 +34,7 @@ _ENOUGH: Final = 4  # elements, so that their places matter
 _BEST: Final = 4  # score of a case: enough elements, and one shape
 _RANKS: Final = 4
 _MANY: Final = 128
+_CHOICES: Final = 4  # of attributes, of one rank
 _LINE: Final = 32  # elements of a column, of which a row makes a square
 
 
@@ -43,9 +45,9 @@ def relatives(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
     groups = list(_groups(entry))
     for names in groups:
         yield from _first(spec, small, names, _equal, "equal", each=True)
-    for names in groups[:1]:
-        for what, change in _PARTS.items():
-            yield from _first(spec, small, names, change, what)
+    for what, change in _PARTS.items():
+        several = (list(_first(spec, small, names, change, what)) for names in groups)
+        yield from next(filter(None, several), ())
     yield from _of_indices(entry, small)
     data = tuple(
         name
@@ -129,12 +131,13 @@ def _first(
     *,
     each: bool = False,
 ) -> Iterator[Case]:
-    """Yield the first case whose changed inputs the spec takes; with ``each``, one of each rank.
+    """Yield the first case whose changed inputs the spec takes.
 
-    One with enough elements comes first, and one whose arrays have one shape. Of each rank, large
-    ones are told from others.
+    With ``each``, one of each rank; large ones are told from others, and equal inputs are tried
+    with several choices of attributes. One with enough elements comes first, and one whose arrays
+    have one shape.
     """
-    best: dict[tuple[int, bool], tuple[int, Case]] = {}
+    best: dict[tuple[int, bool, str], tuple[int, Case]] = {}
     repeated = "repeated" in what  # sums of many equal terms may cancel
     for case in cases:
         known = dict(zip(spec.input_names, case.inputs, strict=True))
@@ -142,7 +145,8 @@ def _first(
         arrays = flat([known[name] for name in chosen])
         rank = max((array.ndim for array in arrays), default=0)
         many = not repeated and any(array.size > _MANY for array in arrays)
-        place = (rank, many) if each else (0, False)
+        chosen_by = "" if repeated else repr(case.attributes)
+        place = (rank, many, chosen_by) if each else (0, False, "")
         if best.get(place, (0,))[0] == _BEST or rank > _RANKS:
             continue
         changed = change(arrays)
@@ -167,8 +171,11 @@ def _first(
         score = 1 + 2 * enough + (len(shapes) == 1)
         if score > best.get(place, (0,))[0]:
             best[place] = score, found
-    for _, found in best.values():
-        yield found
+    made = Counter[tuple[int, bool]]()
+    for (rank, many, _), (_, found) in best.items():
+        made[rank, many] += 1
+        if made[rank, many] <= _CHOICES:
+            yield found
 
 
 def _equal(arrays: list[Array]) -> list[Array] | None:

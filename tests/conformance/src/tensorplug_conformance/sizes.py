@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections import Counter
 from dataclasses import replace
+from itertools import chain, product
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,6 +41,8 @@ _RANKS: Final = (7, 8, 9)
 _BASES: Final = 6  # cases from which other pairs of ranks are made
 _THICK: Final = (2, 3, 2)  # what becomes of further axes up to rank 4
 _PREFIX: Final = (2, 1, 2, 1, 1, 2, 1, 2, 1)  # what becomes of further axes
+_SIDES: Final = {3: 3, 4: 3, 5: 2, 6: 2}  # of cubes, by rank
+_CUBES: Final = 6  # of each rank
 
 _CHOICES: Final = 8  # of attributes, beside the first of each rank
 _SOME: Final = 3  # of them
@@ -84,7 +88,8 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
         yield from made.stretched(base, many, turn, most=_MOST, count=9 if leading else 1)
         if leading:
             yield from made.stretched(base, 0, turn, most=_MOST, count=9)
-    yield from _thick(made, own) if leading or corpus.dtype is dt.int32 else ()
+    if leading or corpus.dtype is dt.int32:
+        yield from chain(_thick(made, own), made.cubes(own), made.apart(own))
     for rank in _RANKS if leading else _RANKS[-1:]:
         yield from made.raised(own, rank)
     if leading:
@@ -94,15 +99,20 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
         for base in list(bases.values())[-2:]:
             yield from made.stretched(base, _LONG, turn, most=_MOST_LONG, count=9, native=True)
     if leading:
-        for at, base in enumerate(_by_attributes(corpus, own)):
-            many = _MANY[(turn + at) % len(_MANY)]
-            yield from made.stretched(base, many, turn + at, most=_MOST, count=1)
-            if whole and at < _SOME:
-                yield from made.stretched(
-                    base, _LONG, turn + at, most=_MOST_LONG, count=1, native=True
-                )
+        yield from _by_turns(made, _by_attributes(corpus, own), turn, whole=whole)
     if corpus.dtype is dt.float32 and moves(entry):
         yield from _of_millions(made, first, turn)
+
+
+def _by_turns(made: _Made, bases: Sequence[Case], turn: int, *, whole: bool) -> Iterator[Case]:
+    """Yield each case with many elements along one axis, another one from case to case."""
+    for at, base in enumerate(bases):
+        many = _MANY[(turn + at) % len(_MANY)]
+        yield from made.stretched(base, many, turn + at, most=_MOST, count=1)
+        if whole and at < _SOME:
+            yield from made.stretched(
+                base, _LONG, turn + at, most=_MOST_LONG, count=1, native=True
+            )
 
 
 def _of_millions(made: _Made, first: Case, turn: int) -> Iterator[Case]:
@@ -237,6 +247,39 @@ class _Made:
             for shapes in (before, highest_before, behind) if plain else (behind,) * bare:
                 case = self._drawn(base, shapes, {}, _MOST) if more else None
                 if case is not None:
+                    yield case
+                    return
+
+    def cubes(self, own: Sequence[Case]) -> Iterator[Case]:
+        """Yield cases of inputs with one size along all axes, some of each rank.
+
+        Where axes are taken for one another there, the shape of the result is right.
+        """
+        left = Counter(dict.fromkeys(_SIDES, _CUBES))
+        for base in own:
+            if not _is_free(self.corpus, base):
+                continue
+            arrays = flat(base.inputs)
+            rank = max(array.ndim for array in arrays)
+            if left[rank] and all(0 < array.size <= _SMALL for array in arrays):
+                shapes = tuple((_SIDES[rank],) * array.ndim for array in arrays)
+                case = self._drawn(base, shapes, {}, _MOST)
+                if case is not None and _is_answered(self.entry, case):
+                    left[rank] -= 1
+                    yield case
+
+    def apart(self, own: Sequence[Case]) -> Iterator[Case]:
+        """Yield a case of high rank in which the inputs are stretched along axes by turns."""
+        for base, behind in product(own, ((2,), ())):
+            arrays = flat(base.inputs)
+            if len(arrays) < 2 or not _is_free(self.corpus, base):
+                continue
+            ranks = {array.ndim for array in arrays}
+            if ranks in ({1}, {2}) and all(1 < array.size <= _SMALL for array in arrays):
+                turns = ((2, 1, 3, 1, 2), (1, 3, 1, 2, 1))
+                shapes = tuple((*turns[at % 2], *x.shape, *behind) for at, x in enumerate(arrays))
+                case = self._drawn(base, shapes, {}, _MOST)
+                if case is not None and _is_answered(self.entry, case):
                     yield case
                     return
 

@@ -291,6 +291,7 @@ def select(corpus: Corpus) -> Iterator[Case]:
     for name, shapes in {
         "rank 0": ((), (), ()),
         "scalar condition": ((), (3,), (3,)),
+        "plain": ((3, 5), (3, 5), (3, 5)),
         "three ways": ((4, 1, 1), (3, 1), (2,)),
         "wide condition": ((3, 4), (), (4,)),
         "empty": ((0, 3), (1, 3), (3,)),

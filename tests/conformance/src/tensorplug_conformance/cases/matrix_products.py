@@ -29,6 +29,8 @@ _PRODUCTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
     ("square", (3, 3), (3, 3), {}),
     ("square, a transposed", (3, 3), (3, 3), {"transpose_a": True}),
     ("square, b transposed", (3, 3), (3, 3), {"transpose_b": True}),
+    ("many rows, b transposed", (70, 4), (66, 4), {"transpose_b": True}),
+    ("many columns, a transposed", (4, 70), (4, 66), {"transpose_a": True}),
     ("row by column", (1, 7), (7, 1), {}),
     ("column by row", (5, 1), (1, 3), {}),
     ("ones", (1, 1), (1, 1), {}),
