@@ -283,7 +283,12 @@ def main() -> None:
             tp.set_backend("dask")
             for name in names:
                 prepare = programs(options.blocks)[name]
-                runs[name][workers] = measured(cluster, prepare, options.repeats)
+                run = runs[name][workers] = measured(cluster, prepare, options.repeats)
+                print(
+                    f"{name}, workers: {workers}: {run.seconds:.2f} s; processor time: "
+                    f"workers {run.workers:.2f} s, client and scheduler {run.client:.2f} s",
+                    flush=True,
+                )
     found: dict[str, Any] = {"costs": asdict(costs), "blocks": options.blocks, "programs": {}}
     for name in names:
         one = planned(runs[name][1], costs)
@@ -294,11 +299,6 @@ def main() -> None:
         found["programs"][name] = one
         plans = one["plans"]
         print(f"{name}: {one['tasks']} tasks in {one['graphs']} graphs")
-        for workers, run in runs[name].items():
-            print(
-                f"  {workers} workers: {run.seconds:.2f} s, of processors {run.workers:.2f} s for "
-                f"the workers, {run.client:.2f} s for client and scheduler"
-            )
         for workers, plan in plans.items():
             up = plans[1]["seconds"] / plan["seconds"]
             print(f"  simulated {workers}: {plan['seconds']:.2f} s, {up:.1f}x, {plan['limit']}")

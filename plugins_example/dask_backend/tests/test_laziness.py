@@ -140,6 +140,24 @@ def test_a_step_of_training_is_one_pass(source, table):
     assert not source.made
 
 
+def test_layers_of_the_data_are_not_pending_kernels(monkeypatch, source, table):
+    """Each block in a layer of its own, as those of files are: a step is still one pass."""
+    monkeypatch.setenv("TENSORPLUG_DASK_MAX_LAYERS", "40")
+    blocks = [source.array.blocks[index] * 1 for index in range(BLOCKS)]
+    array = da.concatenate(blocks)
+    while len(array.dask.layers) <= 40:
+        array = array * 1
+    with isolated_engine("dask"):
+        x = tensorplug_dask.from_dask(array)
+        value, slope = tp.value_and_grad(loss)(tp.zeros(FEATURES), x)
+        assert not source.made
+        np.testing.assert_allclose(
+            slope.numpy(), slope_by_hand(np.zeros(FEATURES), table.astype(float)), rtol=1e-4
+        )
+        assert float(value) == pytest.approx(np.square(table[:, 0]).mean(), rel=1e-5)
+    assert source.passes == 1
+
+
 def test_graphs_do_not_grow_in_training(source):
     step = tp.value_and_grad(loss)
     w, sizes = tp.zeros(FEATURES), []

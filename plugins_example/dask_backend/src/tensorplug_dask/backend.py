@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import BackendMemoryError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.blocks import chunks_of, concrete, fresh, meta
-from tensorplug_dask.lazy import Lazy, Pending
+from tensorplug_dask.lazy import Lazy, Pending, Source
 from tensorplug_dask.schedulers import Executor
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DaskBackend:
             return Lazy(concrete(own))
         chunks = chunks_of(own.shape, own.dtype, self.chunk_bytes)
         cut = da.from_array(own, chunks, name=fresh("host"), meta=meta(own.dtype, own.ndim))
-        return Lazy(cut, frozenset({cut.name}))
+        return Lazy(cut, frozenset({Source.of(cut)}))
 
     def to_host(self, buffer: Lazy) -> Array:
         """Compute the elements; a result of at most one chunk is kept."""

@@ -21,7 +21,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.backend import DaskBackend
-from tensorplug_dask.lazy import Lazy
+from tensorplug_dask.lazy import Lazy, Source
 
 __all__ = ["from_dask", "kernels", "persist", "to_dask"]
 
@@ -44,7 +44,7 @@ def _received(*, backend: DaskBackend) -> Lazy:
     if array is None:
         raise ArgumentError("FromDask runs in tensorplug_dask.from_dask only, outside of compile")
     # Even an array of one block may depend on many blocks.
-    return backend.pending.result(array, [Lazy(array, frozenset({array.name}))])
+    return backend.pending.result(array, [Lazy(array, frozenset({Source.of(array)}))])
 
 
 def from_dask(array: da.Array) -> Tensor:

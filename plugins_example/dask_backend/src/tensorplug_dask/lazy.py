@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -22,19 +22,31 @@ if TYPE_CHECKING:
 
     import dask.array as da
 
-__all__ = ["Lazy", "Pending"]
+__all__ = ["Lazy", "Pending", "Source"]
+
+
+class Source(NamedTuple):
+    """Data in several blocks, and how many layers its graph had when it came."""
+
+    name: str
+    layers: int
+
+    @classmethod
+    def of(cls, array: da.Array) -> Source:
+        """Return an array as a source."""
+        return cls(array.name, len(array.dask.layers))
 
 
 class Lazy:
     """The data of a tensor: a Dask array, computed or not.
 
-    ``sources``: names of the arrays of several blocks that must be read to compute it, if it is
-    a small one that is not computed yet; or from which it is made, if it is in several blocks.
+    ``sources``: the arrays of several blocks that must be read to compute it, if it is a small
+    one that is not computed yet; or from which it is made, if it is in several blocks.
     """
 
     __slots__ = ("__weakref__", "array", "sources")
 
-    def __init__(self, array: da.Array, sources: frozenset[str] = frozenset()) -> None:
+    def __init__(self, array: da.Array, sources: frozenset[Source] = frozenset()) -> None:
         self.array = array
         self.sources = sources
 
@@ -71,13 +83,16 @@ class Pending:
 
     def result(self, array: da.Array, inputs: Iterable[Lazy]) -> Lazy:
         """Return the buffer for a kernel's result from ``inputs``; this may compute it."""
-        sources: frozenset[str] = frozenset().union(*(operand.sources for operand in inputs))
+        sources: frozenset[Source] = frozenset().union(*(operand.sources for operand in inputs))
         if array.npartitions > 1:
-            return Lazy(array, sources or frozenset({array.name}))
+            return Lazy(array, sources or frozenset({Source.of(array)}))
         box = Lazy(array, sources)
         with self._lock:
             self._boxes.add(box)
-        if len(array.dask.layers) > self._max_layers:
+        # A table made of many files has more layers than that, and each result computed early
+        # would cost a pass over it.
+        brought = sum(source.layers for source in sources)
+        if len(array.dask.layers) - brought > self._max_layers:
             self.settle(box)
         return box
 
@@ -108,7 +123,7 @@ class Pending:
         """Compute buffers together and keep the results, in as many blocks as before."""
         for box, array in zip(boxes, self._persist([other.array for other in boxes]), strict=True):
             box.array = array
-            box.sources = frozenset() if box.small else frozenset({array.name})
+            box.sources = frozenset() if box.small else frozenset({Source.of(array)})
         with self._lock:
             self._boxes.difference_update(boxes)
 
