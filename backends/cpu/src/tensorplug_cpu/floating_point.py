@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["kernel", "ufunc", "without_warnings"]
+__all__ = ["binary", "kernel", "ufunc", "without_warnings"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -109,7 +109,7 @@ def ufunc(function: np.ufunc, out: TensorType, *, signals: bool) -> Call:
         return without_warnings(parallel.ufunc_kernel(function, out))
     if not signals and out.nbytes < _BARE_LIMIT:
         return function
-    return _unary(function) if function.nin == 1 else _binary(function)
+    return _unary(function) if function.nin == 1 else binary(function)
 
 
 # The same as `without_warnings`, without packing the arguments into a tuple.
@@ -129,7 +129,8 @@ def _unary(function: np.ufunc) -> Call:
     return call
 
 
-def _binary(function: np.ufunc) -> Call:
+def binary(function: Call) -> Call:
+    """Return a function of two arrays, without floating-point warnings."""
     silenced = _silenced
 
     def call(a: Array, b: Array) -> Any:

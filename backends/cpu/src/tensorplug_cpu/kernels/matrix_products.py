@@ -11,7 +11,7 @@ from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.blas import one_thread_each
 from tensorplug_cpu.constants import Bindable
-from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.floating_point import binary, kernel, without_warnings
 from tensorplug_cpu.jit import matrices
 from tensorplug_cpu.parallel import in_parts, thread_count
 
@@ -42,24 +42,7 @@ def batch_mat_mul(
     turned = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     native = matrices.product(a.shape, b.shape, work, **turned)
     if native is not None:
-        call = without_warnings(
-            lambda a, b: native(a.astype(work, copy=False), b.astype(work, copy=False)).astype(
-                narrow, copy=False
-            )
-        )
-        if not isinstance(native, matrices.Product):
-            return call
-
-        def bound(constants: Sequence[Array | None]) -> Call | None:
-            left, right = constants
-            if right is None or left is not None:
-                return None
-            by_matrix = native.bind(right.astype(work, copy=False))
-            return without_warnings(
-                lambda a, _b: by_matrix(a.astype(work, copy=False)).astype(narrow, copy=False)
-            )
-
-        return Bindable(call, bound)
+        return _by_loops(native, out)
     joined = a.rank > 2 and b.rank == 2 and not transpose_a
     rows = (prod(a.shape[:-1]), a.shape[-1])
     is_stack = a.shape[:-2] == b.shape[:-2] == out.shape[:-2] and prod(out.shape[:-2]) > 1
@@ -67,6 +50,9 @@ def batch_mat_mul(
     multiply = find_product(work_of_one, out, one_matrix=b.rank == 2)
     if is_stack and _SPLIT < work_of_one < _LARGE:
         multiply = _multiply_stacks
+
+    if work is narrow and not (joined or transpose_a or transpose_b):
+        return binary(multiply)
 
     def run(a: Array, b: Array) -> Any:
         if joined:
@@ -81,6 +67,29 @@ def batch_mat_mul(
         return multiply(left.astype(work), right.astype(work)).astype(narrow)
 
     return kernel(run, out)
+
+
+def _by_loops(native: matrices.Product | Call, out: TensorType) -> Call:
+    """Return the call of native loops, which compute narrow floats in wider ones."""
+    work, narrow = working(out.dtype), out.dtype.numpy
+    call = without_warnings(
+        lambda a, b: native(a.astype(work, copy=False), b.astype(work, copy=False)).astype(
+            narrow, copy=False
+        )
+    )
+    if not isinstance(native, matrices.Product):
+        return call
+
+    def bound(constants: Sequence[Array | None]) -> Call | None:
+        left, right = constants
+        if right is None or left is not None:
+            return None
+        by_matrix = native.bind(right.astype(work, copy=False))
+        return without_warnings(
+            lambda a, _b: by_matrix(a.astype(work, copy=False)).astype(narrow, copy=False)
+        )
+
+    return Bindable(call, bound)
 
 
 def find_product(work: int, out: TensorType, *, one_matrix: bool) -> Call:
