@@ -36,7 +36,7 @@ def draw(
     file: Path,
 ) -> None:
     """Write the picture as a PNG, making its folder if need be."""
-    figure = Figure(figsize=(12.5, 6.4), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(10, 5.4), layout="constrained", facecolor="white")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.45, 1), hspace=0.03)
     images, charts = parts[0].subplots(1, 4), parts[1].subplots(1, 2)
     blurred = bilateral_filter(noisy, sigma_space=1.0, sigma_range=1e6).numpy()
@@ -45,7 +45,8 @@ def draw(
     for axes, (title, pixels) in zip(images, shown, strict=False):
         axes.imshow(pixels, cmap="gray", vmin=0, vmax=1)
         decibels = -10 * np.log10(np.mean(np.square(pixels - image)))
-        axes.set_title(f"{title}: {decibels:.1f} dB", loc="left", fontweight="bold")
+        text = f"{title}: {decibels:.1f} dB"
+        axes.set_title(text, loc="left", fontweight="bold", fontsize=10.5)
     _gradient(images[3], noisy)
     for axes in images:
         axes.set(xticks=[], yticks=[])
@@ -55,7 +56,7 @@ def draw(
         _times(axes, title, which, found)
     charts[0].set(xscale="log", xlim=(10, 6e4))
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110, format="png")
+    figure.savefig(file, dpi=130, format="png")
 
 
 def footprints(image: tp.Tensor, rows: Sequence[int], columns: Sequence[int]) -> tp.Tensor:
@@ -82,7 +83,7 @@ def _gradient(axes: Any, noisy: NDArray[np.float32]) -> None:
     color = np.array([213, 94, 0]) / 255
     axes.imshow(gray + (color - gray) * strength[..., None])
     axes.plot(columns, rows, "+", color="white", markersize=9, markeredgewidth=1.8)
-    axes.set_title("Gradient of 4 results", loc="left", fontweight="bold")
+    axes.set_title("Gradient of 4 results", loc="left", fontweight="bold", fontsize=10.5)
 
 
 def _times(axes: Any, title: str, which: str, found: Sequence[Comparison]) -> None:
@@ -96,7 +97,7 @@ def _times(axes: Any, title: str, which: str, found: Sequence[Comparison]) -> No
         texts = [f"{x / 1e3:.1f} s" if x > 1e3 else f"{x:.0f} ms" for x in milliseconds]
         axes.bar_label(bars, texts, padding=4, fontsize=9)
     axes.set_xlabel("milliseconds")
-    axes.margins(x=0.12)  # room for the numbers
+    axes.margins(x=0.15)  # room for the numbers
     axes.set_yticks(positions, [one.backend for one in found])
     axes.invert_yaxis()
     axes.set_title(title, loc="left", fontweight="bold")

@@ -20,7 +20,7 @@ BLUE = "#0072B2"
 
 def draw(run: Run, cutoff: float, file: Path) -> None:
     """Write the picture as a PNG, making its folder if need be."""
-    figure = Figure(figsize=(12.5, 10), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(10, 8.2), layout="constrained", facecolor="white")
     axes: Any = figure.subplots(3, 4)
     decibels = {name: f"{value:.1f} dB" for name, value in run.decibels.items()}
     shown = [
@@ -38,11 +38,11 @@ def draw(run: Run, cutoff: float, file: Path) -> None:
     ]
     for place, (name, title) in zip(axes.flat, shown, strict=False):
         _show(place, name, run.images[name])
-        place.set_title(title, loc="left", fontweight="bold")
+        place.set_title(title, loc="left", fontweight="bold", fontsize=10.5)
     _circle(axes[1, 0], run.images["spectrum"].shape, cutoff)
     _misfits(axes[2, 3], run)
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=82, format="png")
+    figure.savefig(file, dpi=105, format="png")
 
 
 def _show(axes: Any, name: str, image: Any) -> None:
@@ -73,10 +73,10 @@ def _circle(axes: Any, shape: tuple[int, ...], cutoff: float) -> None:
 def _misfits(axes: Any, run: Run) -> None:
     axes.plot(np.arange(len(run.misfits)), run.misfits, color=BLUE, linewidth=2)
     count = max(len(run.misfits), 1)
-    axes.set(xlabel="step", box_aspect=1, xlim=(-0.15 * count, count), ylim=(0, None))
+    axes.set(xlabel="step", box_aspect=1, xlim=(-0.22 * count, count), ylim=(0, None))
     axes.locator_params(axis="y", nbins=5, prune="lower")
     axes.set_xticks(sorted({0, count // 2, count}))
-    axes.set_title("Misfit", loc="left", fontweight="bold")
+    axes.set_title("Misfit", loc="left", fontweight="bold", fontsize=10.5)
     axes.tick_params(axis="y", direction="in", pad=-24)  # inside, so that columns stay aligned
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#e6e6e6", linewidth=0.8)

@@ -21,7 +21,7 @@ RED = "#D55E00"
 
 def draw(traces: Sequence[Trace], limit: int, file: Path) -> None:
     """Write the picture as a PNG, making its folder if need be."""
-    figure = Figure(figsize=(12.5, 4.8), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(10, 4.4), layout="constrained", facecolor="white")
     axes: Any = figure.subplots(1, 2, width_ratios=(1.35, 1))
     _over_time(axes[0], traces, limit)
     _peaks(axes[1], traces, limit)
@@ -30,7 +30,7 @@ def draw(traces: Sequence[Trace], limit: int, file: Path) -> None:
         each.grid(visible=True, color="#e6e6e6", linewidth=0.8)
         each.set_axisbelow(True)
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110, format="png")
+    figure.savefig(file, dpi=130, format="png")
 
 
 def _over_time(axes: Any, traces: Sequence[Trace], limit: int) -> None:
@@ -47,7 +47,7 @@ def _over_time(axes: Any, traces: Sequence[Trace], limit: int) -> None:
         axes.annotate(text, place, (12, 5), textcoords="offset points", color=RED)
     axes.axhline(limit / MIB, color=RED, linestyle="--", label=f"limit: {limit / MIB:.0f} MiB")
     axes.set(xlabel="seconds", ylabel="memory, beyond that at the start (MiB)", ylim=(0, None))
-    title = f"Principal components of a table of {failed.data / MIB:.0f} MiB"
+    title = f"Principal components of {failed.data / MIB:.0f} MiB"
     axes.set_title(title, loc="left", fontweight="bold")
     axes.legend(frameon=False, loc="upper left")
 

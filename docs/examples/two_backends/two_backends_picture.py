@@ -20,7 +20,7 @@ COLORS = {"prepare": "#E69F00", "copy": "#009E73", "train": "#0072B2"}
 
 def draw(work: Work, turns: Run, piped: Run, losses: list[float], file: Path) -> None:
     """Write the picture as a PNG, making its folder if need be."""
-    figure = Figure(figsize=(12.5, 6.6), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(10, 6.2), layout="constrained", facecolor="white")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1), hspace=0.03)
     lanes = parts[0].subplots(2, 1, sharex=True)
     images, curve = parts[1].subplots(1, 2, width_ratios=(1, 1.25))
@@ -39,7 +39,7 @@ def draw(work: Work, turns: Run, piped: Run, losses: list[float], file: Path) ->
     _images(images, work)
     _losses(curve, turns, losses)
     file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110, format="png")
+    figure.savefig(file, dpi=130, format="png")
 
 
 def _timeline(axes: Any, work: Work, run: Run, end: float) -> None:
