@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,23 @@ def test_every_public_name_has_an_example() -> None:
     assert [
         name for name, value in users.items() if ">>> " not in (inspect.getdoc(value) or "")
     ] == []
+
+
+_SOURCE = re.compile(
+    r"Source|standard|NumPy|SciPy|PyTorch|TensorFlow|tfjs|JAX|ONNX|einops|Pillow|Python's"
+)
+
+
+def test_every_op_says_where_its_definition_comes_from() -> None:
+    texts = {
+        name: (inspect.getdoc(value) or "").partition("Examples:")[0]
+        for name, value in PUBLIC.items()
+        if inspect.isfunction(value)
+        and value.__module__.startswith("tensorplug.ops.")
+        and not name.startswith("tp.plugin.")
+    }
+    assert len(texts) > 400
+    assert [name for name, text in texts.items() if not _SOURCE.search(text)] == []
 
 
 @pytest.mark.parametrize("name", SESSIONS)

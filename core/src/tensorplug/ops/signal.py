@@ -87,6 +87,8 @@ def hamming_window(window_length: int, *, dtype: DTypeLike | None = None) -> Ten
         ArgumentError: the length is below 1.
         DTypeError: the dtype is not floating.
 
+    Source: TensorFlow.js's signal.hammingWindow.
+
     Examples:
         >>> tp.signal.hamming_window(5).numpy().round(4)
         array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
@@ -155,6 +157,8 @@ def frame(
     Raises:
         ShapeError: ``signal`` is a scalar.
         ArgumentError: a length or step is below 1.
+
+    Source: TensorFlow.js's signal.frame.
 
     Examples:
         >>> tp.signal.frame([1, 2, 3, 4, 5], 3, 2)

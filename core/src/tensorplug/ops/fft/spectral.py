@@ -252,6 +252,8 @@ def irfft(
         ShapeError: the axis is out of range or too short.
         ArgumentError: ``n`` is below 1, or ``norm`` is unknown.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.fft.irfft([4.0, -2j, 0.0])
         Tensor([1., 2., 1., 0.], dtype=float32, device='cpu')
@@ -273,6 +275,8 @@ def hfft(
     ``x`` is the first half of the signal; ``n`` is the length of the result, by default
     2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
     ``fft``.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.fft.hfft([4.0, -2j, 0.0])

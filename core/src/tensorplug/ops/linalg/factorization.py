@@ -334,6 +334,8 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
         ShapeError: the rank is below 2.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.linalg.pinv([[1.0, 0.0], [0.0, 4.0], [0.0, 0.0]]).numpy().round(4)
         array([[1.  , 0.  , 0.  ],
@@ -363,6 +365,8 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         ShapeError: x1 does not hold square matrices, or the sizes do not fit.
         LinAlgError: a matrix is singular.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [5.0, 10.0]).numpy().round(4)
         array([1., 3.], dtype=float32)
@@ -390,6 +394,8 @@ def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> 
     Raises:
         ShapeError: the rank is below 2.
         ArgumentError: an unknown mode.
+
+    Source: the array API standard.
 
     Examples:
         >>> x = tp.asarray([[3.0, 1.0], [4.0, 2.0], [0.0, 5.0]])
@@ -425,6 +431,8 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
         ShapeError: the rank is below 2.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
 
+    Source: the array API standard.
+
     Examples:
         >>> x = tp.asarray([[0.0, 3.0, 0.0], [4.0, 0.0, 0.0]])
         >>> U, S, Vh = tp.linalg.svd(x, full_matrices=False)
@@ -442,6 +450,8 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
 
 def svdvals(x: ArrayLike, /) -> Tensor:
     """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``.
+
+    Source: the array API standard.
 
     Examples:
         >>> tp.linalg.svdvals([[0.0, 3.0, 0.0], [4.0, 0.0, 0.0]]).numpy().round(4)
@@ -462,6 +472,8 @@ def eigh(x: ArrayLike, /) -> EigResult:
         ShapeError: x does not hold square matrices.
         LinAlgError: the algorithm does not converge, or the triangle has NaN or infinities.
 
+    Source: the array API standard.
+
     Examples:
         >>> x = tp.asarray([[2.0, 1.0], [1.0, 2.0]])
         >>> eigenvalues, eigenvectors = tp.linalg.eigh(x)
@@ -481,6 +493,8 @@ def eigvalsh(x: ArrayLike, /) -> Tensor:
     Raises:
         ShapeError, LinAlgError: as ``eigh``.
 
+    Source: the array API standard.
+
     Examples:
         >>> tp.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).numpy().round(4)
         array([1., 3.], dtype=float32)
@@ -497,6 +511,8 @@ def eig(x: ArrayLike, /) -> EigResult:
     Raises:
         ShapeError: x does not hold square matrices.
         LinAlgError: the algorithm does not converge, or x has NaN or infinities.
+
+    Source: the array API standard.
 
     Examples:
         >>> x = tp.asarray([[0.0, -1.0], [1.0, 0.0]])  # a rotation by 90 degrees
@@ -516,6 +532,8 @@ def eigvals(x: ArrayLike, /) -> Tensor:
 
     Raises:
         ShapeError, LinAlgError: as ``eig``.
+
+    Source: the array API standard.
 
     Examples:
         >>> eigenvalues = tp.linalg.eigvals([[2.0, 5.0], [0.0, 3.0]])

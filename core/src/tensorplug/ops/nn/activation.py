@@ -235,6 +235,8 @@ def softplus(x: ArrayLike, /) -> Tensor:
     Raises:
         DTypeError: complex numbers or strings.
 
+    Source: TensorFlow.js's softplus.
+
     Examples:
         >>> tp.nn.softplus([-1000.0, 1000.0])
         Tensor([   0., 1000.], dtype=float32, device='cpu')
@@ -253,6 +255,8 @@ def log_sigmoid(x: ArrayLike, /) -> Tensor:
 
     Raises:
         DTypeError: complex numbers or strings.
+
+    Source: TensorFlow.js's logSigmoid.
 
     Examples:
         >>> tp.nn.log_sigmoid([-1000.0])
@@ -294,6 +298,8 @@ def sigmoid(x: ArrayLike, /) -> Tensor:
     Raises:
         DTypeError: strings.
 
+    Source: TensorFlow.js's sigmoid; SciPy's expit.
+
     Examples:
         >>> tp.nn.sigmoid([-1000.0, 0.0, 1000.0])
         Tensor([0. , 0.5, 1. ], dtype=float32, device='cpu')
@@ -314,6 +320,8 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> Tensor:
     Raises:
         OutOfRangeError: the axis is out of range.
         DTypeError: complex numbers or strings.
+
+    Source: TensorFlow.js's softmax.
 
     Examples:
         >>> tp.nn.softmax([0.0, np.log(3.0)]).numpy().round(4)
@@ -339,6 +347,8 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> Tensor:
     Raises:
         OutOfRangeError: the axis is out of range.
         DTypeError: complex numbers or strings.
+
+    Source: TensorFlow.js's logSoftmax.
 
     Examples:
         >>> tp.nn.log_softmax([0.0, np.log(3.0)]).numpy().round(4)

@@ -49,6 +49,8 @@ def categorical(
         ShapeError: ``axis`` is out of range or empty, or ``shape`` does not fit.
         DTypeError: ``logits`` are not real numbers.
 
+    Source: JAX's random.categorical.
+
     Examples:
         >>> logits = tp.log(tp.asarray([0.1, 0.0, 0.9]))
         >>> x = tp.random.categorical(tp.random.key(0), logits, shape=(10000,))

@@ -76,6 +76,8 @@ def poisson(
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
         CompileError: in a compiled function.
 
+    Source: NumPy's Generator.poisson.
+
     Examples:
         >>> x = tp.random.poisson(tp.random.key(0), [1.0, 20.0], (10000, 2))
         >>> x.dtype, x.shape

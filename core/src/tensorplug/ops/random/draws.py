@@ -65,6 +65,8 @@ def uniform(
             order, or they or their difference are not finite.
         ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
+    Source: NumPy's Generator.uniform.
+
     Examples:
         >>> key = tp.random.key(0)
         >>> tp.random.uniform(key, (4,)).numpy().round(4)
@@ -123,6 +125,8 @@ def normal(
     Raises:
         ArgumentError, ShapeError, DTypeError: an argument has a wrong shape or dtype.
 
+    Source: NumPy's Generator.normal.
+
     Examples:
         >>> key = tp.random.key(0)
         >>> tp.random.normal(key, (4,)).numpy().round(4)
@@ -150,6 +154,8 @@ def exponential(
 
     Shape, dtype, accuracy and errors are as for ``normal``. The numbers are never 0 and at most
     22.2 times ``scale`` (36.8 times for float64).
+
+    Source: NumPy's Generator.exponential.
 
     Examples:
         >>> key = tp.random.key(0)

@@ -160,6 +160,8 @@ def dirichlet(
         DTypeError: ``alpha`` does not hold real numbers.
         CompileError: in a compiled function.
 
+    Source: NumPy's Generator.dirichlet.
+
     Examples:
         >>> x = tp.random.dirichlet(tp.random.key(0), [1.0, 2.0, 3.0], (5,))
         >>> x.shape
