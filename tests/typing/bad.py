@@ -128,6 +128,7 @@ def functions(w: tp.Tensor, pair: Pair) -> None:
     Model().call(w).sun()  # error
     checkpointed(w, 2)  # error
     tp.vmap(loss)(w, "wide")  # error
+    tp.vmap(loss, in_axes="0")  # error
     tp.tidy(loss, w, size=1.0)  # error
     tp.tidy(loss, w).sun()  # error
     tp.profile(loss, w, size=1.0)  # error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, SupportsIndex, TypeAlias, TypeVar
 
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
@@ -28,11 +28,13 @@ R = TypeVar("R")
 
 Axes: TypeAlias = Any
 """An axis, None, or a tree of them of which each is for a whole subtree."""
+InAxes: TypeAlias = "SupportsIndex | list[Any] | tuple[Any, ...] | None"
+"""One axis for all arguments, or an entry for each."""
 
 
 def vmap(
     f: Callable[P, R],
-    in_axes: Axes = 0,
+    in_axes: InAxes = 0,
     out_axes: Axes = 0,
     axis_size: int | None = None,
 ) -> Callable[P, R]:
@@ -121,7 +123,7 @@ class _Entry(NamedTuple):
     where: str
 
 
-def _read_axes(in_axes: Axes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Entry]:
+def _read_axes(in_axes: InAxes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Entry]:
     """Return an entry for each leaf of (args, kwargs)."""
     if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
         raise ArgumentError(
