@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import Window
-from tensorplug_cpu.jit import calls, convolution, depthwise, links, loops, pooling, strips
+from tensorplug_cpu.jit import calls, convolution, depthwise, links, loops, pieces, pooling, strips
 
 pytest.importorskip("llvmlite")
 
@@ -71,7 +71,7 @@ def _always(monkeypatch):
     """Native loops even where they do not pay, in as many pieces as there may be."""
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "always")
     monkeypatch.setattr(convolution, "_FEW", 1)
-    monkeypatch.setattr(convolution, "_PRODUCTS", 1)
+    monkeypatch.setattr(pieces, "_PRODUCTS", 1)
 
 
 def windows(names):
@@ -132,7 +132,7 @@ def test_convolution(names, batch, channels, filters, dtype):
 @pytest.mark.parametrize("products", [20_000, 1 << 30])
 @pytest.mark.parametrize("names", GEOMETRIES)
 def test_pieces_of_several_images(monkeypatch, names, products):
-    monkeypatch.setattr(convolution, "_PRODUCTS", products)
+    monkeypatch.setattr(pieces, "_PRODUCTS", products)
     test_convolution(names, 17, 2, 48, "float32")
 
 

@@ -7,7 +7,6 @@ the same order however many threads there are.
 
 from __future__ import annotations
 
-import ctypes
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -16,17 +15,11 @@ import numpy as np
 
 from tensorplug_cpu.jit import sweeps
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
-from tensorplug_cpu.jit.loops import lanes
-from tensorplug_cpu.jit.products import (
-    filter_function,
-    most_places,
-    panel_function,
-    sweep_function,
-)
+from tensorplug_cpu.jit.filter_gradients import FilterGradient
+from tensorplug_cpu.jit.pieces import Call, Tables, even, make_calls, make_grid, tile_sizes
+from tensorplug_cpu.jit.products import panel_function, sweep_function
 from tensorplug_cpu.jit.weaving import find_weaver
 from tensorplug_cpu.memory_pool import allocator, empty
-from tensorplug_cpu.parallel import thread_count, together
-from tensorplug_cpu.sliding_windows import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,72 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["forward", "gradient_of_filter", "gradient_of_image"]
 
 _FEW: Final = 3  # channels of an image, fewer of which leave the vectors of its gradient idle
-_PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
-_IMAGES: Final = 1 << 13  # elements of some images that make a piece: of a first-level cache
-_PIECES: Final = 32  # at most, that threads share
-_PRODUCTS: Final = 1 << 16  # multiplications of a piece, fewer of which are soon over
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
-_SCATTERED: Final = 12  # elements of a tile that takes several such runs
-_MOVED: Final = 2  # multiplications that take as long as to move an element
 _COPIED: Final = 4  # multiplications that take as long as to copy an element of the filter
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
-_GROUP: Final = 128  # likewise, places whose products make up a filter's gradient
-_CHUNKS: Final = 8  # parts of a batch whose filter gradients are computed apart
-_WIDE: Final = 1 << 16  # elements of a filter from which it is shared out instead
-
-
-def _even(length: int, most: int) -> int:
-    """Return the size of equal tiles, of which the last may overlap the one before."""
-    return -(-length // -(-length // most))
-
-
-def _count(products: int, most: int) -> int:
-    """Return into how many pieces so many multiplications are cut, if the batch allows."""
-    return max(1, min(most, products // _PRODUCTS))
-
-
-def _tile(dtype: np.dtype[Any], columns: int, length: int) -> tuple[int, int, int]:
-    """Return the lanes, vectors and places of a tile: columns times something of ``length``."""
-    width = lanes(dtype.itemsize, columns)
-    count = -(-columns // width)
-    vectors = min(count, 2 if length > 4 else 12 // length)
-    return width, vectors, _even(length, most_places(vectors))
-
-
-class _Tables:
-    """What native functions know of a grid: two addresses of tables, and sizes."""
-
-    def __init__(self, grid: sweeps.Grid, strides: list[int]) -> None:
-        self._pieces = grid.table(strides)
-        self._lines = grid.lines() if grid.padded else np.zeros(0, np.int64)
-        self.pointers = address(self._pieces), address(self._lines)
-        self.sizes = (grid.image, *grid.line)
-        self.room = grid.room if grid.padded else 0
-
-
-Call = tuple[Any, list[int], list[int]]  # native function, pointers but for the room, integers
-
-
-def _make(calls: list[Call], elements: int, dtype: np.dtype[Any], work: int) -> None:
-    """Make native calls, in several threads where there is much ``work``.
-
-    All threads make all of the calls, and share the items of each by its counter, which is the
-    function's last pointer. Its fourth one is the thread's own room for some ``elements``.
-    """
-    counters = (ctypes.c_int64 * len(calls))()
-    begin, step = ctypes.addressof(counters), ctypes.sizeof(ctypes.c_int64)
-
-    def make() -> None:
-        own = room((elements,), dtype)
-        place = address(own)
-        for number, (function, pointers, integers) in enumerate(calls):
-            counter = begin + number * step
-            function(*pointers[:3], place, *pointers[3:], counter, *integers)
-
-    if is_large(work // _MOVED):
-        together(make)
-    else:
-        make()
 
 
 class _Pass:
@@ -115,8 +45,7 @@ class _Pass:
     ) -> None:
         *sizes, channels, columns = filter
         work = batch * prod(axis.count for axis in sweep) * prod(filter)
-        least = _count(work, _PIECES)
-        grid = sweeps.Grid(sweep, batch, channels, (_PIECE, _IMAGES), least)
+        grid = make_grid(sweep, batch, channels, work)
         order, runs = grid.taps(sizes)
         self._every = order == list(range(prod(sizes)))
         self._order = np.array(order, np.int64)
@@ -129,10 +58,10 @@ class _Pass:
         self._reads = grid.reads()
         strides = [prod(result[at:]) for at in range(1, len(result))]
         self._writes = grid.writes(strides)
-        self._tables = _Tables(grid, strides)
+        self._tables = Tables(grid, strides)
         self._padded = grid.padded
         self._step = sweep[-1].reads * channels
-        self._tile = _tile(dtype, columns, grid.width)
+        self._tile = tile_sizes(dtype, columns, grid.width)
         self._type = dtype.name
         self._places = [*map(address, (self._reads, self._writes, self._runs, self._blocks))]
         self._integers = [
@@ -196,7 +125,7 @@ class _Pass:
 def _blocks(runs: list[tuple[int, int]]) -> tuple[Array, Array]:
     """Cut runs into blocks of equal length; return the runs, and (first, last, row) of blocks."""
     total = sum(length for _, length in runs)
-    size = _even(total, _BLOCK)
+    size = even(total, _BLOCK)
     cut, blocks = [], [0]
     room = size
     for run in runs:
@@ -299,99 +228,8 @@ class Convolution:
             part.call(source, taps, result, bias, slope, ending)
             for part, taps in zip(self._passes, panels, strict=True)
         ]
-        _make(calls, self._room, self._type, self._work)
+        make_calls(calls, self._room, self._type, self._work)
         return result
-
-
-class FilterGradient:
-    """The gradient of a filter [KH,KW,C,F] from images and dy."""
-
-    def __init__(self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> None:
-        *sizes, channels, columns = filter
-        (sweep,) = sweeps.forward(at)
-        self._length = prod(sizes) * channels
-        self._columns = columns
-        self._shared = self._length * columns >= _WIDE
-        self._work = prod(filter) * batch * prod(window.out for window in at)
-        least = _count(self._work, _PIECES)
-        grid = sweeps.Grid(sweep, batch, channels, (_PIECE, _IMAGES), least)
-        _, runs = grid.taps(sizes)
-        offsets = [offset + at for offset, length in runs for at in range(length)]
-        self._offsets = np.array(offsets, np.int64)
-        lengths = {length for _, length in runs}
-        size = min(lengths)
-        width, vectors, places = _tile(dtype, columns, max(size, _SHORT))
-        self._run_length = size if size <= places and size < _SHORT and len(lengths) == 1 else 0
-        if self._run_length:
-            most = min(most_places(vectors), _SCATTERED)
-            self._tile = width, vectors, size * _even(len(runs), most // size)
-            runs = [(0, self._length)]
-        else:
-            self._tile = _tile(dtype, columns, size)
-        cut = _cut(runs, self._tile[2])
-        self._runs = np.array(cut, np.int64)
-        strides = [
-            prod(window.out for window in at[axis:]) * columns for axis in range(len(at) + 1)
-        ]
-        self._reads, self._upstream = grid.reads(), grid.writes(strides)
-        self._tables, self._padded = _Tables(grid, strides), grid.padded
-        self._count = 1 if self._shared else min(_CHUNKS, len(grid.pieces))
-        parts = min(thread_count(), len(cut)) if self._shared else 1
-        self._items = np.array(
-            [
-                (*pieces, *taken, number * self._length * columns)
-                for number, pieces in enumerate(_stretches(len(grid.pieces), self._count))
-                for taken in _stretches(len(cut), parts)
-            ],
-            np.int64,
-        )
-        tables = self._reads, self._upstream, self._items, self._runs, self._offsets
-        self._places = [*map(address, tables)]
-        group = _GROUP * (4 if self._shared else 1)
-        self._integers = [
-            *self._tables.sizes,
-            len(self._items),
-            max(1, group // grid.width),
-            grid.width,
-            sweep[-1].reads * channels,
-            columns,
-        ]
-        self._shape, self._type, self._name = filter, dtype, dtype.name
-
-    def __call__(self, x: Array, dy: Array) -> Array:
-        """Return the gradient from ``x`` and ``dy``, both NHWC."""
-        x, dy = dense(x), dense(dy)
-        totals = np.zeros((self._count, self._length, self._columns), self._type)
-        function = filter_function(
-            self._name, self._tile, padded=self._padded, run_length=self._run_length
-        )
-        pointers = [
-            address(x),
-            *self._tables.pointers,
-            address(dy),
-            address(totals),
-            *self._places,
-        ]
-        _make([(function, pointers, self._integers)], self._tables.room, self._type, self._work)
-        total = totals[0] if self._count == 1 else totals.sum(axis=0)
-        return np.reshape(total, self._shape)
-
-
-def _stretches(length: int, count: int) -> list[tuple[int, int]]:
-    """Return where ``count`` neighbouring parts of ``length`` begin and end."""
-    return list(pairwise(length * part // count for part in range(count + 1)))
-
-
-def _cut(runs: list[tuple[int, int]], places: int) -> list[tuple[int, int, int]]:
-    """Cut runs into shorter ones; return offset, first row of the gradient and length of each."""
-    result, row = [], 0
-    for run in runs:
-        offset, length = run
-        while length:
-            taken = 8 * places if length >= 9 * places else length
-            result.append((offset, row, taken))
-            offset, length, row = offset + taken, length - taken, row + taken
-    return result
 
 
 def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> _Forward | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import Window
 from tensorplug_cpu.jit import sweeps
 from tensorplug_cpu.jit.calls import is_worth
-from tensorplug_cpu.jit.convolution import Convolution, FilterGradient
+from tensorplug_cpu.jit.convolution import Convolution
+from tensorplug_cpu.jit.filter_gradients import FilterGradient
 from tensorplug_cpu.jit.processor import vector_bytes
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import numpy as np
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.endings import ended
 from tensorplug_cpu.jit.loops import Function, lanes
+from tensorplug_cpu.jit.pieces import even
 from tensorplug_cpu.jit.products import most_places
 from tensorplug_cpu.memory_pool import allocator
 
@@ -67,7 +68,7 @@ def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
     for end, width, number in wanted:
         stop = min(end, columns)
         if stop > first:
-            places = -(-rows // -(-rows // most_places(number)))
+            places = even(rows, most_places(number))
             panels.append(Panel(first, stop, width, number, places))
             first = stop
     return tuple(panels)
