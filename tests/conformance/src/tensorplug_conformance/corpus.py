@@ -26,8 +26,8 @@ __all__ = ["HUGE", "JUST_LARGER", "LARGE", "PERIOD", "VAST", "Corpus", "wide", "
 LARGE: Final = (1 << 16) + 1
 """One more than 2**16 elements: where 16-bit sizes and single-launch grids go wrong."""
 
-JUST_LARGER: Final = (1 << 20) + 1, (1 << 20) + 2
-"""Elements of which one or two are left over from blocks of any size."""
+JUST_LARGER: Final = (1 << 20) + 1, (1 << 20) + 7
+"""Elements of which one, or all but one of eight, are left over from blocks of any size."""
 
 VAST: Final = (1 << 24) + 3
 """More elements than float32 can count: there it is 2**24 + 4."""
@@ -205,6 +205,11 @@ class Corpus:
         least = 0 if self.dtype in dt.UNSIGNED | dt.BOOL else -most
         found = self.of(self._rng.integers(least, most + 1, shape))
         return self._noted(found, lambda corpus, shape, _: corpus.small(shape, most))
+
+    def rare(self, shape: tuple[int, ...], value: bool) -> Array:
+        """Return booleans of which about one in six is ``value``."""
+        found = np.asarray((self._rng.random(shape) < 1 / 6) == value)
+        return self._noted(found, lambda corpus, shape, _: corpus.rare(shape, value))
 
     def distinct(self, shape: tuple[int, ...]) -> Array:
         """Return numbers that are far apart, so that their order is certain."""

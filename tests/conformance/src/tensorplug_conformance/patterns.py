@@ -169,6 +169,7 @@ def apart(case: Case, reference: Callable[..., Array]) -> Case:
 
 
 _LENGTHS: Final = (31, 257, 1009, 4099)  # one less or more than whole blocks, and primes
+_BEYOND: Final = 70_007  # places that 16 bits do not count, and 7 modulo 8
 
 
 def late(corpus: Corpus) -> Iterator[tuple[str, Array]]:
@@ -184,6 +185,11 @@ def late(corpus: Corpus) -> Iterator[tuple[str, Array]]:
             usual[2 * at, list(places)] = 120
             usual[2 * at + 1, list(places)] = 0
         yield f"late of {length}", usual
+    if corpus.dtype is dt.float32:
+        few = np.maximum(corpus.ordinary((4, _BEYOND)), corpus.of(1))
+        few[[0, 1, 2], -1] = 120, 0, np.nan
+        few[3, [-3, -2]] = 0, 120
+        yield f"late of {_BEYOND}", few
 
 
 def function(

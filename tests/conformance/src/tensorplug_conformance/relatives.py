@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["relatives"]
 
 _FEW: Final = 512  # elements: the oracle is asked again
-_ENOUGH: Final = 4  # elements, so that their places matter
+_ENOUGH: Final = 16  # elements, so that their places matter
 _BEST: Final = 4  # score of a case: enough elements, and one shape
 _RANKS: Final = 4
 _MANY: Final = 128

@@ -79,6 +79,11 @@ MIRROR: Rows = (
     ("empty", (0, 2), {"paddings": ((0, 0), (1, 1)), "mode": "symmetric"}),
     ("rank 0", (), {"paddings": (), "mode": "reflect"}),
     ("rank 6", (1, 2, 1, 2, 1, 2), {"paddings": ((0, 0), (1, 1)) * 3, "mode": "reflect"}),
+    (
+        "rank 5",
+        (2, 2, 3, 2, 2),
+        {"paddings": ((1, 0), (1, 1), (0, 2), (1, 1), (0, 0)), "mode": "reflect"},
+    ),
     ("large", (LARGE,), {"paddings": ((3, 4),), "mode": "reflect"}),
     ("transposed", (3, 2), {"paddings": ((1, 2), (1, 1)), "mode": "reflect"}),
     ("sliced", (3, 2), {"paddings": ((1, 2), (1, 1)), "mode": "symmetric"}),

@@ -40,5 +40,6 @@ def where(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (np.full((2, 3), value).astype(corpus.dtype.numpy),))
         yield Case(f"{name}, rank 0", (np.array(value).astype(corpus.dtype.numpy),))
     yield Case("large", (corpus.small((LARGE,), most=1),))
+    yield Case("all of many", (np.ones(LARGE + 9).astype(corpus.dtype.numpy),))
     for layout in ("transposed", "sliced"):
         yield Case(layout, (corpus.small((4, 5), most=1),), layout=layout)

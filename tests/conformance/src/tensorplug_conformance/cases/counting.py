@@ -51,6 +51,8 @@ def unsorted_segment_sum(corpus: Corpus) -> Iterator[Case]:
     outside = np.array([0, -1, 3, 1, -7, 100, 0], dtype=np.int32)
     yield Case("out of range", (corpus.ordinary((7,)), outside), {"num_segments": 3})
     yield Case("rows out of range", (corpus.ordinary((7, 6)), outside), {"num_segments": 3})
+    apart = np.array([0, 0, 1, 2, 299], np.int32)
+    yield Case("many empty ones", (corpus.ordinary((5,)), apart), {"num_segments": 300})
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         extreme = np.array([0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min, 1], dtype)
         yield Case(f"by {dtype}", (corpus.ordinary((5,)), extreme), {"num_segments": 3})
@@ -76,6 +78,8 @@ def bincount(corpus: Corpus) -> Iterator[Case]:
         inputs = (corpus.indices(shape, 4), corpus.ordinary(shape))
         yield Case(f"rank {len(shape)}", inputs, {"size": 4})
     yield Case("large", (corpus.indices((LARGE,), 5), corpus.ordinary((LARGE,))), {"size": 5})
+    beyond = np.array([LARGE, 3, LARGE - 2], np.int32)  # 16 bits
+    yield Case("large numbers", (beyond, corpus.ordinary((3,))), {"size": LARGE + 1})
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         numbers = np.array([0, 2, 2, np.iinfo(dtype).max], dtype=dtype)
         yield Case(f"of {dtype}", (numbers, corpus.ordinary((4,))), {"size": 3})

@@ -40,8 +40,10 @@ def fill(corpus: Corpus) -> Iterator[Case]:
     yield Case("text", (), {"shape": (2, 3), "value": "a text of many letters", "dtype": "string"})
     for at, value in enumerate(corpus.edges().tolist()):
         yield Case(f"edge {at}", (), {"shape": (3,), "value": value, "dtype": dtype})
-    for value in corpus.far():
-        yield Case(f"value {value}", (), {"shape": (3,), "value": value, "dtype": dtype})
+    shapes: Any = ((3,), (1, 2, 3), ())
+    for at, value in enumerate(corpus.far()):
+        shape = shapes[at % len(shapes)]
+        yield Case(f"value {value}", (), {"shape": shape, "value": value, "dtype": dtype})
 
 
 @cases.of(specs.RANGE, oracle=oracle.range_, dtypes=sorted(dt.REAL, key=str))

@@ -61,8 +61,9 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         yield Case("huge", (corpus.ordinary((257, 1033)), rows), native=True)
         for count in (*JUST_LARGER, VAST):
             ends = np.array([-1, 0, count - 2, count - 3, 1, -2, count // 2], np.int32)
-            many = (patterns.vast(corpus)[:count], ends)
-            yield Case(f"from {count}", many, native=True, light=True)
+            many = patterns.vast(corpus)[:count]
+            for told, places in (("", ends), (", forwards", ends % count)):
+                yield Case(f"from {count}{told}", (many, places), native=True, light=True)
         columns = (corpus.ordinary((1031, 257)), corpus.indices((1033,), 257, signed=True))
         yield Case("huge, by column", columns, {"axis": 1}, native=True)
     edges = corpus.edges()
@@ -154,6 +155,8 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
     backwards = np.arange(len(edges), dtype=np.int32)[::-1, None].copy()
     yield Case("edges", (edges, backwards))
     yield Case("from the end", (corpus.ordinary((3, 4)), np.array([[-1, 0], [-3, -4]], np.int32)))
+    turns = np.array([[-1, 1, 2], [1, -3, 0], [0, 2, -4], [-2, -1, 3]], np.int32)
+    yield Case("from the end by turns", (corpus.ordinary((2, 3, 4)), turns))
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         yield Case(
             f"by {dtype}", (corpus.ordinary((5, 2)), corpus.indices((3, 1), 5, dtype, signed=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,9 @@ def total(corpus: Corpus) -> Iterator[Case]:
         yield Case("ones", (corpus.of(np.ones(LARGE - 1)),))
     if corpus.dtype is dt.bool_:  # counts beyond 8 and 16 bits
         yield Case("all true", (np.ones((3, LARGE), bool),), {"axis": 1})
+        many = np.ones((1 << 24) + 5, bool)
+        right = np.array(many.size, dt.int64.numpy)
+        yield Case("more than 2**24", (many,), expected=(right,), native=True, light=True)
         yield Case("true columns", (np.ones((300, 5), bool),), {"axis": 0})
     yield Case("edges", (corpus.edges()[:0] if corpus.floating else corpus.edges(),))
     if corpus.dtype is dt.float32:
@@ -171,7 +175,8 @@ for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.
     @cases.of(spec, oracle=reference)
     def quantified(corpus: Corpus, spec: KernelSpec = spec) -> Iterator[Case]:
         """Rows with all, none and one."""
-        yield from _axes(corpus.ordinary, "axis", has_empty_value=True)
+        value = spec is specs.ANY  # one of these decides the result
+        yield from _axes(partial(corpus.rare, value=value), "axis", has_empty_value=True)
         rows = [
             [True, True, True],
             [False, False, False],
@@ -185,7 +190,7 @@ for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.
             for rest in (False, True):
                 last = np.full(count, rest)
                 last[-1] = not rest
-                right = (np.array(spec is specs.ANY),)
+                right = (np.array(value),)
                 told = f"{count} elements, {rest} but for the last"
                 yield Case(told, (last,), expected=right, native=True, light=True)
 
@@ -209,6 +214,8 @@ def _first(corpus: Corpus, sign: int) -> Iterator[Case]:
     yield Case("edges", (corpus.edges(),))
     yield Case("large", (corpus.ordinary((LARGE,)),))
     yield Case("late", (corpus.of([1] * LARGE + [2]),))
+    if corpus.floating:
+        yield Case("late NaN", (corpus.of([1] * LARGE + [np.nan]),))
     for told, rows_of in patterns.late(corpus):
         yield Case(told, (rows_of,), {"axis": 1})
         yield Case(f"{told}, columns", (rows_of.T.copy(),), {"axis": 0})

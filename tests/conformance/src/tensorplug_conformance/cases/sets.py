@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sets as oracle
@@ -41,6 +42,8 @@ def unique(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty slices", (make((3, 0)),))
     yield Case("no slices", (make((2, 0)),), {"axis": 1})
     yield Case("large", (make((LARGE,)),))
+    if corpus.dtype in (dt.float32, dt.int32):
+        yield Case("many distinct", (corpus.distinct((LARGE,)),))
     yield Case("rank 0", (make(()),), expected=ShapeError)
     if not text:
         yield Case("transposed", (make((2, 5)),), {"axis": 1}, layout="transposed")

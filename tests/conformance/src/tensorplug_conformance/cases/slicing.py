@@ -44,6 +44,7 @@ SPLIT: Rows = (
     ("one size", (3, 2), {"num_or_size_splits": (3,)}),
     ("empty", (0, 2), {"num_or_size_splits": 2}),
     ("rank 6", (1, 2, 1, 4, 1, 2), {"num_or_size_splits": 2, "axis": 3}),
+    ("many sizes", (2, 190), {"num_or_size_splits": tuple(range(20)), "axis": 1}),
     ("large", (LARGE + 1,), {"num_or_size_splits": (LARGE, 1)}),
     ("transposed", (3, 4), {"num_or_size_splits": 2, "axis": 1}),
     ("sliced", (4, 3), {"num_or_size_splits": (1, 3)}),
