@@ -81,7 +81,7 @@ class Relation:
 
 
 Reference = Array | Bounded
-Expected = type[Exception] | tuple[Reference, ...] | None
+Expected = type[Exception] | tuple[Reference, ...] | Relation | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ def judge(
         )
     if isinstance(reference, Exactly):
         return _bitwise(actual, value)
+    if actual.dtype == np.bool_ and bool((actual.view(np.uint8) > 1).any()):
+        return Judgement("a boolean has another byte than 0 or 1")
     if same_bits(actual, value):
         return Judgement()  # at once, without wide arithmetic
     bound = reference.bound if isinstance(reference, Bounded) else None

@@ -38,7 +38,20 @@ PERIOD: Final = 4099
 HUGE: Final = (1 << 22) + 11
 """Elements enough that libraries share them out among threads, the cheapest functions too."""
 
-_WORDS: Final = ("", "a", "zwölf", "two words", "雨", "\t", "a" * 40, "a\0b\0", "\0", "é" * 150)
+_WORDS: Final = (
+    "",
+    "a",
+    "zwölf",
+    "two words",
+    "雨",
+    "😀",
+    "😁",
+    "\t",
+    "a" * 40,
+    "a\0b\0",
+    "\0",
+    "é" * 150,
+)
 
 # Texts are compared, hashed or copied in parts: these differ after 40, 64, 256 and 1024 bytes.
 _LONG_WORDS: Final = (

@@ -18,7 +18,7 @@ Right = tuple["Reference", ...] | Relation
 
 def worked_out(entry: CaseEntry, case: Case) -> Right:
     """Return the expected outputs of a case, or the relation between them."""
-    if isinstance(case.expected, tuple):
+    if isinstance(case.expected, tuple | Relation):
         return case.expected
     found = entry.answer(case)
     return found if isinstance(found, tuple | Relation) else (found,)

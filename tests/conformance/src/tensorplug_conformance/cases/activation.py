@@ -189,6 +189,8 @@ for spec, reference, name in (
         yield Case("many short rows", (corpus.ordinary((701, 21)),))
         far = corpus.ordinary((701, 21)) * corpus.of(np.where(np.arange(21) % 2, 1, 12))
         yield Case("many short rows, far apart", (far,))
+        far = corpus.ordinary((3, 1009)) * corpus.of(30)
+        yield Case("long rows, far apart", (far,))
         yield Case("many classes", (corpus.ordinary((2, 1000)),))
         yield Case("many classes in front", (corpus.ordinary((1009, 3)),), {name: 0})
         yield Case("many classes between", (corpus.ordinary((2, 1009, 3)),), {name: 1})

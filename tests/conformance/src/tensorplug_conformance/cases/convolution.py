@@ -94,6 +94,12 @@ GEOMETRIES = (
         (3, 2, 3, 5),
         {"strides": 1, "pad": _PAIRS, "dilations": (2, 3)},
     ),
+    Geometry(
+        "strided, dilated and padded",
+        (1, 11, 13, 2),
+        (3, 3, 2, 2),
+        {"strides": 2, "pad": ((0, 0), (1, 1), (2, 2), (0, 0)), "dilations": (2, 3)},
+    ),
     Geometry("wide taps", (1, 17, 23, 1), (11, 13, 1, 2), {"strides": 1, "pad": "valid"}),
     Geometry("NCHW", (2, 3, 5, 4), (2, 3, 3, 2), {"strides": (2, 1), "pad": "same", **_FIRST}),
     # All axes have one length, and nothing is padded, so that a misread layout still fits.

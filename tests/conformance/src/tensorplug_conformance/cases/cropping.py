@@ -54,6 +54,7 @@ def crop_and_resize(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{method} filled", (x, _BOXES, which), filled)
         uneven = {**options, "crop_size": (4, 7)}
         yield Case(f"{method} uneven", (x, _UNEVEN, _images(1, 0)), uneven)
+        yield Case(f"{method} more pixels", (x, _BOXES, which), {**options, "crop_size": (5, 6)})
         one = {**options, "crop_size": (1, 1)}
         yield Case(f"{method} one pixel", (x, _BOXES[:5], which[:5]), one)
         row = {**options, "crop_size": (1, 4)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import LinAlgError, ShapeError, specs
-from tensorplug_conformance.case import Bounded, Case
+from tensorplug_conformance.case import Bounded, Case, Relation
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import factorization as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -80,12 +80,23 @@ def _of_squares(
         yield Case(f"wrong: {_named(shape)}", (wrong,), attributes, expected=ShapeError)
 
 
+def _of_lower_triangle(corpus: Corpus, answer: Callable[[Array], Any]) -> Case:
+    """Return a case whose other triangle has numbers that nothing may read."""
+    meant = definite(corpus, (2, 11, 11))
+    right = answer(meant)
+    given = np.tril(meant) + np.triu(corpus.ordinary(meant.shape), 1)
+    return Case(
+        "lower triangle", (given,), expected=right if isinstance(right, Relation) else (right,)
+    )
+
+
 # Algorithms differ for matrices that are not finite or badly conditioned.
 @cases.of(specs.CHOLESKY, oracle=oracle.cholesky, ordinary=("input",))
 def cholesky(corpus: Corpus) -> Iterator[Case]:
     """Definite matrices, and one that is not."""
     yield from _of_squares(corpus, definite)
     yield Case("diagonal", (corpus.of([[4, 0], [0, 9]]),))
+    yield _of_lower_triangle(corpus, oracle.cholesky)
     yield Case("not definite", (corpus.of([[1, 2], [2, 1]]),), expected=LinAlgError)
 
 
@@ -218,6 +229,7 @@ def svd(corpus: Corpus) -> Iterator[Case]:
 def self_adjoint_eig(corpus: Corpus) -> Iterator[Case]:
     """Hermitian matrices; equal values."""
     yield from _of_squares(corpus, definite)
+    yield _of_lower_triangle(corpus, oracle.self_adjoint_eig)
     yield Case("values", (definite(corpus, (2, 3, 3)),), {"compute_v": False})
     yield Case("negative", (corpus.of([[0, 2], [2, 0]]),))
     yield Case("identity", (corpus.of(np.eye(3)),))

@@ -29,6 +29,8 @@ WINDOWS: tuple[Window, ...] = (
     ("overlapping", (1, 5, 6, 1), {"filter_size": 3, "strides": 1, "pad": "valid"}),
     ("same", (1, 5, 4, 2), {"filter_size": 3, "strides": 2, "pad": "same"}),
     ("uneven", (1, 6, 7, 1), {"filter_size": (2, 3), "strides": (3, 2), "pad": "same"}),
+    ("gaps, padded", (1, 9, 9, 1), {"filter_size": 2, "strides": 3, "pad": 1}),
+    ("same, 4x4 on 10", (1, 10, 10, 1), {"filter_size": 4, "strides": 3, "pad": "same"}),
     ("gaps", (1, 7, 7, 1), {"filter_size": 1, "strides": 3, "pad": "valid"}),
     ("numeric pad", (1, 4, 4, 1), {"filter_size": 3, "strides": 2, "pad": 1}),
     ("explicit pad", (1, 4, 4, 2), {"filter_size": 2, "strides": 1, "pad": _PAIRS}),
@@ -240,6 +242,11 @@ _POOLS: tuple[Window, ...] = (
     ("one axis", (2, 7, 3), {"window_shape": 3, "pad": "same", "strides": 2}),
     ("three axes", (1, 4, 3, 4, 1), {"window_shape": 2, "pad": "valid", "dilations": 2}),
     ("explicit pad", (1, 4, 4, 1), {"window_shape": 2, "pad": _PAIRS, "dilations": 2}),
+    (
+        "far apart, padded behind",
+        (1, 9, 9, 1),
+        {"window_shape": 2, "pad": ((0, 0), (0, 2), (0, 2), (0, 0)), "dilations": 3},
+    ),
     ("no batch", (0, 4, 4, 1), {"window_shape": 2, "pad": "same"}),
     ("large", (1, 128, 128, 5), {"window_shape": 2, "pad": "same", "dilations": 2}),
 )

@@ -35,6 +35,7 @@ _ROWS: tuple[tuple[str, list[Array], tuple[int, ...], Any], ...] = (
     ("rows", _FLAT, (9,), [2, 1, 0, 3]),
     ("two splits", _DEEP, (9,), [2, 1, 0, 2, 3]),
     ("values of rank 2", _WIDE, (4, 2), [2, 1, 0, 2]),
+    ("one row often", _FLAT, (9,), [1, 1, 1, 2, 2, 2, 2, 0]),
     ("a table of indices", _FLAT, (9,), [[2, 1], [0, 3]]),
     ("indices of rank 3", _DEEP, (9,), [[[4], [0]]]),
     ("one row", _FLAT, (9,), 2),

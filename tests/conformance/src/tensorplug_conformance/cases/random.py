@@ -35,6 +35,7 @@ _SHAPES: Final[dict[str, tuple[int, ...]]] = {
     "odd": (7,),
     "rank 6": (1, 2, 1, 3, 1, 2),
     "large": (LARGE,),
+    "larger": (4 * LARGE,),
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, ShapeError, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import resizing as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -82,6 +83,10 @@ def resize_nearest_neighbor(corpus: Corpus) -> Iterator[Case]:
     yield from _resized(corpus)
     edges = corpus.edges()
     yield Case("edges", (edges.reshape(1, 1, -1, 1),), {"size": (2, 2 * edges.size - 1)})
+    if corpus.dtype is dt.float32:
+        for grid in _GRIDS:
+            long = corpus.ordinary((1, 3000, 1, 1))
+            yield Case(" ".join(("long", *grid)), (long,), {"size": (9999, 1), **grid})
 
 
 def _pulled(corpus: Corpus) -> Iterator[Case]:

@@ -42,6 +42,9 @@ def unique(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty slices", (make((3, 0)),))
     yield Case("no slices", (make((2, 0)),), {"axis": 1})
     yield Case("large", (make((LARGE,)),))
+    if corpus.dtype in (dt.int64, dt.uint64):
+        neighbours = [(1 << 53) + 1, 1 << 53, (1 << 53) + 1, (1 << 53) + 2]
+        yield Case("neighbours beyond 2**53", (np.array(neighbours, corpus.dtype.numpy),))
     if corpus.dtype in (dt.float32, dt.int32):
         yield Case("many distinct", (corpus.distinct((LARGE,)),))
     yield Case("rank 0", (make(()),), expected=ShapeError)

@@ -32,6 +32,7 @@ def top_k(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 1", (corpus.ordinary((7,)),), {"k": 2})
     yield Case("rank 6", (corpus.ordinary((1, 2, 1, 2, 1, 3)),), {"k": 2})
     yield Case("ties", (corpus.of([[1, 3, 3, 1], [2, 2, 2, 2]]),), {"k": 3})
+    yield Case("many ties", (corpus.small((300,)),), {"k": 150})
     yield Case("edges", (corpus.edges(),), {"k": len(corpus.edges())})
     yield Case("empty rows", (corpus.ordinary((0, 3)),), {"k": 2})
     yield Case("empty axis", (corpus.ordinary((2, 0)),), {"k": 0})
@@ -70,6 +71,9 @@ def _sorting(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"{name}, large", (corpus.ordinary((LARGE,)),), way)
         yield Case(f"{name}, rows", (corpus.ordinary((70, 67)),), way)
         yield Case(f"{name}, short rows", (corpus.ordinary((900, 3)),), way)
+        if corpus.floating:
+            zeros = np.where(np.arange(300) % 3, 0.0, -0.0)
+            yield Case(f"{name}, zeros of both signs", (corpus.of(zeros),), way)
         yield Case(f"{name}, empty axis", (corpus.ordinary((2, 0)),), way)
         if corpus.floating:
             inf, nan = np.inf, np.nan

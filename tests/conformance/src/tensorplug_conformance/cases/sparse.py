@@ -98,6 +98,10 @@ def sparse_reshape(corpus: Corpus) -> Iterator[Case]:
     yield Case("rank 0", (np.zeros((1, 0), dtype), np.zeros(0, np.int32), _numbers(1, 1)))
     yield Case("to rank 0", (_numbers([0, 0], dtype=dtype), _numbers(1, 1), np.zeros(0, np.int32)))
     if corpus.dtype.itemsize > 2:
+        vast = np.array([[70000, 5], [99999, 99999], [0, 3]], dtype)
+        sizes = (_numbers(100000, 100000, dtype="int64"), _numbers(1000, 10000000, dtype="int64"))
+        if corpus.dtype.itemsize > 4:
+            yield Case("more places than 32 bits count", (vast, *sizes))
         many = corpus.indices((LARGE, 2), 300, dtype)
         yield Case("large", (many, _numbers(300, 300), _numbers(9, -1)))
     one = (_numbers([0, 0], dtype=dtype), _numbers(2, 3))

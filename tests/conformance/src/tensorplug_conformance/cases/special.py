@@ -103,7 +103,7 @@ for spec, reference, signed, low, high in (
 
 
 _EDGES: Final = (0.0, -0.0, 0.001, 0.5, 1.0, 1.5, 3.0, 10.0, 15.0, 100.0, np.inf, -1.0, np.nan)
-_CONCENTRATIONS: Final = (0.001, 0.125, 0.5, 1.0, 2.5, 8.0, 14.75, 15.0, 40.0, 300.0)
+_CONCENTRATIONS: Final = (0.001, 0.125, 0.5, 1.0, 2.5, 8.0, 14.75, 15.0, 40.0, 300.0, 6000.0)
 _DEVIATIONS: Final = (-5.0, -2.0, -0.5, -0.125, 0.0, 0.125, 0.5, 2.0, 5.0)
 
 for spec, combined in ((specs.IGAMMA, oracle.igamma), (specs.IGAMMAC, oracle.igammac)):

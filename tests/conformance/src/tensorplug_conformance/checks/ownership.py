@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 # Rows and columns of float32: from 64 bytes to 64 MiB, at page boundaries and beside them.
-_SIDES: Final = ((4, 4), (31, 33), (128, 128), (512, 512), (513, 1025), (2048, 2049))
+_SIDES: Final = (
+    *((4, 4), (31, 33), (75, 77)),
+    *((128, 128), (512, 512), (513, 1025), (2048, 2049)),
+)
 _SHAPES: Final = (*_SIDES, (4096, 4096))
 _PLAIN: Final = 1 << 22  # elements; larger arrays come in fewer forms
 _PAGE: Final = 1 << 12  # bytes
@@ -41,6 +44,8 @@ _VIEWS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("EXPAND_DIMS", {"dim": 0}),
 )
 _SIDE: Final = 256
+_READS: Final = 600  # more than staging buffers take turns
+_READ: Final = 1 << 15  # bytes of an array that is read so often
 _ASKED: Final = 30  # times, the allocation of each buffer
 _MOST_OF: Final = 0.5  # of a result's bytes
 _SLACK: Final = 1 << 16  # bytes that an allocation may have beside twice its elements
@@ -120,6 +125,15 @@ def _gives_copies(shape: tuple[int, int], _target: Target, opened: Callable[[], 
             "others were made"
         )
     del others, read
+    if meant.nbytes <= _READ:
+        reads = [backend.to_host(backend.from_host(np.full_like(meant, i))) for i in range(_READS)]
+        for i, read in enumerate(reads):
+            if not (np.asarray(read) == i).all():
+                raise CheckFailedError(
+                    f"an array of {meant.nbytes} bytes that was read changed when "
+                    f"{_READS - 1 - i} others had been read"
+                )
+        del read, reads
     with session.entered():
         tensor = tp.asarray(meant)
         for how in (np.asarray, np.array, lambda x: x.numpy()):

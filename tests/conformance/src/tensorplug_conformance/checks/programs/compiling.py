@@ -32,6 +32,8 @@ __all__ = ["CHECKS", "Program", "compiles", "drawn", "judged"]
 
 _LONG: Final = (1 << 14) + 3
 """Elements: from 2**14 on backends tend to take programs in blocks."""
+_LONGER: Final = (1 << 19) + 7
+"""Elements: by threads, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +160,29 @@ def _step_of_training(seed: int) -> tuple[Array, ...]:
     return *PERCEPTRON.start(seed=seed).values(), *PERCEPTRON.batch()
 
 
-_WEIGHTS: Final = tuple(np.random.default_rng(9).uniform(-1, 1, (2, 16, 16)).astype(np.float32))
+_WEIGHTS: Final = tuple(np.random.default_rng(9).uniform(-1, 1, (2, 32, 32)).astype(np.float32))
 
 
 def _weighed(images: Any) -> Any:
     """Convolutions of one tap and a product, with constants of one type but other values."""
     first, second = (tp.asarray(each) for each in _WEIGHTS)
-    mixed = tp.nn.conv2d(images, tp.reshape(first, (1, 1, 16, 16)), data_format="NCHW")
-    again = tp.nn.conv2d(mixed, tp.reshape(second, (1, 1, 16, 16)), data_format="NCHW")
-    rows = images[0, 0, :, :16]
+    mixed = tp.nn.conv2d(images, tp.reshape(first, (1, 1, 32, 32)), data_format="NCHW")
+    again = tp.nn.conv2d(mixed, tp.reshape(second, (1, 1, 32, 32)), data_format="NCHW")
+    rows = images[0, 0, :, :32]
     return mixed, again, rows @ first, rows @ second
 
 
 def _weighed_in_numpy(images: Array) -> Any:
     first, second = (each.astype(np.float64) for each in _WEIGHTS)
     mixed = np.einsum("nchw,ck->nkhw", images, first)
-    rows = images[0, 0, :, :16]
+    rows = images[0, 0, :, :32]
     return mixed, np.einsum("nchw,ck->nkhw", mixed, second), rows @ first, rows @ second
 
 
 PROGRAMS: Final = (
     Program("elementwise chain", _chain, drawn((5, 7), (5, 7)), _chain_in_numpy),
     Program("long chain", _chain, drawn((_LONG,), (_LONG,)), _chain_in_numpy),
+    Program("longer chain", _chain, drawn((_LONGER,), (_LONGER,)), _chain_in_numpy),
     Program("broadcast chain", _chain, drawn((6, 1, 5), (4, 5)), _chain_in_numpy),
     Program("empty chain", _chain, drawn((0, 5), (5,)), _chain_in_numpy),
     Program("chain into sums", _reduced, drawn((64, 300)), _reduced_in_numpy, 4),
@@ -200,7 +203,7 @@ PROGRAMS: Final = (
         lambda seed: (np.random.default_rng(seed).integers(-99, 99, 37).astype(np.int32),),
         _counted_in_numpy,
     ),
-    Program("constants", _weighed, drawn((2, 16, 18, 20)), _weighed_in_numpy, 4),
+    Program("constants", _weighed, drawn((2, 32, 10, 34)), _weighed_in_numpy, 4),
     Program("step of training", _descended, _step_of_training, _descended_in_numpy, 4),
 )
 
