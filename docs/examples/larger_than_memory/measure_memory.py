@@ -50,7 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(table)
     memory_picture.draw(traces, limit, options.output)
     console.print(f"Picture: {options.output}", highlight=False)
-    return 0 if all(map(_as_expected, traces)) else 1
+    surprises = [trace for trace in traces if not _as_expected(trace)]
+    for trace in surprises:
+        size = f"{trace.data / MIB:.0f} MiB"
+        console.print(f"{trace.backend}, {size}: not as expected: {trace.said}", markup=False)
+    return 1 if surprises else 0
 
 
 def _row(trace: Trace) -> list[str]:

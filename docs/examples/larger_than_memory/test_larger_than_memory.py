@@ -73,5 +73,7 @@ def test_the_command(
     file = tmp_path / "folder" / "memory.png"
     arguments = ["--data", "60", "--memory", str(memory), "--output", str(file)]
     assert measure_memory.main(arguments) == code
-    assert ("MemoryError" in capsys.readouterr().out) == (code == 0)
+    printed = capsys.readouterr().out
+    assert ("MemoryError" in printed) == (code == 0)
+    assert ("cpu, 60 MiB: not as expected" in printed) == (code == 1)
     assert file.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
