@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
@@ -254,7 +255,8 @@ def picture(found: dict[str, Any], path: Path) -> None:
     axes.set_xticks(SIMULATED, [str(one) for one in SIMULATED])
     axes.set_yticks(SIMULATED, [str(one) for one in SIMULATED])
     axes.minorticks_off()
-    axes.set_title("Points: measured on two cores. Lines: simulated, a core for each worker")
+    cores = found["cores"]
+    axes.set_title(f"Points: measured on {cores} cores. Lines: simulated, a core for each worker")
     axes.legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -289,7 +291,12 @@ def main() -> None:
                     f"workers {run.workers:.2f} s, client and scheduler {run.client:.2f} s",
                     flush=True,
                 )
-    found: dict[str, Any] = {"costs": asdict(costs), "blocks": options.blocks, "programs": {}}
+    found: dict[str, Any] = {
+        "cores": os.cpu_count(),
+        "costs": asdict(costs),
+        "blocks": options.blocks,
+        "programs": {},
+    }
     for name in names:
         one = planned(runs[name][1], costs)
         one["measured"] = {
