@@ -207,26 +207,37 @@ def test_endings_in_strips(channels, ending):
 
 
 def test_which_rows_have_strips(monkeypatch):
-    """Those whose windows between the first places and the last ones have all taps."""
-    windows_of = {name: windows((name,))[0] for name in AXES}
-    cut = {name: strips.find_strips(window, 1 << 20) for name, window in windows_of.items()}
-    assert not {name for name, found in cut.items() if found is None}
-    assert strips.find_strips(windows_of["same"], 1 << 10) is None
+    """Those whose windows overlap, and have all taps between the first places and the last."""
+    many = 1 << 20
+
+    def cut(name, products=many, kind="weighted", place=256):
+        return strips.find_strips(windows((name,))[0], place, products, kind)
+
+    weighted = {name for name in AXES if cut(name)}
+    assert weighted == set(AXES) - {"point", "sparse point", "tiles", "rest", "one", "all"}
+    assert {name for name in AXES if cut(name, kind="average")} == {
+        *("same", "valid", "dilated", "beyond", "narrow", "long", "odd")
+    }
+    assert cut("valid", kind="largest") is None
+    assert cut("same", kind="largest") is not None
+    assert cut("same", products=1 << 10) is None
+    assert cut("same", place=2048, kind="average") is None
+    assert len(cut("long", place=2048).first) == 6
     monkeypatch.setattr(strips, "_MOST_PLACES", 4)
-    long = strips.find_strips(windows_of["long"], 1 << 20)
+    long = cut("long")
     assert (long.first, long.last) == (
         ((2, 5), (1, 5), (0, 5), (0, 5)),
         ((0, 5), (0, 5), (0, 4), (0, 3)),
     )
     for out in range(1, 60):  # no strip between the two reaches into them: it would read beyond
-        found = strips.find_strips(Window(out, 1, 1, 1, 0, 0, out), 1 << 20)
+        found = strips.find_strips(Window(out, 3, 1, 1, 1, 1, out), 256, many, "weighted")
         rest = out - len(found.first) - len(found.last)
         assert (found.between > 0) == (rest > 0)
         assert found.between <= max(rest, 0)
     wide = Window(40, 8, 1, 1, 0, 0, 33)
     far = Window(40, 3, 1, 9, 9, 9, 40)
     for window in (wide, far):
-        assert strips.find_strips(window, 1 << 20) is None
+        assert strips.find_strips(window, 256, many, "weighted") is None
 
 
 def chosen(values):
@@ -278,10 +289,10 @@ def test_pooling_in_strips(names, batch, channels, dtype):
     test_pooling(names, batch, channels, dtype)
 
 
-@pytest.mark.parametrize("least", [1, 1 << 60])
-def test_averages(monkeypatch, least):
-    monkeypatch.setattr(strips, "_LEAST", least)
-    at = windows(("same", "stride"))
+@pytest.mark.parametrize("names", [("same", "stride"), ("stride", "same"), ("all", "long")])
+def test_averages(monkeypatch, names):
+    monkeypatch.setattr(strips, "_LEAST", 1)
+    at = windows(names)
     x = arrays(at, 2, 6, 1, "float64")[0]
     result = pooling.window_values(at, 2, 6, np.dtype("float64"), "average")(x)
     expected = np.zeros(result.shape)

@@ -72,7 +72,8 @@ class DepthwiseSums:
         self._image = prod(source) * channels
         self._vectors = channel_vectors(dtype, channels)
         self._work = prod(self._shape) * prod(window.filter for window in at)
-        self._strips = None if back else find_strips(columns, self._work)
+        place = channels * dtype.itemsize
+        self._strips = None if back else find_strips(columns, place, self._work, "weighted")
 
     def __call__(
         self,

@@ -67,7 +67,8 @@ class WindowValues:
         self._name, self._kind = dtype.name, kind
         self._allocate = allocator(self._geometry.shape, dtype)
         self._vectors = channel_vectors(dtype, channels)
-        self._strips = None if back else find_strips(at[-1], self._geometry.work)
+        place, work = channels * dtype.itemsize, self._geometry.work
+        self._strips = None if back else find_strips(at[-1], place, work, kind)
 
     def __call__(self, x: Array) -> Array:
         """Return the values of the windows of ``x``, or for its elements."""

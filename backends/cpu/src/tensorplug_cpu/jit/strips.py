@@ -30,6 +30,9 @@ __all__ = ["Strips", "find_strips", "values_function"]
 _LEAST: Final = 1 << 16
 _MOST_TAPS: Final = 7  # of a row
 _MOST_PLACES: Final = 14  # of a strip
+_FEW_PLACES: Final = 6  # likewise, where all places fall into the same few sets of a cache
+_COLLIDING: Final = 1024  # bytes
+_MOST_COMPARED: Final = 3  # taps of a row whose largest element is wanted
 _SPARE: Final = 3  # registers for an element, and for what LLVM needs besides
 
 Taps = tuple[tuple[int, int], ...]  # of each place: the first one, and the one after the last
@@ -52,16 +55,32 @@ class Strips(NamedTuple):
     between: int
 
 
-def find_strips(window: Window, products: int) -> Strips | None:
+def find_strips(window: Window, place: int, products: int, kind: str) -> Strips | None:
     """Return the strips of a row; None if windows are wide, or many are not whole.
 
-    ``products``: the elements that all windows together read. None too if they are few, since
-    each geometry, and number of channels, has its own function.
+    None too where strips were measured to gain nothing: windows do not overlap, or a sum or a
+    largest element is as soon found without. For ``kind`` see ``windows.window_function``.
+
+    Args:
+        window: along a row.
+        place: the bytes of the channels at a place.
+        products: the elements that all windows together read; None if they are few, since each
+            geometry, and number of channels, has its own function.
+        kind: what is computed.
+
     """
     if window.filter > _MOST_TAPS or not window.out or products < _LEAST:
         return None
-    taps = [_find_taps(window, place) for place in range(window.out)]
-    most = min(_MOST_PLACES, registers() - window.filter - _SPARE)
+    collides = place % _COLLIDING == 0
+    if window.filter <= window.stride:
+        return None
+    if kind != "weighted" and (collides or window.stride > 1):
+        return None
+    if kind == "largest" and window.filter > _MOST_COMPARED:
+        return None
+    taps = [_find_taps(window, at) for at in range(window.out)]
+    most = _FEW_PLACES if collides else _MOST_PLACES
+    most = min(most, registers() - window.filter - _SPARE)
     strips = -(-window.out // most)
     count = -(-window.out // strips)
     if any(own != (0, window.filter) for own in taps[count:-count]):
@@ -125,28 +144,29 @@ def strip_function(
         strip.row_links = stretch(f, f["row_starts"], f.builder.srem(row, f["rows"]))
         strip.source = f.multiply(image, f["image"])
         target = f.multiply(f.multiply(row, f["columns"]), channels)
-        with f.loop(0, channels, width) as wanted:
-            channel = f.least(wanted, channels - width)  # some channels once more
-            numbers = [
-                f.load(f[name], channel, width) if used else None
-                for name, used in (("bias", bias), ("slope", ending == "slope"))
-            ]
 
-            def compute(start: Any, taps: Taps) -> None:
+        def compute(start: Any, taps: Taps) -> None:
+            with f.loop(0, channels, width) as wanted:
+                channel = f.least(wanted, channels - width)  # some channels once more
+                numbers = [
+                    f.load(f[name], channel, width) if used else None
+                    for name, used in (("bias", bias), ("slope", ending == "slope"))
+                ]
                 strip.compute(start, channel, taps)
                 begin = f.add(target, f.multiply(start, channels), channel)
                 for place, own in enumerate(taps):
                     value = ended(f, strip.value(place, own), ending, *numbers)
                     f.store(value, f["result"], f.add(begin, place * channels))
 
-            compute(0, strips.first)
-            if strips.last:
-                end = f.subtract(f["columns"], count)
-                if between:
-                    with f.loop(count, end, between) as place:
-                        begin = f.least(place, f.subtract(end, between))
-                        compute(begin, ((0, strips.taps),) * between)
-                compute(end, strips.last)
+        compute(0, strips.first)
+        if strips.last:
+            end = f.subtract(f["columns"], count)
+            if between:
+                with f.loop(count, end, between) as place:
+                    compute(
+                        f.least(place, f.subtract(end, between)), ((0, strips.taps),) * between
+                    )
+            compute(end, strips.last)
     return f.compiled()
 
 
