@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["planned", "run_case", "run_row"]
 
 _QUOTED = 100  # characters of what a kernel prints
+_MODEST = 1 << 17  # elements of a case that is called a few times more
 KEPT = 5  # failures per row that are described; all of them are counted
 
 
@@ -79,14 +80,14 @@ def run_row(
     if optional and not claimed(session, row.kernel, dtype):
         verdict.status = verdict.vendor = "not claimed"
         return verdict
-    watched = next((case.id for case in cases if shows_leaks(case)), None)
+    watched = _watched(entry, row, cases)
     further = _further(session, entry, row, cases)
     right = partial((references or References()).of, entry, row)
     plan = planned(entry, row, cases)
     done: list[tuple[str, Presentation]] = []
     surroundings = Surroundings()
     for case in plan.cases:
-        last = case.id == watched
+        last = case.id in watched
         failure = _run_case(
             session, entry, row, case, verdict, right, done, aftermath=last, reached=reached
         )
@@ -120,6 +121,34 @@ def run_row(
     return verdict
 
 
+def _watched(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> frozenset[str]:
+    """Return the cases after which leaks are looked for.
+
+    In one dtype, one case for each rank of the outputs, and a large one; else one alone.
+    """
+    showing = [case for case in cases if shows_leaks(case)]
+    if row.mode != "native" or row.dtype != _leading(entry):
+        return frozenset(case.id for case in showing[:1])
+    found: dict[int, str] = {}
+    for case in showing:
+        outputs = outputs_of(entry.spec, case)
+        found.setdefault(max((len(out.shape) for out in outputs if out.known), default=0), case.id)
+    modest = [case for case in showing if _elements(case) <= _MODEST]
+    large = max(modest, key=_elements, default=None)
+    return frozenset(found.values()) | ({large.id} if large is not None else set())
+
+
+def _elements(case: Case) -> int:
+    sizes: list[int] = [array.size for array in flat(case.inputs)]
+    return max(sizes, default=0)
+
+
+def _leading(entry: CaseEntry) -> str:
+    """Return the dtype in which a kernel is tried in most ways."""
+    own = [dtype.name for dtype in entry.dtypes]
+    return "float32" if "float32" in own else own[0]
+
+
 def _further(
     session: Session, entry: CaseEntry, row: Row, cases: Sequence[Case]
 ) -> dict[str, _More]:
@@ -131,8 +160,7 @@ def _further(
     if row.mode != "native":
         return found
     possible = [case for case in cases if not _lacks_dtype(session, entry.spec, case)]
-    own = [dtype.name for dtype in entry.dtypes]
-    wide = widest(possible) if row.dtype == ("float32" if "float32" in own else own[0]) else None
+    wide = widest(possible) if row.dtype == _leading(entry) else None
     if wide is not None:
         found[wide.id] = _in_threads
     telling = most_telling(possible)

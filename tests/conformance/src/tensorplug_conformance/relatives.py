@@ -235,7 +235,7 @@ def _column_and_row(arrays: list[Array]) -> list[Array] | None:
 
 def _ends_equal(arrays: list[Array]) -> list[Array] | None:
     """Return the first array once more in the place of the last, others between them."""
-    if len(arrays) < 3 or arrays[0].shape == ():
+    if len(arrays) < 3 or arrays[0].shape == () or arrays[0].dtype != arrays[-1].dtype:
         return None
     return [*arrays[:-1], arrays[0]]
 
