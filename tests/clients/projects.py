@@ -90,4 +90,4 @@ PROJECTS: Final = (
 )
 
 SUITE: Final = "array-api-tests"
-"""The name of the standard's test suite, which is not on PyPI."""
+"""The name of the standard's test suite, which no package index has."""

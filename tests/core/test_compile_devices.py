@@ -104,3 +104,10 @@ def test_threads_call_while_another_switches_backends(shared: Engine) -> None:
         together(count + 1, work)
     finally:
         sys.setswitchinterval(before)
+
+
+def test_a_move_to_another_device_is_named(shared: Engine) -> None:
+    moved = tp.compile(lambda x: x.to("minimal") * 2)
+    with pytest.raises(tp.errors.DataNeededError, match=r"to\('minimal'\): a compiled function"):
+        moved(tp.asarray(A))
+    assert tp.compile(lambda x: x.to("cpu") * 2)(tp.asarray(A)).tolist() == [2.0, -4.0]

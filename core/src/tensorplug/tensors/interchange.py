@@ -20,6 +20,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
     CopyNeededError,
+    DataNeededError,
     DTypeError,
     GradientError,
     InterchangeError,
@@ -75,10 +76,23 @@ class Interchange:
         """Return this tensor on ``device``: itself if it is there, else a copy.
 
         ``"host"`` is host memory. Kernels copy tensors from there to their own device.
+
+        Raises:
+            DataNeededError: a function is being compiled, or traced for another reason.
+
         """
         tensor: Tensor = self
         here = tensor._live().name
-        return tensor if is_text(device, here) else to_device(tensor, device)
+        if is_text(device, here):
+            return tensor
+        try:
+            return to_device(tensor, device)
+        except DataNeededError as error:
+            raise DataNeededError(
+                f"to({device!r}): a compiled function runs on one device. Move its arguments "
+                "before the call, or compile a function for each device",
+                error.reason,
+            ) from error
 
     def __array__(
         self: Any,
