@@ -11,10 +11,35 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["one_thread_each"]
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["matmul", "one_thread_each"]
+
+
+def matmul(left: Array, right: Array, out: Array | None = None) -> Array:
+    """Return the products of matrices, as ``np.matmul`` does, always by BLAS.
+
+    Where there is one row or column, NumPy multiplies matrices that BLAS does not take, such as
+    stretched or reversed ones, by itself: slowly, and adding one number after the other, so that a
+    sum of thousands may lose two digits more. Here such matrices are copied.
+    """
+    found: Array = np.matmul(_packed(left), _packed(right), out=out)
+    return found
+
+
+def _packed(x: Array) -> Array:
+    if x.flags.forc:
+        return x
+    (rows, columns), (down, across) = x.shape[-2:], x.strides[-2:]
+    size = x.itemsize
+    if (across == size and down >= size * columns) or (down == size and across >= size * rows):
+        return x
+    return np.ascontiguousarray(x)
 
 
 class _OneThreadEach:

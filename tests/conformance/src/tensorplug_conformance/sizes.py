@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["is_call", "moves", "resized"]
 
 # 7 modulo 8: all lanes of a vector but one; a prime; a power of two
-_TAILS: Final = (15, 23, 31, 63, 1009, 7, 1023, 10_007, 192, 1024)
+_TAILS: Final = (15, 23, 31, 63, 1009, 7, 1023, 15_007, 192, 1024)
 _MANY: Final = (65, 129, 257)  # more rows than a work group has
 _LONG: Final = (1 << 17) + 7  # half of the places are beyond 16 bits
 _HUGE: Final = (1 << 20) + 11  # of kernels that only move elements, whose reference is quick

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, contraction_order, specs
 from tensorplug_cpu.arrays import working
+from tensorplug_cpu.blas import matmul
 from tensorplug_cpu.floating_point import kernel
 from tensorplug_cpu.summation import summer
 
@@ -87,7 +88,7 @@ def _arrangement(how: contraction_order.Arranged) -> Step | None:
 
 
 def _product(join: contraction_order.Join) -> Callable[[Array, Array], Array]:
-    multiply: Callable[[Array, Array], Any] = np.matmul if join.matrices else np.multiply
+    multiply: Callable[[Array, Array], Any] = matmul if join.matrices else np.multiply
     on_left, on_right = _arrangement(join.arranged_left), _arrangement(join.arranged_right)
     shape = join.shape
     if on_left is None and on_right is None and shape is None:

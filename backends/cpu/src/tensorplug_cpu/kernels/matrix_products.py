@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.blas import one_thread_each
+from tensorplug_cpu.blas import matmul, one_thread_each
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import binary, kernel, without_warnings
 from tensorplug_cpu.jit import matrices
@@ -27,6 +27,7 @@ kernels = KernelTable()
 _SPLIT: Final = 1 << 18
 _LARGE: Final = 1 << 24
 _FEW: Final = 16  # rows of one product
+_SHORT: Final = 64  # numbers that may be added one after the other
 _LONG: Final = 1 << 22  # multiplications by a matrix that takes long to read from memory
 
 
@@ -93,20 +94,22 @@ def _by_loops(native: matrices.Product | Call, out: TensorType) -> Call:
 
 
 def find_product(work: int, out: TensorType, *, one_matrix: bool) -> Call:
-    """Return ``np.matmul``, or one for few rows whose product takes so many multiplications.
+    """Return what multiplies matrices, if a product takes so many multiplications.
 
-    It takes as long as reading the matrix. Two threads of BLAS seldom read much faster, and then
-    spin for milliseconds, at the cost of what comes next.
+    For few rows it takes as long as reading the matrix. Two threads of BLAS seldom read much
+    faster, and then spin for milliseconds, at the cost of what comes next.
     """
     rows = prod(out.shape[:-1])
     is_split = one_matrix and rows < _FEW and _SPLIT < work < _LONG and thread_count() > 1
-    return _multiply_in_one_thread if is_split else np.matmul
+    if is_split:
+        return _multiply_in_one_thread
+    return matmul if work > _SHORT * prod(out.shape[-2:]) else np.matmul
 
 
 def _multiply_in_one_thread(left: Array, right: Array) -> Array:
-    """Return the product, as ``np.matmul`` does."""
+    """Return the product, as ``matmul`` does."""
     result: list[Array] = []
-    one_thread_each.run(lambda: result.append(np.matmul(left, right)))
+    one_thread_each.run(lambda: result.append(matmul(left, right)))
     return result[0]
 
 
@@ -118,7 +121,7 @@ def _multiply_stacks(left: Array, right: Array) -> Array:
 
     def work(start: int, stop: int) -> None:
         a, b, to = (array[start:stop] for array in arrays)
-        np.matmul(a, b, out=to)
+        matmul(a, b, out=to)
 
     one_thread_each.run(lambda: in_parts(work, len(arrays[0])))
     return result

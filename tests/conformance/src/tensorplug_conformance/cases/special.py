@@ -136,7 +136,7 @@ def betainc(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty", (corpus.of(np.ones((0, 3))), corpus.of([1.0]), corpus.of([[0.5]])))
     few = corpus.of([0.5, 2.5, 8.0])[:, None], corpus.of([[1.5]])
     yield Case("large", (*few, corpus.ordinary((LARGE // 3 + 1,), 0.01, 0.99)))
-    concentrations = np.array(_CONCENTRATIONS)
+    concentrations = np.array(_CONCENTRATIONS[:-1])  # the reference loses digits beyond
     a, b = concentrations[:, None, None], concentrations[:, None]
     mean = a / (a + b)
     deviation = np.sqrt(mean * (1 - mean) / (a + b + 1))
