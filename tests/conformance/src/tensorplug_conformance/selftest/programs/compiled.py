@@ -26,6 +26,7 @@ __all__ = [
     "draws_once",
     "fails_where_empty",
     "keeps_what_it_made",
+    "loses_the_end_of_many",
     "loses_the_last_block",
     "owns_results",
     "remembers_results",
@@ -153,6 +154,19 @@ def loses_the_last_block() -> Engine:
             return found
         result = np.array(found)
         result.reshape(-1)[found.size // block * block :] = 0
+        return result
+
+    return _changing(cut)
+
+
+def loses_the_end_of_many() -> Engine:
+    """Return an engine that drops the last of some hundred thousand elements."""
+
+    def cut(found: Array, _inputs: Any) -> Array:
+        if found.size < 300_000:
+            return found
+        result = np.array(found)
+        result.reshape(-1)[-1] = 0
         return result
 
     return _changing(cut)

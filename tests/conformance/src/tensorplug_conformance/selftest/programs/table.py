@@ -43,6 +43,7 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(compiled.writes_into_arguments, "compiled = eager: elementwise chain"),
     WrongProgram(compiled.loses_the_last_block, "compiled = eager: long chain"),
     WrongProgram(compiled.loses_the_last_block, "compiled = eager: chain into sums"),
+    WrongProgram(compiled.loses_the_end_of_many, "compiled = eager: longer chain"),
     WrongProgram(compiled.fails_where_empty, "compiled = eager: empty chain"),
     WrongProgram(compiled.swaps_operands, "loops: scan"),
     WrongProgram(compiled.writes_into_arguments, "loops: scan of large carries"),
