@@ -105,7 +105,7 @@ def test_links_of_a_readme_work_on_an_index(path):
         ours = (urls["Documentation"], f"{urls['Repository']}/", "#")
         assert link.startswith(ours) or link in FOREIGN, link
         inside = re.fullmatch(
-            rf"{re.escape(urls['Repository'])}/(?:blob|tree)/main/([^#]*).*", link
+            rf"{re.escape(urls['Repository'])}/(?:blob|tree|raw)/main/([^#]*).*", link
         )
         if inside:
             assert (ROOT / inside[1]).exists(), link
