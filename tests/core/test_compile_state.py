@@ -246,10 +246,30 @@ def test_a_tensor_of_another_tracing_is_refused():
         tp.compile(lambda x: x + kept[0])(tensor(A))
 
 
-def test_arguments_must_be_tensors_or_hashable():
+def test_arguments_must_be_tensors_arrays_or_hashable():
     compiled = tp.compile(lambda x, y: x + y)
-    with pytest.raises(CompileError, match="ndarray, which is neither a tensor nor hashable"):
-        compiled(tensor(A), A)
+    with pytest.raises(CompileError, match="bytearray, which is neither a tensor nor hashable"):
+        compiled(tensor(A), bytearray(b"12"))
+
+
+def test_numpy_arrays_are_inputs():
+    traced = []
+
+    @tp.compile
+    def f(x, tree, *, factor=1.0):
+        traced.append((type(x), type(tree["y"][0])))
+        return (x + tree["y"][0]) * factor
+
+    for by in (1.0, 2.0):
+        found = f(A, {"y": [A * by, "static"]}, factor=by)
+        np.testing.assert_array_equal(found.numpy(), (A + A * by) * by)
+    assert traced == [(tp.Tensor, tp.Tensor)]
+    assert "Add" in str(f.program(A, {"y": [A, "static"]}, factor=3.0))
+    # A tensor of the same type is no other signature, and a donated array gives up its tensor.
+    f(tp.asarray(A), {"y": [tp.asarray(A), "static"]}, factor=3.0)
+    assert len(traced) == 1
+    donating = tp.compile(lambda x: x * 2, donate=0)
+    np.testing.assert_array_equal(donating(A).numpy(), A * 2)
 
 
 def test_an_error_in_a_program_names_kernel_and_line():

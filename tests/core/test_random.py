@@ -215,7 +215,7 @@ def test_integers_are_the_same_in_every_dtype() -> None:
 
 def test_integers_between_tensors() -> None:
     low, high = np.int16([-5, 0, 100]), np.int16([[-4], [1], [300]])
-    found = random.integers(key(), low, high + low)
+    found = random.integers(key(), tp.asarray(low), tp.asarray(high + low))  # some are in disorder
     words = exact.longs(exact.words(KEY, 18))
     spans = np.broadcast_to(high, (3, 3)).ravel().tolist()
     offset = np.array([w * (span % 2**32) >> 64 for w, span in zip(words, spans, strict=True)])
@@ -280,6 +280,13 @@ def test_integers_between_tensors() -> None:
             ArgumentError,
             "not fit into uint8",
         ),
+        (
+            lambda: random.integers(key(), [1, 9], 9),
+            ArgumentError,
+            r"below high, got \[1, 9\] and 9",
+        ),
+        (lambda: random.integers(key(), (2, 3), 0, 10), ArgumentError, "the order is key, low"),
+        (lambda: random.integers(key(), (2,), 5, 10), ArgumentError, "the order is key, low"),
         (lambda: random.integers(key(), 0, 2**32), ArgumentError, "does not fit into int32"),
         (lambda: random.integers(key(), 0.5, 3), ArgumentError, "low must be an integer, got 0.5"),
         (lambda: random.integers(key(), 0, [1.5]), DTypeError, "high must hold integers, got flo"),

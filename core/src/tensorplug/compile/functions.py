@@ -24,7 +24,11 @@ from typing import (
 from tensorplug.compile.arguments import recompiles
 from tensorplug.compile.arguments.donation import Donation
 from tensorplug.compile.arguments.floats import Floats, find, remember
-from tensorplug.compile.arguments.signatures import append_signature
+from tensorplug.compile.arguments.signatures import (
+    FoundArrayError,
+    append_signature,
+    convert_arrays,
+)
 from tensorplug.compile.derivatives import run_recorded
 from tensorplug.compile.dynamic.sizes import LIMIT as SIZES
 from tensorplug.compile.dynamic.sizes import Dynamic
@@ -97,11 +101,11 @@ def compile(
     program without common subexpressions or dead code, which the backend may optimize, for
     example by fusing elementwise kernels. Later calls with that signature run the program.
 
-    Tensors and Python floats in the arguments (in nested dicts, lists, tuples and dataclasses) are
-    inputs. All other values are static and belong to the signature, like the dtypes, shapes and
-    devices of the tensors, the structure of the arguments and the active device. So does the
-    value of a float that ``f`` uses as a Python number: in a condition, in ``math.exp``, as an
-    attribute of an op.
+    Tensors, NumPy arrays and Python floats in the arguments (in nested dicts, lists, tuples and
+    dataclasses) are inputs; ``f`` gets the arrays as tensors. All other values are static and
+    belong to the signature, like the dtypes, shapes and devices of the tensors, the structure of
+    the arguments and the active device. So does the value of a float that ``f`` uses as a Python
+    number: in a condition, in ``math.exp``, as an attribute of an op.
     A function keeps 64 programs; the ninth signature causes a ``RecompileWarning``.
 
     Side effects of ``f`` (printing, appending to a list, changing objects) happen only in
@@ -211,7 +215,11 @@ class Compiled(Generic[P, R]):
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
         floats: list[float] = []
-        special = self._specialized(engine, device, (args, kwargs), tensors, floats)
+        try:
+            special = self._specialized(engine, device, (args, kwargs), tensors, floats)
+        except FoundArrayError:
+            args, kwargs = convert_arrays((args, kwargs))
+            return self(*args, **kwargs)
         inputs = special.enter(context, tensors) if special.prepares else tensors
         donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
@@ -241,7 +249,8 @@ class Compiled(Generic[P, R]):
         context = current_context()
         engine = cast("Engine", engine_of(context))
         device = engine.devices.of(context)
-        return self._specialized(engine, device, (args, kwargs), [], []).executable.program
+        arguments = convert_arrays((args, kwargs))
+        return self._specialized(engine, device, arguments, [], []).executable.program
 
     def _specialized(
         self,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorplug.dispatch import keys
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import CompileError
 from tensorplug.tensors import tree
@@ -12,7 +15,11 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["append_signature"]
+__all__ = ["FoundArrayError", "append_signature", "convert_arrays"]
+
+
+class FoundArrayError(Exception):
+    """A leaf of the arguments is an array of NumPy's, which the program takes as a tensor."""
 
 
 class _Same:
@@ -39,6 +46,7 @@ def append_signature(
 
     Raises:
         CompileError: a leaf is neither a tensor nor hashable.
+        FoundArrayError: one is an array of NumPy's; see ``convert_arrays``.
 
     """
     kind = value.__class__
@@ -60,12 +68,22 @@ def append_signature(
         _append_other(value, key, tensors, floats)
 
 
+def convert_arrays(arguments: Any) -> Any:
+    """Return a tree with tensors on the current device in place of its NumPy arrays."""
+    return tree.tree_map(
+        lambda leaf: as_tensor(leaf, what="an argument") if isinstance(leaf, np.ndarray) else leaf,
+        arguments,
+    )
+
+
 def _append_other(
     value: Any, key: list[Hashable], tensors: list[Tensor], floats: list[float] | None
 ) -> None:
     if isinstance(value, Tensor):  # a variable, which every call reads
         key.append(_Same(value))
         return
+    if isinstance(value, np.ndarray):
+        raise FoundArrayError
     opened = tree.level(value)
     if opened is None:
         key.append(_freeze(value, "an argument"))

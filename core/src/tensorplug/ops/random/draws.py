@@ -14,6 +14,7 @@ from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted, real
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import elementwise, movement
 from tensorplug.ops.comparison import less
@@ -25,13 +26,13 @@ from tensorplug.ops.random.random import (
     RANDOM_UNIFORM,
     as_key,
 )
+from tensorplug.tensors.tree import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
-    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["exponential", "integers", "normal", "uniform"]
@@ -194,8 +195,9 @@ def integers(
         above ``low``, the result is any number of the dtype.
 
     Raises:
-        ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers in the wrong
-            order, or do not fit ``dtype``.
+        ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers, or lists of
+            them, in the wrong order, or do not fit ``dtype``; or the arguments are in JAX's order,
+            which begins with the shape.
         ShapeError, DTypeError: the shapes do not broadcast, or an argument is not an integer.
 
     Source: NumPy's Generator.integers.
@@ -210,6 +212,7 @@ def integers(
     """
     checked = as_key(key, "integers")
     bounds = (0, low) if high is None else (low, high)
+    _check_order(*bounds, shape)
     first, last = (
         _read_integer(bound, f"integers: {name}")
         for bound, name in zip(bounds, ("low", "high"), strict=True)
@@ -228,6 +231,26 @@ def integers(
     if is_number(first, 0):
         return drawn
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
+
+
+def _check_order(low: Any, high: Any, shape: Any) -> None:
+    """Refuse bounds in the wrong order, where they are no tensors, and a shape as ``low``."""
+    if any(isinstance(leaf, Tensor) for leaf in leaves([low, high])):
+        return  # whose data are not read
+    if isinstance(low, tuple) and host_values.is_scalar(shape):
+        raise ArgumentError(
+            f"integers: low is the tuple {low} and shape the number {shape}; the order is key, "
+            "low, high, shape"
+        )
+    if any(isinstance(bound, list | tuple | np.ndarray) for bound in (low, high)):
+        try:
+            ordered = bool(np.all(np.less(low, high)))
+        except (TypeError, ValueError):
+            return  # what is wrong with them is said where they are read
+        if not ordered:
+            raise ArgumentError(
+                f"integers: low must be below high, got {quoted(low)} and {quoted(high)}"
+            )
 
 
 def _read_integer(value: Any, what: str) -> Any:
