@@ -14,7 +14,6 @@ from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted, real
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
-from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import elementwise, movement
 from tensorplug.ops.comparison import less
@@ -26,13 +25,13 @@ from tensorplug.ops.random.random import (
     RANDOM_UNIFORM,
     as_key,
 )
-from tensorplug.tensors.tree import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["exponential", "integers", "normal", "uniform"]
@@ -212,7 +211,7 @@ def integers(
     """
     checked = as_key(key, "integers")
     bounds = (0, low) if high is None else (low, high)
-    _check_order(*bounds, shape)
+    _check_order(bounds[0], bounds[1], shape)
     first, last = (
         _read_integer(bound, f"integers: {name}")
         for bound, name in zip(bounds, ("low", "high"), strict=True)
@@ -233,16 +232,14 @@ def integers(
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
 
 
-def _check_order(low: Any, high: Any, shape: Any) -> None:
+def _check_order(low: Any, high: Any, shape: ShapeLike | None) -> None:
     """Refuse bounds in the wrong order, where they are no tensors, and a shape as ``low``."""
-    if any(isinstance(leaf, Tensor) for leaf in leaves([low, high])):
-        return  # whose data are not read
     if isinstance(low, tuple) and host_values.is_scalar(shape):
         raise ArgumentError(
             f"integers: low is the tuple {low} and shape the number {shape}; the order is key, "
             "low, high, shape"
         )
-    if any(isinstance(bound, list | tuple | np.ndarray) for bound in (low, high)):
+    if _holds_numbers(low) and _holds_numbers(high):
         try:
             ordered = bool(np.all(np.less(low, high)))
         except (TypeError, ValueError):
@@ -251,6 +248,13 @@ def _check_order(low: Any, high: Any, shape: Any) -> None:
             raise ArgumentError(
                 f"integers: low must be below high, got {quoted(low)} and {quoted(high)}"
             )
+
+
+def _holds_numbers(bound: Any) -> bool:
+    """Return whether a bound can be compared without reading a tensor."""
+    if isinstance(bound, list | tuple):
+        return all(map(host_values.is_scalar, bound))
+    return isinstance(bound, np.ndarray) or host_values.is_scalar(bound)
 
 
 def _read_integer(value: Any, what: str) -> Any:
