@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from tensorplug.ops.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
 from tensorplug.ops.special.incomplete_gamma_formulas import (
+    are_few,
+    column,
     deviance,
     integrals,
     less_log1p,
@@ -27,11 +29,15 @@ _FALL: Final = 40.0
 _SMALL: Final = 0.1  # up to this 1 - x the series serves, where (1 - x) a is less than _FEW
 _FEW: Final = 1.5
 _STIRLING: Final = 3.0
-# The Gauss-Legendre rule of 6 points for an interval from 0 to 1: nodes below 1/2, and weights.
-_RULE: Final = (
-    (0.033765242898423975, 0.08566224618958517),
-    (0.16939530676686776, 0.1803807865240693),
-    (0.3806904069584015, 0.23395696728634552),
+# The Gauss-Legendre rule of 6 points for an interval from 0 to 1: nodes and weights.
+_RULE: Final = tuple(
+    (place, weight)
+    for node, weight in (
+        (0.033765242898423975, 0.08566224618958517),
+        (0.16939530676686776, 0.1803807865240693),
+        (0.3806904069584015, 0.23395696728634552),
+    )
+    for place in (node, 1.0 - node)
 )
 
 
@@ -79,7 +85,7 @@ def _compute_part(xp: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: An
     density = log_density(xp, a, b, x, y, log_x, log_y)
     power = xp.exp(density)
     excess = a * y - b * x
-    fraction = power / _continue_fraction(a, b, x, y, excess)
+    fraction = power / _continue_fraction(xp, a, b, x, y, excess)
     integral = power * (_integrate(xp, a, b, x, y, excess) / y)
     by_series = _is_small(a, b, y)
     small = _complement(xp, xp.where(by_series, a, 8.0), xp.where(by_series, b, 1.0), y, log_y)
@@ -118,23 +124,28 @@ def log_density(xp: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: Any)
     return xp.where(both, two, xp.where(far, one, none))
 
 
-def _continue_fraction(a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
-    result: Any = math.inf
-    for n in range(_FRACTION_TERMS, -1, -1):
-        k = float(n)
-        share = (b - k) * x
-        here = k + (a + k) / (a + (2.0 * k + 1.0)) * (excess + 1.0 + k * (1.0 + y))
-        if n:
-            twice = a + (2.0 * k - 1.0)
-            here = here + k * share / twice
-        # The numerator before step n + 1.
-        if n < _FRACTION_TERMS:
-            m = k + 1.0
-            twice = a + (2.0 * m - 1.0)
-            top = ((a + k) / twice) * ((a + b + k) / twice) * (m * x) * ((b - m) * x)
-            here = here + top / result
-        result = here
+def _continue_fraction(xp: Any, a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
+    counts = [float(n) for n in range(_FRACTION_TERMS + 1)]
+    odd = [max(2.0 * k - 1.0, 1.0) for k in counts]  # the first is multiplied by 0
+    if are_few(xp, excess, len(counts)):
+        k, twice = (column(xp, numbers, excess) for numbers in (counts, odd))
+        here, top = _take_step(a, b, x, y, excess, k, twice)
+    else:
+        pairs = zip(counts, odd, strict=True)
+        here, top = zip(*(_take_step(a, b, x, y, excess, k, m) for k, m in pairs), strict=True)
+    result = here[_FRACTION_TERMS]
+    for n in range(_FRACTION_TERMS - 1, -1, -1):
+        result = here[n] + top[n] / result
     return result
+
+
+def _take_step(a: Any, b: Any, x: Any, y: Any, excess: Any, k: Any, odd: Any) -> tuple[Any, Any]:
+    """Return the denominator of step k, without its quotient, and the numerator of that."""
+    m = k + 1.0
+    here = k + (a + k) / (a + (k + m)) * (excess + 1.0 + k * (1.0 + y))
+    here = here + k * ((b - k) * x) / (a + odd)
+    top = ((a + k) / (a + (k + m))) * ((a + b + k) / (a + (k + m))) * (m * x) * ((b - m) * x)
+    return here, top
 
 
 def _integrate(xp: Any, a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
@@ -166,9 +177,12 @@ def _complement(xp: Any, a: Any, b: Any, y: Any, log_y: Any) -> Any:
         k = float(n)
         total = (1.0 / (b + k) + total) * (y * ((k - a) / k))
     # An integral of digamma gives ln gamma(a + b) - ln gamma(a) accurately for small b.
-    difference: Any = 0.0
-    for half, weight in _RULE:
-        for node in (half, 1.0 - half):
+    if are_few(xp, y, len(_RULE)):
+        nodes, weights = (column(xp, numbers, y) for numbers in zip(*_RULE, strict=True))
+        difference = xp.sum(weights * digamma(xp, a + b * nodes), axis=0)
+    else:
+        difference = 0.0
+        for node, weight in _RULE:
             difference = difference + weight * digamma(xp, a + b * node)
     exponent = b * (log_y + difference) - log_factorial(xp, b)
     return -xp.expm1(exponent) - xp.exp(exponent) * b * total

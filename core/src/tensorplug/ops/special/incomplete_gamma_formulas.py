@@ -53,7 +53,7 @@ NODES: Final = (
 )
 _ALL_NODES: Final = np.array([node for half, _ in NODES for node in (half, 1.0 - half)])
 _ALL_WEIGHTS: Final = np.repeat([weight for _, weight in NODES], 2)
-_FEW: Final = 1 << 9  # elements: with all nodes they fit a cache
+_FEW: Final = 1 << 14  # numbers that fit a cache
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -187,19 +187,32 @@ def integrate(
 def integrals(xp: Any, integrands: Callable[[Any], list[Any]], length: Any) -> list[Any]:
     """Return integrals from 0 to ``length``, by the Gauss-Legendre rule.
 
-    NumPy takes all nodes of a few elements at once: its calls take longer than the arithmetic.
+    All nodes of a few elements are taken at once.
     """
-    if xp is np and np.size(length) <= _FEW:
-        column = (-1,) + (1,) * np.ndim(length)
-        found = integrands(length * _ALL_NODES.reshape(column))
-        weights = _ALL_WEIGHTS.reshape(column)
-        return [np.sum(weights * part, axis=0) * length for part in found]
+    if are_few(xp, length, len(_ALL_NODES)):
+        nodes, weights = (column(xp, numbers, length) for numbers in (_ALL_NODES, _ALL_WEIGHTS))
+        found = integrands(length * nodes)
+        return [xp.sum(weights * part, axis=0) * length for part in found]
     totals: list[Any] = []
     for half, weight in NODES:
         for node in (half, 1.0 - half):
             parts = [weight * part for part in integrands(length * node)]
             totals = [t + p for t, p in zip(totals, parts, strict=True)] if totals else parts
     return [total * length for total in totals]
+
+
+def are_few(xp: Any, x: Any, count: int) -> bool:
+    """Return whether ``count`` terms of a sum for each element are best computed at once.
+
+    They lie along an axis before all others. A call on a few elements takes longer than its
+    arithmetic, and the program of a decomposition has far fewer calls.
+    """
+    return bool(count * x.size <= _FEW if xp is np else xp.are_few(x, count))
+
+
+def column(xp: Any, numbers: Any, like: Any) -> Any:
+    """Return numbers along an axis before those of ``like``, in its dtype."""
+    return xp.asarray(np.reshape(numbers, (-1,) + (1,) * like.ndim), dtype=like.dtype)
 
 
 def less_log1p(xp: Any, u: Any) -> Any:

@@ -3,8 +3,35 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops import elementwise, powers
+from tensorplug.ops.reduction import sum
 
-FUNCTIONS: Final = SimpleNamespace(**vars(elementwise), expm1=powers.expm1, log1p=powers.log1p)
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+_FEW: Final = 1 << 18
+
+
+def are_few(x: Tensor, count: int) -> bool:
+    """Return whether ``count`` terms for each element of ``x`` are best computed in one call.
+
+    They are not if the backend compiles loops for so many elements: these hold one term at a time.
+    """
+    device = x._placement.device
+    while device.trace is not None:
+        device = device.real  # type: ignore[attr-defined]  # a stand-in has it
+    groups = device.capabilities.groups
+    return count * x.size < (_FEW if groups is None else groups.least_group)
+
+
+FUNCTIONS: Final = SimpleNamespace(
+    **vars(elementwise),
+    expm1=powers.expm1,
+    log1p=powers.log1p,
+    are_few=are_few,
+    asarray=as_tensor,
+    sum=sum,
+)
