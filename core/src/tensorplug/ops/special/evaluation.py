@@ -2,19 +2,51 @@
 
 A formula is written once, for NumPy's arrays and for tensors alike. ``xp`` holds the functions
 that it calls (``abs``, ``exp``, ``floor``, ``log``, ``sin``, ``cos``, ``sqrt``, ``where``): NumPy
-itself, or ours. All branches are computed, and ``where`` chooses; what a branch gives outside its
-interval does not matter. The dtype is that of the argument, float32 or float64.
+itself, or ours. ``where`` chooses between branches that are all computed, and ``piecewise``
+between costly ones, which NumPy only computes where they are chosen; what a branch gives outside
+its interval does not matter. The dtype is that of the argument, float32 or float64.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
 Ratio = tuple[Coefficients, Coefficients]
 
 # A number times 2**k + 1, with half the bits of the dtype behind it (Veltkamp).
 _SPLITTERS: Final = {4: 4097.0, 8: 134217729.0}
+
+
+def piecewise(
+    xp: Any,
+    choices: Sequence[tuple[Any, Callable[..., Any]]],
+    otherwise: Callable[..., Any],
+    *operands: Any,
+) -> Any:
+    """Return for each element the first function whose condition holds, else ``otherwise``.
+
+    The functions take ``xp`` and the operands.
+    """
+    if xp is not np:
+        result = otherwise(xp, *operands)
+        for condition, function in reversed(choices):
+            result = xp.where(condition, function(xp, *operands), result)
+        return result
+    arrays = np.broadcast_arrays(*operands)
+    left = np.ones(arrays[0].shape, bool)
+    result = np.empty(arrays[0].shape)
+    for condition, function in (*choices, (True, otherwise)):
+        chosen = left & condition
+        if chosen.any():
+            result[chosen] = function(xp, *(array[chosen] for array in arrays))
+        left &= ~chosen
+    return result
 
 
 def polynomial(coefficients: Coefficients, x: Any) -> Any:

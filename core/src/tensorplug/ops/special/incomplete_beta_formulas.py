@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from tensorplug.ops.special.evaluation import piecewise
 from tensorplug.ops.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
 from tensorplug.ops.special.incomplete_gamma_formulas import (
     are_few,
@@ -82,15 +83,20 @@ def _is_small(a: Any, b: Any, y: Any) -> Any:
 
 def _compute_part(xp: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: Any) -> Any:
     """Return I(a, b, x), for x below the mean or where the series in y = 1 - x serves."""
-    density = log_density(xp, a, b, x, y, log_x, log_y)
-    power = xp.exp(density)
-    excess = a * y - b * x
-    fraction = power / _continue_fraction(xp, a, b, x, y, excess)
-    integral = power * (_integrate(xp, a, b, x, y, excess) / y)
-    by_series = _is_small(a, b, y)
-    small = _complement(xp, xp.where(by_series, a, 8.0), xp.where(by_series, b, 1.0), y, log_y)
-    many = (a >= _MANY) & (b >= _MANY)
-    return xp.where(by_series, small, xp.where(many, integral, fraction))
+    choices = (
+        (_is_small(a, b, y), _complement),
+        ((a >= _MANY) & (b >= _MANY), _integral),
+    )
+    density = xp.exp(log_density(xp, a, b, x, y, log_x, log_y))
+    return piecewise(xp, choices, _fraction, a, b, x, y, log_y, density)
+
+
+def _integral(xp: Any, a: Any, b: Any, x: Any, y: Any, _log_y: Any, density: Any) -> Any:
+    return density * (_integrate(xp, a, b, x, y, a * y - b * x) / y)
+
+
+def _fraction(xp: Any, a: Any, b: Any, x: Any, y: Any, _log_y: Any, density: Any) -> Any:
+    return density / _continue_fraction(xp, a, b, x, y, a * y - b * x)
 
 
 def log_density(xp: Any, a: Any, b: Any, x: Any, y: Any, log_x: Any, log_y: Any) -> Any:
@@ -170,8 +176,10 @@ def _integrate(xp: Any, a: Any, b: Any, x: Any, y: Any, excess: Any) -> Any:
     return integrals(xp, integrand, length)[0]
 
 
-def _complement(xp: Any, a: Any, b: Any, y: Any, log_y: Any) -> Any:
-    """Return 1 minus I(b, a, y) for small y, a y and b / a."""
+def _complement(xp: Any, a: Any, b: Any, _x: Any, y: Any, log_y: Any, _density: Any) -> Any:
+    """Return 1 minus I(b, a, y) for small y, a y and b / a; elsewhere a number."""
+    by_series = _is_small(a, b, y)
+    a, b = xp.where(by_series, a, 8.0), xp.where(by_series, b, 1.0)
     total: Any = 0.0
     for n in range(_SERIES_TERMS, 0, -1):
         k = float(n)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.ops.special.evaluation import piecewise
 from tensorplug.ops.special.gamma_formulas import (
     lgamma_of_1_plus,
     lgamma_right,
@@ -79,16 +80,39 @@ def _bounded(xp: Any, a: Any, x: Any, value: Any, at_0: float) -> Any:
 
 def _compute_part(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     """Return whether P is computed (else Q), and its value."""
-    log_x = xp.log(x)
     lower = is_lower(xp, a, x)
+    by_integral = (lower & (a >= WHOLE)) | (~lower & (x >= FAR))
     density = xp.exp(log_density(xp, a, x))
-    series = density * _sum_series(a, x)
-    fraction = density * a / _continue_fraction(a, x)
-    small = _complement_for_small_x(xp, a, x, log_x)
+    choices = ((by_integral, _integral), (lower, _series), (x < SMALL, _small))
+    return lower, piecewise(xp, choices, _fraction, a, x, lower, density)
+
+
+def _integral(xp: Any, a: Any, x: Any, lower: Any, density: Any) -> Any:
     (total,) = integrate(xp, a, x, lower, lambda _: ())
-    integral = density * (a / x) * total
-    above = xp.where(x >= FAR, integral, xp.where(x < SMALL, small, fraction))
-    return lower, xp.where(lower, xp.where(a >= WHOLE, integral, series), above)
+    return density * (a / x) * total
+
+
+def _series(_xp: Any, a: Any, x: Any, _lower: Any, density: Any) -> Any:
+    """Return the density times 1 + x / (a + 1) + x**2 / ((a + 1) (a + 2)) + ..."""
+    total: Any = 1.0
+    for n in range(SERIES_TERMS, 0, -1):
+        total = 1.0 + total * (x / (a + float(n)))
+    return density * total
+
+
+def _fraction(_xp: Any, a: Any, x: Any, _lower: Any, density: Any) -> Any:
+    result = x - a + (2.0 * FRACTION_TERMS + 1.0)
+    for n in range(FRACTION_TERMS, 0, -1):
+        result = x - a + (2.0 * n - 1.0) - n * (float(n) - a) / result
+    return density * a / result
+
+
+def _small(xp: Any, a: Any, x: Any, _lower: Any, _density: Any) -> Any:
+    total: Any = 0.0
+    for n in range(SMALL_TERMS, 0, -1):
+        total = (1.0 / (a + float(n)) + total) * (-x / float(n))
+    exponent = a * xp.log(x) - log_factorial(xp, a)
+    return -xp.expm1(exponent) - xp.exp(exponent) * a * total
 
 
 def is_lower(xp: Any, a: Any, x: Any) -> Any:
@@ -130,29 +154,6 @@ def deviance(xp: Any, k: Any, mean: Any, off: Any) -> Any:
         series = 2.0 / odd + square * series
     close = off * bounded + k * bounded * (square * series)
     return xp.where(near, close, k * xp.log(k / mean) - off)
-
-
-def _sum_series(a: Any, x: Any) -> Any:
-    """Return 1 + x / (a + 1) + x**2 / ((a + 1) (a + 2)) + ..."""
-    total: Any = 1.0
-    for n in range(SERIES_TERMS, 0, -1):
-        total = 1.0 + total * (x / (a + float(n)))
-    return total
-
-
-def _continue_fraction(a: Any, x: Any) -> Any:
-    result = x - a + (2.0 * FRACTION_TERMS + 1.0)
-    for n in range(FRACTION_TERMS, 0, -1):
-        result = x - a + (2.0 * n - 1.0) - n * (float(n) - a) / result
-    return result
-
-
-def _complement_for_small_x(xp: Any, a: Any, x: Any, log_x: Any) -> Any:
-    total: Any = 0.0
-    for n in range(SMALL_TERMS, 0, -1):
-        total = (1.0 / (a + float(n)) + total) * (-x / float(n))
-    exponent = a * log_x - log_factorial(xp, a)
-    return -xp.expm1(exponent) - xp.exp(exponent) * a * total
 
 
 def integrate(
