@@ -26,7 +26,7 @@ SORTS = [
 
 # Less than a block, a few blocks, and parts.
 SELECTIONS = [
-    *((rows, "float32") for rows in ((3, 40), (700, 67), (1, 4127), (1, 300_001))),
+    *((rows, "float32") for rows in ((3, 40), (700, 67), (1, 4127), (1, 300_001), (4, 70_007))),
     *(((2, 4097), dtype) for dtype in ("bool", "int8", "uint32", "int64", "float64")),
     ((1, 70_001), "int64"),
 ]

@@ -82,16 +82,16 @@ class _Search(NamedTuple):
     @property
     def place(self) -> str:
         """The index in its row of element ``at`` of a part."""
-        return "candidates[at]" if self.among else "((int)first + (int)at)"
+        return "own[at]" if self.among else "((int)first + (int)at)"
 
     @property
     def begin(self) -> str:
         """The statements that find part ``item`` of all."""
-        candidates = "\n  candidates += item / parts * size;" if self.among else ""
+        own = "\n  global const int *own = candidates + item / parts * size;" * self.among
         return f"""  const index_t number = item % parts, rest = size % parts;
   const index_t first = size / parts * number + min(number, rest);
   const index_t span = size / parts + (number < rest);
-  global const S *row = x + item / parts * length;{candidates}"""
+  global const S *row = x + item / parts * length;{own}"""
 
     def write(self, at: str, place: str) -> str:
         """Return the statement that writes the index ``place`` as number ``at``."""
