@@ -103,6 +103,20 @@ def test_promotions_stand_around_the_casts_and_the_call(engine):
     assert [call.how for call in t.calls[:3]] == ["promoted", "native", "native"]
 
 
+def test_copies_from_another_device(engine):
+    x = tp.asarray([1.0, 2.0])
+    with tp.use_backend("away"), tp.trace_dispatch() as t:
+        tp.add(x, tp.asarray([1.0, 1.0]))
+        x.to("home")  # it is there
+        x.to("away")
+    copied, added, again = t.calls
+    assert lines(t)[0] == "float32[2]  copied to away"
+    assert (copied.name, copied.how, copied.device) == ("Transfer", "transferred", "away")
+    assert (copied.call, copied.depth) == ("float32[2]", 0)
+    assert copied.site.line == added.site.line != again.site.line
+    assert (added.name, again.how) == ("Add", "transferred")
+
+
 def test_fallbacks_and_what_runs_there(engine):
     def subtract(a, b):
         return a - b
@@ -115,6 +129,7 @@ def test_fallbacks_and_what_runs_there(engine):
     call = "Sub(a=float32[1], b=float32[1]) -> float32[1]"
     assert lines(t) == [
         f"{call}  fallback by away-distribution 2.0 from home",
+        *(2 * ["  float32[1]  copied to away"]),
         f"  {call}  native by the running program on away",
     ]
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -159,9 +159,14 @@ def test_an_engine_that_is_no_plugin_is_not_measured() -> None:
         ("import time; time.sleep(60)", "it hung: it did not end within 1 s"),
     ],
 )
+@pytest.mark.parametrize("run", [plain._run_apart, plain._run_as_child])
 def test_a_program_that_does_not_get_to_its_end(
-    program: str, message: str, monkeypatch: pytest.MonkeyPatch
+    program: str, message: str, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """``_run_as_child`` is for platforms on which every process has a parent."""
     monkeypatch.setattr(plain, "PROGRAM", program)
+    monkeypatch.setattr(plain, "_run_apart", run)
+    if "abort" in program and run is plain._run_as_child:
+        message = "it ended with status -6"  # what a shell calls 134
     with pytest.raises(PlainProcessError, match=message):
         ask("cpu", [], 1.0 if "sleep" in program else 60.0)

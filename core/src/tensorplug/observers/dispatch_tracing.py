@@ -25,9 +25,10 @@ __all__ = ["DispatchTrace", "TracedCall", "trace_dispatch"]
 class TracedCall:
     """One traced call.
 
-    ``call`` is its text, with types and attributes. ``how`` is native, decomposed, fallback or
-    promoted; after a promoted call follow the casts to a common dtype, and the call with their
-    results. ``owner`` is the distribution whose code runs, ``device`` that of the context.
+    ``call`` is its text, with types and attributes. ``how`` is native, decomposed, fallback,
+    promoted or transferred; after a promoted call follow the casts to a common dtype, and the
+    call with their results. A transfer is no kernel call: it copies a tensor from another device
+    to ``device``. ``owner`` is the distribution whose code runs, ``device`` that of the context.
     ``depth`` counts the enclosing calls. ``site`` is the line of Python. ``raised`` is the text
     of the error, if any.
     """
@@ -91,15 +92,25 @@ class DispatchTrace(Observation):
     def uploaded(self, tensor: Tensor) -> None:
         """Do nothing: an upload is not a call."""
 
-    def _traced(self, line: str, run: Callable[[], Any], *what: Any) -> Any:
+    def transferred(self, tensor: Tensor) -> None:
+        """Write a line: a copy from another device may take longer than a kernel."""
+        type_, device = tensor.type, tensor.device
+        line = f"{type_}  copied to {device}"
+        self._record(line, "Transfer", str(type_), {}, "transferred", "", device)
+
+    def _record(self, line: str, *what: Any) -> TracedCall:
         depth = self._depth
         if not depth.calls:
             depth.site = callsite.find()
         name, call, attributes, how, owner, device = what
         record = TracedCall(name, call, attributes, how, owner, device, depth.calls, depth.site)
-        at = len(self.calls)
         self.calls.append(record)
         self._write(depth.calls, line if record.site is None else f"{line}  {record.site}")
+        return record
+
+    def _traced(self, line: str, run: Callable[[], Any], *what: Any) -> Any:
+        at, depth = len(self.calls), self._depth
+        record = self._record(line, *what)
         before = depth.calls
         try:
             depth.calls = before + 1
@@ -125,7 +136,7 @@ def trace_dispatch(file: TextIO | None = None) -> DispatchTrace:
     There is one line per call: kernel, types, attributes and outputs; whether it runs natively,
     by decomposition or by fallback; the owner of the code and the device; the line of Python.
     The calls of a decomposition or a fallback follow it, indented, and so do the casts of a call
-    with mixed dtypes.
+    with mixed dtypes. A tensor that is copied from another device has a line, too.
 
     Args:
         file: a text file to which each line is written, and flushed, before the kernel runs: if

@@ -262,7 +262,9 @@ def same_bits(a: Array, b: Array) -> bool:
     """Return whether two arrays have one shape, one dtype and the same bits."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.nbytes < _COPIED or a.dtype.kind == "T":
+    if a.dtype.kind == "T":
+        return bool(a.tolist() == b.tolist())
+    if a.nbytes < _COPIED:
         return bits(a) == bits(b)
     x, y = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (a, b))
     return bool(np.array_equal(x, y))

@@ -127,7 +127,7 @@ def _watched(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> frozenset[str
     In one dtype, one case for each rank of the outputs, and a large one; else one alone.
     """
     showing = [case for case in cases if shows_leaks(case)]
-    if row.mode != "native" or row.dtype != _leading(entry):
+    if row.mode != "native" or row.dtype != entry.leading.name:
         return frozenset(case.id for case in showing[:1])
     found: dict[int, str] = {}
     for case in showing:
@@ -143,12 +143,6 @@ def _elements(case: Case) -> int:
     return max(sizes, default=0)
 
 
-def _leading(entry: CaseEntry) -> str:
-    """Return the dtype in which a kernel is tried in most ways."""
-    own = [dtype.name for dtype in entry.dtypes]
-    return "float32" if "float32" in own else own[0]
-
-
 def _further(
     session: Session, entry: CaseEntry, row: Row, cases: Sequence[Case]
 ) -> dict[str, _More]:
@@ -160,7 +154,7 @@ def _further(
     if row.mode != "native":
         return found
     possible = [case for case in cases if not _lacks_dtype(session, entry.spec, case)]
-    wide = widest(possible) if row.dtype == _leading(entry) else None
+    wide = widest(possible) if row.dtype == entry.leading.name else None
     if wide is not None:
         found[wide.id] = _in_threads
     telling = most_telling(possible)

@@ -26,6 +26,8 @@ _RARE: Final = 200  # one in so many calls, or bytes, is a leak
 _OBJECTS: Final = "the number of objects of Python"
 ALLOCATED: Final = "the memory that malloc has given out"
 _RESIDENT: Final = "the memory of the process"
+# Not the pages of files, which the system drops and reads again as it likes.
+_OWN: Final = ("RssAnon:", "RssShmem:", "VmSwap:")
 _OPEN: Final = "the number of open files"
 _THREADS: Final = "the number of threads"
 _CHILDREN: Final = "the number of child processes"
@@ -137,8 +139,8 @@ def process_figures() -> dict[str, Callable[[], int]]:
     def resident() -> int:
         if trim is not None:
             trim(0)
-        line = next(line for line in status.read_text("ascii").splitlines() if "VmRSS" in line)
-        return int(line.split()[1]) * 1024
+        lines = status.read_text("ascii").splitlines()
+        return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
 
     if status.exists():
         found[_RESIDENT] = resident

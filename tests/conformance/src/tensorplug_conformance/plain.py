@@ -52,6 +52,7 @@ _QUOTED: Final = 200  # characters of what it printed
 _KNOWING: Final = ("conformance", "pytest", "coverage")  # words that give the suite away
 # Its names are drawn for each process: a backend could know them.
 _SHELL: Final = '("$0" "$1.py" < "$2" > printed.txt 2> errors.txt; echo $? > status.txt) &'
+_HUNG: Final = "it hung: it did not end within {:g} s"
 PROGRAM: Final = """\
 import pickle
 
@@ -148,7 +149,17 @@ def ask(backend: str, asked: Sequence[Asked], seconds: float) -> list[Any]:
 
 
 def _run(folder: Path, program: str, given: str, seconds: float) -> None:
-    """Run the program of a folder under a shell that has no parent here."""
+    """Run the program of a folder, where there are processes without parents as such a one."""
+    run = _run_apart if os.name == "posix" else _run_as_child
+    code = run(folder, program, given, seconds)
+    if code != 0:
+        errors = (folder / "errors.txt").read_text("utf-8", errors="replace").strip()
+        last = "\n".join(errors.splitlines()[-8:])
+        raise PlainProcessError(f"it ended with status {code}:\n{last}")
+
+
+def _run_apart(folder: Path, program: str, given: str, seconds: float) -> int:
+    """Run the program under a shell that has no parent here; return its status."""
     shell = shutil.which("sh")
     if shell is None:
         raise PlainProcessError("this platform has no sh, under which the program could run")
@@ -166,12 +177,30 @@ def _run(folder: Path, program: str, given: str, seconds: float) -> None:
         if time.monotonic() > end:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            raise PlainProcessError(f"it hung: it did not end within {seconds:g} s")
+            raise PlainProcessError(_HUNG.format(seconds))
         time.sleep(_POLL)
-    if code != "0":
-        errors = (folder / "errors.txt").read_text("utf-8", errors="replace").strip()
-        last = "\n".join(errors.splitlines()[-8:])
-        raise PlainProcessError(f"it ended with status {code}:\n{last}")
+    return int(code)
+
+
+def _run_as_child(folder: Path, program: str, given: str, seconds: float) -> int:
+    with (
+        (folder / given).open("rb") as calls,
+        (folder / "printed.txt").open("wb") as printed,
+        (folder / "errors.txt").open("wb") as errors,
+    ):
+        try:
+            return subprocess.run(
+                [sys.executable, f"{program}.py"],
+                cwd=folder,
+                env=_environment(folder),
+                stdin=calls,
+                stdout=printed,
+                stderr=errors,
+                timeout=seconds,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise PlainProcessError(_HUNG.format(seconds)) from None
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -80,7 +80,7 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
     made = _Made(entry, corpus)
     first = bases[min(bases)]
     turn = zlib.crc32(f"{entry.spec.name}:{corpus.dtype.name}".encode())
-    leading = corpus.dtype is (dt.float32 if dt.float32 in entry.dtypes else entry.dtypes[0])
+    leading = corpus.dtype is entry.leading
     for size in _TAILS if leading else (_TAILS[turn % len(_TAILS)],):
         yield from made.stretched(first, size, turn, most=_MOST, count=1)
     for at, base in enumerate(bases.values()):
@@ -105,7 +105,7 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
 
 
 def _by_turns(made: _Made, bases: Sequence[Case], turn: int, *, whole: bool) -> Iterator[Case]:
-    """Yield each case with many elements along one axis, another one from case to case."""
+    """Yield each case with many elements along one axis, which differs from case to case."""
     for at, base in enumerate(bases):
         many = _MANY[(turn + at) % len(_MANY)]
         yield from made.stretched(base, many, turn + at, most=_MOST, count=1)

@@ -24,8 +24,11 @@ WORD: Final = 2**32
 LONG: Final[Any] = np.longdouble
 
 
-def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return four words: ten rounds on a counter of four words and a key of two."""
+def philox(counter: Sequence[Any], key: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    """Return four words: ten rounds on a counter of four words and a key of two.
+
+    Words are Python's integers, or arrays of 64-bit integers, which hold a product of two.
+    """
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -39,10 +42,12 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, int, int, i
 def words(key: Iterable[Any], start: int, count: int) -> list[int]:
     """Return the first words of the blocks from ``start`` on."""
     k0, k1, c2, c3 = (int(number) for number in key)
-    found: list[int] = []
-    for number in range(start, start - (-count // 4)):
-        found += philox((number % WORD, number // WORD % WORD, c2, c3), (k0, k1))
-    return found[:count]
+    blocks = -(-count // 4)
+    numbers = np.arange(blocks, dtype=np.uint64) + np.uint64(start % WORD**2)
+    rest = (np.full(blocks, c, np.uint64) for c in (c2, c3))
+    found = philox((numbers % WORD, numbers // WORD, *rest), (k0, k1))
+    listed: list[int] = np.stack(found, axis=-1).ravel()[:count].tolist()
+    return listed
 
 
 def longs(key: Iterable[Any], start: int, count: int) -> list[int]:

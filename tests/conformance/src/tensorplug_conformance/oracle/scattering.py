@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,12 @@ def tensor_scatter_reduce(
         indices = indices[:, None]
     lead = indices.shape[:-1]
     operands: dict[tuple[int, ...], list[Array]] = {}
-    for at in np.ndindex(lead):
-        place = tuple(int(n) % size for n, size in zip(indices[at], tensor.shape, strict=False))
-        operands.setdefault(place, []).append(updates[at])
+    sizes = tensor.shape[: indices.shape[-1]]
+    count = math.prod(lead)
+    named = (indices % np.array(sizes, indices.dtype)).reshape(count, len(sizes)).tolist()
+    rows = updates.reshape(count, *updates.shape[len(lead) :])
+    for place, row in zip(map(tuple, named), rows, strict=True):
+        operands.setdefault(place, []).append(row)
     out = wide(tensor).copy()
     bound = np.zeros(tensor.shape, np.longdouble)
     inexact = kind_of(tensor.dtype) in "fc"
