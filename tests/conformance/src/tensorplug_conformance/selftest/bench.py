@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install,
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
@@ -47,16 +48,33 @@ class Finding:
 
 @dataclass(slots=True)
 class _Prepared:
-    """The cases of a row, with expected outputs computed once for all saboteurs.
+    """The cases of a row, with expected outputs computed once for all saboteurs, when needed."""
 
-    ``bounded``: results may be off by more than ulps. ``probes``: cases beyond the suite's, which
-    show whether a saboteur that was not caught makes any difference.
-    """
-
-    cases: Sequence[Case]
-    bounded: bool
-    probes: Sequence[Case] = ()
+    entry: CaseEntry
+    planned: Sequence[Case]
     slopes: dict[str, Any] = field(default_factory=dict)
+    _worked: list[Case] = field(default_factory=list)
+
+    def cases(self) -> Iterator[Case]:
+        """Yield the cases; those after the one that catches a saboteur are not worked out."""
+        for at, case in enumerate(self.planned):
+            if at == len(self._worked):
+                self._worked.append(_worked_out(self.entry, case))
+            yield self._worked[at]
+
+    def is_bounded(self) -> bool:
+        """Return whether results may be off by more than ulps."""
+        expected = [case.expected for case in self.cases()]
+        return any(answer is None for answer in expected) or any(
+            isinstance(one, Bounded) and bool(np.any(one.bound))
+            for answer in expected
+            for one in (answer if isinstance(answer, tuple) else ())
+        )
+
+    def probes(self) -> list[Case]:
+        """Return cases beyond the suite's: whether a saboteur makes any difference."""
+        able = (case for case in self.planned if _may_be_special(case))
+        return [_special(self.entry, case) for case in islice(able, _PROBES)]
 
 
 class Bench:
@@ -80,19 +98,19 @@ class Bench:
         witness = Witness(watching=True, signed_zero=entry.signed_zero)
         allowed = tolerances().of(entry, dt.of(saboteur.dtype))
         with install(self.session, saboteur, witness, allowed):
-            for case in prepared.cases:
+            for case in prepared.cases():
                 failure = run_case(self.session, entry, row, case)
                 if failure is not None:
                     return Finding(saboteur, "caught", f"{case.id}: {failure.message}")
             if saboteur.demanded:
                 return Finding(saboteur, "escaped", "no case gives the occasion")
-            if prepared.bounded and saboteur.kind in _WITHIN_BOUNDS:
+            if saboteur.kind in _WITHIN_BOUNDS and prepared.is_bounded():
                 return Finding(saboteur, "harmless", "within the error allowed for sums")
             case_id = self._missed(entry, prepared, witness) if witness.struck else ""
             if case_id:
                 return Finding(saboteur, "escaped", f"{case_id}: other results, and passed")
             shown = [
-                probe for probe in prepared.probes if run_case(self.session, entry, row, probe)
+                probe for probe in prepared.probes() if run_case(self.session, entry, row, probe)
             ]
         # Probes that the clean kernel fails too do not count: the oracle has no answer there.
         for case in shown:
@@ -106,7 +124,7 @@ class Bench:
         It may have been wrong only for the values that run before those of a case, which are not
         judged.
         """
-        for case in prepared.cases:
+        for case in prepared.cases():
             if isinstance(case.expected, type):
                 continue
             operands = self.session.operands(case)
@@ -120,7 +138,7 @@ class Bench:
     def _try_rule(self, saboteur: Saboteur, entry: CaseEntry, prepared: _Prepared) -> Finding:
         witness = Witness(signed_zero=False)
         with install_rule(self.session, saboteur, witness):
-            for case in prepared.cases:
+            for case in prepared.planned:
                 try:
                     judge_gradient(self.session, entry, case, prepared.slopes)
                 except Exception as error:  # noqa: BLE001  # as in a run: it is a verdict
@@ -132,20 +150,7 @@ class Bench:
     def _prepare(self, entry: CaseEntry, row: Row) -> _Prepared:
         if row not in self._prepared:
             cases = planned(entry, row, cases_of(entry, row, self.seed)).cases
-            if row.mode == "gradient":
-                self._prepared[row] = _Prepared(cases, bounded=False)
-            else:
-                worked = [_worked_out(entry, case) for case in cases]
-                determined = all(case.expected is not None for case in worked)
-                probes = [_special(entry, case) for case in cases if _may_be_special(case)]
-                bounded = any(
-                    isinstance(one, Bounded) and bool(np.any(one.bound))
-                    for case in worked
-                    for one in (case.expected if isinstance(case.expected, tuple) else ())
-                )
-                self._prepared[row] = _Prepared(
-                    worked, bounded or not determined, probes[:_PROBES]
-                )
+            self._prepared[row] = _Prepared(entry, cases)
         return self._prepared[row]
 
 
