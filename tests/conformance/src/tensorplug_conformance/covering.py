@@ -44,6 +44,7 @@ class Pairs:
 
     def add(self, level: int, others: int) -> None:
         """Add the pairs of a level with each of ``others``, which are bits."""
+        others &= ~self.others[level]
         self.others[level] |= others
         while others:
             lowest = others & -others

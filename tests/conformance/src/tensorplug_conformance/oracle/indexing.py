@@ -77,12 +77,12 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Refer
     out = np.zeros(tuple(shape), dtype=flat_updates.dtype)
     sizes = np.zeros(tuple(shape), dtype=np.longdouble)
     counts = np.zeros(tuple(shape), dtype=int)
-    for index, update in zip(flat_indices, flat_updates, strict=True):
-        where = tuple(int(number) for number in index)
-        out[where] = out[where] + update
-        if kind_of(updates.dtype) in "fc":
-            sizes[where] += np.abs(update)
-        counts[where] += 1
+    # An axis before all others, of one place: there may be no axis that an index names.
+    where = (np.zeros(len(flat_indices), int), *flat_indices.T)
+    np.add.at(out[None], where, flat_updates)
+    np.add.at(counts[None], where, 1)
+    if kind_of(updates.dtype) in "fc":
+        np.add.at(sizes[None], where, np.abs(flat_updates))
     if kind_of(updates.dtype) not in "fc":
         return wrap(out, updates.dtype)
     rounds = levels(int(counts.max(initial=1)))
