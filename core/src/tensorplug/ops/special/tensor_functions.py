@@ -12,19 +12,21 @@ from tensorplug.ops.reduction import sum
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-_FEW: Final = 1 << 18
+_FEW: Final = 1 << 20  # numbers of one temporary result
 
 
 def are_few(x: Tensor, count: int) -> bool:
     """Return whether ``count`` terms for each element of ``x`` are best computed in one call.
 
-    They are not if the backend compiles loops for so many elements: these hold one term at a time.
+    A backend that compiles loops for large arrays alone must not get these from small inputs: the
+    first call of a decomposition, kernel by kernel, would round otherwise than its program.
     """
     device = x._placement.device
     while device.trace is not None:
         device = device.real  # type: ignore[attr-defined]  # a stand-in has it
     groups = device.capabilities.groups
-    return count * x.size < (_FEW if groups is None else groups.least_group)
+    least = 1 if groups is None else groups.least_group
+    return count * x.size < (_FEW if least == 1 else least)
 
 
 FUNCTIONS: Final = SimpleNamespace(
