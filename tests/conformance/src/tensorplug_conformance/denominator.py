@@ -140,34 +140,47 @@ def _decomposed_dtypes() -> dict[str, frozenset[DType]]:
 
 
 def cases_of(entry: CaseEntry, row: Row, seed: int) -> Sequence[Case]:
-    """Return the cases of a row."""
-    corpus = _corpus(entry, dt.of(row.dtype), row.mode, seed)
-    if row.mode == "gradient":
-        near = list(entry.gradient_cases(corpus))
-        return list(entry.checked((*near, *far_cases(entry, corpus, near))))
-    return _cases_in_mode(entry, row, all_cases(entry, corpus))
-
-
-def _cases_in_mode(entry: CaseEntry, row: Row, cases: Iterable[Case]) -> Sequence[Case]:
-    """Return those of all cases of a kernel that its mode takes, and their relatives.
+    """Return the cases of a row.
 
     Huge inputs try how a kernel divides its work; decompositions leave that to primitives. They
-    take the same calls in all dtypes, so that each dtype but the leading one gets a part of the
+    make the same calls in all dtypes, so that each dtype but the leading one gets a part of the
     cases, a different one.
     """
-    native = row.mode == "native"
-    found = [case for case in cases if native or not (case.period or case.native)]
-    every = list(entry.checked((*found, *relatives(entry, found))))
-    if native or row.dtype == entry.leading.name or len(every) <= _PART:
+    if row.mode == "gradient":
+        corpus = Corpus(dt.of(row.dtype), seed, f"{entry.spec.name}:gradient")
+        near = list(entry.gradient_cases(corpus))
+        return list(entry.checked((*near, *far_cases(entry, corpus, near))))
+    every = _latest.of(entry, row.dtype, seed)
+    if row.mode == "native":
         return every
-    step = -(-len(every) // _PART)
-    return every[zlib.crc32(row.dtype.encode()) % step :: step]
+    fit = [case for case in every if not (case.period or case.native)]
+    if row.dtype == entry.leading.name or len(fit) <= _PART:
+        return fit
+    step = -(-len(fit) // _PART)
+    return fit[zlib.crc32(row.dtype.encode()) % step :: step]
 
 
-def _corpus(entry: CaseEntry, dtype: DType, mode: Mode, seed: int) -> Corpus:
-    # Native and decomposed forms see the same inputs: they must agree.
-    label = f"{entry.spec.name}:gradient" if mode == "gradient" else entry.spec.name
-    return Corpus(dtype, seed, label)
+class _Latest:
+    """The cases of one kernel and dtype: native and decomposed rows, which are neighbours, agree.
+
+    They see the same inputs.
+    """
+
+    def __init__(self) -> None:
+        self._made: tuple[CaseEntry | None, str, int] = None, "", 0
+        self._cases: Sequence[Case] = ()
+
+    def of(self, entry: CaseEntry, dtype: str, seed: int) -> Sequence[Case]:
+        """Return all cases, and their relatives."""
+        if self._made[0] is not entry or self._made[1:] != (dtype, seed):
+            self._cases = ()  # their memory is free before others are made
+            found = list(all_cases(entry, Corpus(dt.of(dtype), seed, entry.spec.name)))
+            self._cases = tuple(entry.checked((*found, *relatives(entry, found))))
+            self._made = entry, dtype, seed
+        return self._cases
+
+
+_latest: Final = _Latest()
 
 
 def fingerprint(
@@ -176,18 +189,8 @@ def fingerprint(
     """Return how many cases the rows have, and a SHA-256 over their ids in order."""
     digest = hashlib.sha256()
     count = 0
-    shared: list[Case] = []  # by a kernel's native and decomposed rows, which are neighbours
-    of: tuple[str, str] | None = None
     for row in chosen:
-        entry = known[row.kernel]
-        if row.mode == "gradient":
-            cases = cases_of(entry, row, seed)
-        else:
-            if of != (row.kernel, row.dtype):
-                of = row.kernel, row.dtype
-                shared = list(all_cases(entry, _corpus(entry, dt.of(row.dtype), row.mode, seed)))
-            cases = _cases_in_mode(entry, row, shared)
-        for case in cases:
+        for case in cases_of(known[row.kernel], row, seed):
             digest.update(f"{row.kernel}\0{row.dtype}\0{row.mode}\0{case.id}\n".encode())
             count += 1
     return count, digest.hexdigest()
