@@ -165,7 +165,7 @@ def _further(
 
 def _in_threads(session: Session, spec: KernelSpec, case: Case) -> str:
     inputs = (case.inputs, flipped(spec, case))
-    several = [[mapped(session.upload, one) for one in some] for some in inputs]
+    several = 3 * [[mapped(session.upload, one) for one in some] for some in inputs]
     return disturbed_often(session, spec, several, case.attributes)
 
 

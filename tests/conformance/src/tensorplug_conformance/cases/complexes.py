@@ -50,6 +50,8 @@ def complex_abs(corpus: Corpus) -> Iterator[Case]:
     about: Any = finfo(corpus.dtype.numpy)
     sizes = np.array([0.0, about.tiny, about.max / 4, about.max / 2])
     yield Case("sizes", (corpus.of(sizes[:, None] + 1j * sizes),))
+    digits = np.arange(np.log10(about.tiny), np.log10(about.max), 3)
+    yield Case("all magnitudes", (corpus.of((0.75 + 0.5j) * 10.0**digits),))
     infinite = corpus.of([complex(np.inf, np.nan), complex(np.nan, -np.inf), complex(-np.inf, 1)])
     special = (corpus.of([np.inf, np.inf, np.inf]).real,)
     yield Case("infinite", (infinite,), expected=special)

@@ -60,6 +60,8 @@ GEOMETRIES = (
         "dilated same", (1, 6, 6, 1), (3, 3, 1, 2), {"strides": 1, "pad": "same", "dilations": 2}
     ),
     Geometry("1x1", (2, 3, 3, 4), (1, 1, 4, 2), {"strides": 1, "pad": "valid"}),
+    Geometry("1x1, strided", (1, 5, 4, 35), (1, 1, 35, 3), {"strides": 2, "pad": "valid"}),
+    Geometry("many channels, 3x3", (1, 17, 16, 19), (3, 3, 19, 2), {"strides": 1, "pad": "valid"}),
     Geometry("explicit pad", (1, 4, 5, 2), (3, 3, 2, 2), {"strides": 1, "pad": _PAIRS}),
     Geometry("numeric pad", (1, 4, 4, 1), (3, 3, 1, 2), {"strides": 2, "pad": 1}),
     Geometry("pad over taps", (1, 3, 3, 1), (2, 2, 1, 1), {"strides": 1, "pad": 3}),

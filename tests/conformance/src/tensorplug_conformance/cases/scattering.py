@@ -80,6 +80,12 @@ def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
             yield Case(f"{reduction} of edges", inputs, {"reduction": reduction})
         large = (corpus.ordinary((7,)), corpus.indices((LARGE, 1), 7), corpus.ordinary((LARGE,)))
         yield Case("many updates", large, {"reduction": "max"})
+    if corpus.floating:
+        updates = corpus.of(np.where(np.arange(200) % 67 == 3, np.nan, np.arange(200)))
+        places = np.arange(200, dtype=np.int32)[:, None] % 7
+        for reduction in ("max", "min"):
+            inputs = (corpus.ordinary((7,)), places, updates)
+            yield Case(f"{reduction} of many, some NaN", inputs, {"reduction": reduction})
 
 
 @cases.gradients(specs.TENSOR_SCATTER_REDUCE, "tensor", "updates")

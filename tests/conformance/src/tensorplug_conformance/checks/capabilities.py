@@ -14,6 +14,7 @@ from tensorplug_conformance.compare import same_bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.dispatch.device import Device
     from tensorplug.plugin import Tensor
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS"]
 
 _SIZE: Final = 1 << 12
+_SIDES: Final = (4, 300, 1200)  # of arrays of 64 bytes, 360 kB and 6 MB
 _LARGE: Final = 1 << 18
 _BUFFERS: Final = 5
 _SIDE: Final = 256
@@ -32,32 +34,40 @@ _HOST_TYPE: Final = 1  # DLPack's kDLCPU
 
 def _overwrites(_target: Target, opened: Callable[[], Session]) -> None:
     """``overwrite`` writes what it says, or nothing; never where an older loan sees it."""
-    device = opened().device
+    for side in _SIDES:
+        _overwrites_square(side, opened().device)
+
+
+def _overwrites_square(side: int, device: Device) -> None:
     backend, exclusive = device.backend, device.capabilities.exclusive
     if exclusive is None:
         raise NotMeasuredError("the backend does not offer exclusive")
-    before = np.arange(12, dtype=np.float32).reshape(3, 4)
+    before = np.arange(side * side, dtype=np.float32).reshape(side, side)
     changed = before.copy()
     changed[1:, ::2] = 99
+    part = changed[1:, ::2].copy()
     key = (slice(1, None), slice(None, None, 2))
     original = backend.from_host(before)
     memory = exclusive(original)
     if memory is None:
         raise NotMeasuredError("exclusive returned None for float32")
     loan = memory.lend()
-    done = memory.overwrite(key, backend.from_host(np.full((2, 2), 99, np.float32)))
+    done = memory.overwrite(key, backend.from_host(part))
     current = changed if done else before
     del loan
     older, newer = memory.lend(), memory.lend()
     found = np.asarray(backend.to_host(newer))
     if not same_bits(found, current):
-        raise CheckFailedError(f"overwrite returned {done}, and the memory holds {found.tolist()}")
+        held = found[1:, ::2].ravel()[:4].tolist()
+        raise CheckFailedError(
+            f"{side}x{side}: overwrite returned {done}, and the memory holds {held}, ..., there"
+        )
     if not same_bits(np.asarray(backend.to_host(original)), before):
         raise CheckFailedError("overwrite changed the buffer that exclusive copied")
-    if memory.overwrite(key, backend.from_host(np.zeros((2, 2), np.float32))):
-        raise CheckFailedError("overwrite returned True while an older loan lived")
+    if memory.overwrite(key, backend.from_host(np.zeros_like(part))):
+        raise CheckFailedError(f"{side}x{side}: overwrite returned True while an older loan lived")
     if not same_bits(np.asarray(backend.to_host(older)), current):
-        raise CheckFailedError("overwrite changed an older loan")
+        raise CheckFailedError(f"{side}x{side}: overwrite changed an older loan")
 
 
 def _counts(_target: Target, opened: Callable[[], Session]) -> None:
@@ -144,14 +154,20 @@ def _exchanges(_target: Target, opened: Callable[[], Session]) -> None:
 def _reuses(_target: Target, opened: Callable[[], Session]) -> None:
     """Memory that something else shares is not said to belong to a buffer."""
     session = opened()
+    if session.device.capabilities.reuses is None:
+        raise NotMeasuredError("the backend does not offer owns_memory")
+    for side in _SIDES:
+        _reuses_square(side, session)
+
+
+def _reuses_square(side: int, session: Session) -> None:
     device = session.device
     backend, reuses = device.backend, device.capabilities.reuses
-    if reuses is None:
-        raise NotMeasuredError("the backend does not offer owns_memory")
-    array = np.arange(12, dtype=np.float32)
+    assert reuses is not None
+    array = np.arange(side * side, dtype=np.float32)
     shared: dict[str, Any] = {}
     original = session.upload(array)
-    (view,) = session.call(specs.RESHAPE, [original], {"shape": (3, 4)})
+    (view,) = session.call(specs.RESHAPE, [original], {"shape": (side, side)})
     memory, _ = backend.allocation(original._buffer)
     if backend.allocation(view._buffer)[0] == memory:
         shared["a reshaped view"] = view._buffer
@@ -164,7 +180,7 @@ def _reuses(_target: Target, opened: Callable[[], Session]) -> None:
         shared["a buffer on loan"] = lender.lend()
     for what, buffer in shared.items():
         if reuses.owns_memory(buffer):
-            raise CheckFailedError(f"owns_memory is True for {what}")
+            raise CheckFailedError(f"owns_memory is True for {what} of {array.nbytes} bytes")
 
 
 def _measures(_target: Target, opened: Callable[[], Session]) -> None:

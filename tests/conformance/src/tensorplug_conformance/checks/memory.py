@@ -14,6 +14,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
+from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.leftovers import process_figures
 
 if TYPE_CHECKING:
@@ -79,12 +80,21 @@ def _arrays(dtype: DType) -> Iterator[tuple[str, Array]]:
     yield "transposed", matrix.T
     yield "every other", matrix[::2, 1::2]
     yield "backwards", matrix[::-1, ::-1]
+    block = corpus.ordinary((3, 4, 5))
+    yield "two axes backwards", block[::-1, :, ::-1]
+    yield "all axes backwards", block[::-1, ::-1, ::-1]
+    yield "axes turned", block.transpose(2, 0, 1)
     yield "broadcast", np.broadcast_to(matrix[:1], (4, 6))
     frozen = matrix.copy()
     frozen.flags.writeable = False
     yield "read-only", frozen
     if dtype in dt.FLOATING:
         yield "NaN payloads", _payloads(dtype)
+    if dtype in dt.COMPLEX:
+        about: Any = finfo(dtype.numpy)
+        least = about.smallest_subnormal
+        yield "special parts", corpus.special_parts()
+        yield "subnormal parts", corpus.of([least * (3 - 1j), 1 + least * 7j, least * 5 + 1j])
 
 
 def _payloads(dtype: DType) -> Array:
