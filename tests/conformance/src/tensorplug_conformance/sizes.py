@@ -41,8 +41,8 @@ _RANKS: Final = (7, 8, 9)
 _BASES: Final = 6  # cases from which other pairs of ranks are made
 _THICK: Final = (2, 3, 2)  # what becomes of further axes up to rank 4
 _PREFIX: Final = (2, 1, 2, 1, 1, 2, 1, 2, 1)  # what becomes of further axes
-_SIDES: Final = {3: 3, 4: 3, 5: 2, 6: 2}  # of cubes, by rank
-_CUBES: Final = 6  # of each rank
+_SIDES: Final = {2: 4, 3: 3, 4: 3, 5: 2, 6: 2}  # of cubes, by rank
+_CUBES: Final = {2: 2, 3: 6, 4: 6, 5: 6, 6: 6}  # how many of each rank
 
 _CHOICES: Final = 8  # of attributes, beside the first of each rank
 _SOME: Final = 3  # of them
@@ -255,7 +255,7 @@ class _Made:
 
         Where axes are taken for one another there, the shape of the result is right.
         """
-        left = Counter(dict.fromkeys(_SIDES, _CUBES))
+        left = Counter(_CUBES)
         for base in own:
             if not _is_free(self.corpus, base):
                 continue

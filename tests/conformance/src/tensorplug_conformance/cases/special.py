@@ -25,6 +25,7 @@ cases = CaseTable()
 
 _STEPS: Final = 2.0 ** -np.arange(1, 30)
 _TENS: Final = 10.0 ** np.arange(-4, 5)
+_MAGNITUDES: Final = 10.0 ** np.arange(-30, 31, 2)
 
 
 def _about(*places: float) -> tuple[float, ...]:
@@ -42,12 +43,14 @@ _HARD: Final[dict[KernelSpec, dict[str, tuple[float, ...]]]] = {
         "ends of intervals": _about(0.5, 1.5, 3.0, -0.5),
         "below 0": (*_BELOW_0, *_about(-2.4570247382208006, -1.0)),
         "powers of 10": tuple(_TENS),
+        "all magnitudes": tuple(_MAGNITUDES),
     },
     specs.DIGAMMA: {
         "about zeros": _about(_ROOT),
         "ends of intervals": _about(1.0, 2.0),
         "below 0": (*_BELOW_0, *_about(-0.5040830082644554)),
         "powers of 10": tuple(_TENS),
+        "all magnitudes": tuple(_MAGNITUDES),
     },
     specs.ERFC: {"tail": tuple(np.linspace(0.0, 28.0, 113)), "ends": _about(0.84375, 1.25, -1.25)},
     specs.ERFCX: {
