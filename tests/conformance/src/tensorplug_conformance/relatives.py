@@ -142,6 +142,8 @@ def _first(
     for case in cases:
         known = dict(zip(spec.input_names, case.inputs, strict=True))
         chosen = [name for name in names if known[name] is not None]
+        if len(chosen) < len(names) and not repeated:
+            continue  # those that there are make a group of their own
         arrays = flat([known[name] for name in chosen])
         rank = max((array.ndim for array in arrays), default=0)
         many = not repeated and any(array.size > _MANY for array in arrays)

@@ -48,6 +48,8 @@ def bitcast(corpus: Corpus) -> Iterator[Case]:
         for layout in ("transposed", "sliced"):
             inputs = (corpus.ordinary((3, 5, *tail)),)
             yield Case(f"{layout} to {name}", inputs, attributes, layout=layout)
+        square = (corpus.ordinary((4, 4, *tail)),)
+        yield Case(f"square, transposed to {name}", square, attributes, layout="transposed")
     for target in sorted(dt.STORAGE, key=str):  # packed, if they have less than a byte
         whole = corpus.ordinary((3, 4))
         parts = oracle.split(whole, target.name)

@@ -25,7 +25,7 @@ cases = CaseTable()
 
 _STEPS: Final = 2.0 ** -np.arange(1, 30)
 _TENS: Final = 10.0 ** np.arange(-4, 5)
-_MAGNITUDES: Final = 10.0 ** np.arange(-30, 31, 2)
+_MAGNITUDES: Final = 3.0 * 10.0 ** np.arange(-30, 31)
 
 
 def _about(*places: float) -> tuple[float, ...]:
