@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
 Ratio = tuple[Coefficients, Coefficients]
 
+_FEW: Final = 1 << 14  # numbers that fit a cache
+
 # A number times 2**k + 1, with half the bits of the dtype behind it (Veltkamp).
 _SPLITTERS: Final = {4: 4097.0, 8: 134217729.0}
 
@@ -47,6 +49,20 @@ def piecewise(
             result[chosen] = function(xp, *(array[chosen] for array in arrays))
         left &= ~chosen
     return result
+
+
+def are_few(xp: Any, x: Any, count: int) -> bool:
+    """Return whether ``count`` terms of a sum for each element are best computed at once.
+
+    They lie along an axis before all others. A call on a few elements takes longer than its
+    arithmetic, and the program of a decomposition has far fewer calls.
+    """
+    return bool(count * x.size <= _FEW if xp is np else xp.are_few(x, count))
+
+
+def column(xp: Any, numbers: Any, like: Any) -> Any:
+    """Return numbers along an axis before those of ``like``, in its dtype."""
+    return xp.asarray(np.reshape(numbers, (-1,) + (1,) * like.ndim), dtype=like.dtype)
 
 
 def polynomial(coefficients: Coefficients, x: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.ops.special.evaluation import piecewise
+from tensorplug.ops.special.evaluation import are_few, column, piecewise
 from tensorplug.ops.special.gamma_formulas import (
     lgamma_of_1_plus,
     lgamma_right,
@@ -54,7 +54,6 @@ NODES: Final = (
 )
 _ALL_NODES: Final = np.array([node for half, _ in NODES for node in (half, 1.0 - half)])
 _ALL_WEIGHTS: Final = np.repeat([weight for _, weight in NODES], 2)
-_FEW: Final = 1 << 14  # numbers that fit a cache
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -200,20 +199,6 @@ def integrals(xp: Any, integrands: Callable[[Any], list[Any]], length: Any) -> l
             parts = [weight * part for part in integrands(length * node)]
             totals = [t + p for t, p in zip(totals, parts, strict=True)] if totals else parts
     return [total * length for total in totals]
-
-
-def are_few(xp: Any, x: Any, count: int) -> bool:
-    """Return whether ``count`` terms of a sum for each element are best computed at once.
-
-    They lie along an axis before all others. A call on a few elements takes longer than its
-    arithmetic, and the program of a decomposition has far fewer calls.
-    """
-    return bool(count * x.size <= _FEW if xp is np else xp.are_few(x, count))
-
-
-def column(xp: Any, numbers: Any, like: Any) -> Any:
-    """Return numbers along an axis before those of ``like``, in its dtype."""
-    return xp.asarray(np.reshape(numbers, (-1,) + (1,) * like.ndim), dtype=like.dtype)
 
 
 def less_log1p(xp: Any, u: Any) -> Any:

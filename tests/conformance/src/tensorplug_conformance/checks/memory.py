@@ -29,7 +29,8 @@ __all__ = ["CHECKS"]
 
 _SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))
 _ROUNDS, _BYTES = 64, 1 << 20
-_PATIENT: Final = 4  # times that so many bytes pass before what has grown is a leak
+_PATIENT: Final = 6  # times that so many bytes pass before what has grown is a leak
+_QUIET: Final = 2  # times in which nothing grows: there is none
 _THREADS, _CALLS = 8, 40
 _ALIVE = 32
 
@@ -176,12 +177,14 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
     allowed = _ROUNDS * _BYTES // 4  # of the data that passed through, in each of three buffers
     round_()
     grown: dict[str, int] = {}
+    quiet = 0  # rounds; what is freed from before hides a leak in one of them
     for _ in range(_PATIENT):  # pools and caches fill, some of them twice
         before = _figures(session)
         round_()
         after = _figures(session)
         grown = {name: value - before.get(name, 0) for name, value in after.items()}
-        if max(grown.values(), default=0) <= allowed:
+        quiet = quiet + 1 if max(grown.values(), default=0) <= allowed else 0
+        if quiet == _QUIET:
             break
     for name, by in grown.items():
         if by > allowed:
