@@ -81,6 +81,9 @@ def noticed(key: tuple[str, str], mutate: Callable[[Rule, set[str]], Rule]) -> b
         return any(fails(case) for case in AT[key])
 
 
+LENGTHY = ("LSTMGrad", "GRUGrad")  # differences of many gates
+
+
 def fails(case: Case) -> bool:
     f, args = as_function(case)
     try:
@@ -90,7 +93,11 @@ def fails(case: Case) -> bool:
     return False
 
 
-@pytest.mark.parametrize("key", CHECKED, ids="-".join)
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, marks=[pytest.mark.slow] if key[0] in LENGTHY else []) for key in CHECKED],
+    ids="-".join,
+)
 def test_a_rule_off_by_a_ten_thousandth_is_noticed(key: tuple[str, str]) -> None:
     assert noticed(key, scaled)
 

@@ -138,11 +138,16 @@ def test_a_value_behind_an_equals_sign_in_bash(site: Site, breaks: str, expected
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("tensorplug doct\t", "tensorplug doctor "),
-        ("tensorplug kernels --backend go\t", "tensorplug kernels --backend good "),
-        ("tensorplug kernels --backend=go\t", "tensorplug kernels --backend=good "),
-        ("tensorplug explain SquaredD\t", "tensorplug explain SquaredDifference "),
         ("tensorplug kernels --dty\tbfl\t", "bfloat16 "),
+        *(
+            pytest.param(typed, completed, marks=pytest.mark.slow)
+            for typed, completed in (
+                ("tensorplug doct\t", "tensorplug doctor "),
+                ("tensorplug kernels --backend go\t", "tensorplug kernels --backend good "),
+                ("tensorplug kernels --backend=go\t", "tensorplug kernels --backend=good "),
+                ("tensorplug explain SquaredD\t", "tensorplug explain SquaredDifference "),
+            )
+        ),
     ],
 )
 def test_a_person_at_a_terminal(

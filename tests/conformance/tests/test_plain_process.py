@@ -91,7 +91,13 @@ def cpu() -> Iterator[Session]:
     session.close()
 
 
-@pytest.mark.parametrize("tell", TELLS)
+@pytest.mark.parametrize(
+    "tell",
+    [
+        pytest.param(tell, marks=[pytest.mark.slow] if at > 1 else [])
+        for at, tell in enumerate(TELLS)
+    ],
+)
 def test_a_backend_that_knows_the_examiner_is_caught(tell: str) -> None:
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders say whose they are
         status, message, row = _ran(Path(name), tell)

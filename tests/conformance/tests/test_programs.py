@@ -72,6 +72,7 @@ def test_every_check_has_something_to_find() -> None:
 
 
 # The checks that start processes try the backend itself, above.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check",
     sorted(

@@ -65,6 +65,7 @@ def test_there_is_a_check_for_every_family() -> None:
     assert names >= {f"soak: {family}" for family in by_family()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpu", "minimal"])
 def test_a_right_kernel_is_called_over_three_thousand_times(backend: str) -> None:
     session = Session(engine_factory(None), backend)
