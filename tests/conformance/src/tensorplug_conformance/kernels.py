@@ -124,7 +124,8 @@ def run_row(
 def _watched(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> frozenset[str]:
     """Return the cases after which leaks are looked for.
 
-    In one dtype, one case for each rank of the outputs, and a large one; else one alone.
+    In one dtype, one case for each rank of the outputs, a large one and one with a long axis; else
+    one alone.
     """
     showing = [case for case in cases if shows_leaks(case)]
     if row.mode != "native" or row.dtype != entry.leading.name:
@@ -134,13 +135,18 @@ def _watched(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> frozenset[str
         outputs = outputs_of(entry.spec, case)
         found.setdefault(max((len(out.shape) for out in outputs if out.known), default=0), case.id)
     modest = [case for case in showing if _elements(case) <= _MODEST]
-    large = max(modest, key=_elements, default=None)
-    return frozenset(found.values()) | ({large.id} if large is not None else set())
+    extreme = (max(modest, key=by, default=None) for by in (_elements, _longest))
+    return frozenset(found.values()) | {case.id for case in extreme if case is not None}
 
 
 def _elements(case: Case) -> int:
     sizes: list[int] = [array.size for array in flat(case.inputs)]
     return max(sizes, default=0)
+
+
+def _longest(case: Case) -> int:
+    """Return the length of the longest axis of all inputs."""
+    return max((length for array in flat(case.inputs) for length in array.shape), default=0)
 
 
 def _further(
