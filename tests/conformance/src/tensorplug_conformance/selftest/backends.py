@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "Unguarded", "WrongBackend", "engine_with"]
 
 
+_LARGE: Final = 1 << 20  # bytes
+
+
 class Delegate:
     """Passes every call on to the clean backend."""
 
@@ -177,6 +180,31 @@ class _OwnsEverything(Delegate):
         return True
 
 
+class _OwnsWhatIsLarge(Delegate):
+    def owns_memory(self, buffer: Any) -> bool:
+        large: bool = buffer.nbytes >= _LARGE
+        return large or bool(self.clean.owns_memory(buffer))  # type: ignore[attr-defined]  # a CPU backend
+
+
+class _TwoAxesBackwards(Delegate):
+    """Reads arrays that are turned along several axes as if they were along the first alone."""
+
+    def from_host(self, array: Array) -> Any:
+        turned = [at for at, step in enumerate(array.strides) if step < 0 and array.shape[at] > 1]
+        return self.clean.from_host(
+            np.flip(array, tuple(turned[1:])) if len(turned) > 1 else array
+        )
+
+
+class _FlushesComplex(Delegate):
+    def from_host(self, array: Array) -> Any:
+        if array.dtype.kind == "c":
+            array = np.array(array)
+            parts = array.reshape(-1).view(array.real.dtype)
+            parts[np.abs(parts) < np.finfo(parts.dtype).tiny] = 0
+        return self.clean.from_host(array)
+
+
 class _BindsTheFirst(Delegate):
     """Its kernels keep the first constants of each type for all programs."""
 
@@ -199,6 +227,19 @@ class _WritesUnsaid(Delegate):
         def write(array: Array, key: Any, value: Any) -> bool:
             array[key] = value
             return False
+
+        return Unguarded(buffer, write)
+
+
+class _OverwritesWhatIsLarge(Delegate):
+    """Writes to large memory whatever loans are alive, and to no other."""
+
+    def exclusive(self, buffer: Any) -> Unguarded:
+        def write(array: Array, key: Any, value: Any) -> bool:
+            if array.nbytes < _LARGE:
+                return False
+            array[key] = value
+            return True
 
         return Unguarded(buffer, write)
 
@@ -344,6 +385,10 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("never copies for others", _NeverCopiesForOthers, 1, "exchanges device memory"),
     WrongBackend("exchanges host memory", _ExchangesHostMemory, 1, "exchanges device memory"),
     WrongBackend("owns what others see", _OwnsEverything, 1, "reuses memory"),
+    WrongBackend("owns what is large", _OwnsWhatIsLarge, 1, "reuses memory"),
+    WrongBackend("overwrites what is large", _OverwritesWhatIsLarge, 1, "overwrites"),
+    WrongBackend("turns one axis of two", _TwoAxesBackwards, 1, "transfer int16"),
+    WrongBackend("flushes complex subnormals", _FlushesComplex, 1, "transfer complex64"),
     WrongBackend("binds the first constants", _BindsTheFirst, 4, "compiled = eager: constants"),
     WrongBackend("measures nothing", _MeasuresNothing, 1, "measures"),
     WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
