@@ -42,7 +42,7 @@ def piecewise(
         return result
     arrays = np.broadcast_arrays(*operands)
     left = np.ones(arrays[0].shape, bool)
-    result = np.empty(arrays[0].shape)
+    result = np.empty_like(arrays[0])
     for condition, function in (*choices, (True, otherwise)):
         chosen = left & condition
         if chosen.any():
