@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from array import array
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -153,8 +154,11 @@ def _open_files() -> int:
 
 
 def _child_processes() -> int:
-    tasks = Path("/proc/self/task").glob("*/children")  # of Linux
-    return sum(len(task.read_text("ascii").split()) for task in tasks)
+    found = 0
+    for task in Path("/proc/self/task").glob("*/children"):  # of Linux
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found += len(task.read_text("ascii").split())
+    return found
 
 
 _HELD: Final[dict[str, Callable[[], int]]] = {
