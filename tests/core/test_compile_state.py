@@ -265,7 +265,7 @@ def test_numpy_arrays_are_inputs():
         np.testing.assert_array_equal(found.numpy(), (A + A * by) * by)
     assert traced == [(tp.Tensor, tp.Tensor)]
     assert "Add" in str(f.program(A, {"y": [A, "static"]}, factor=3.0))
-    # A tensor of the same type is no other signature, and a donated array gives up its tensor.
+    # Tensors of the same types have the same signature.
     f(tp.asarray(A), {"y": [tp.asarray(A), "static"]}, factor=3.0)
     assert len(traced) == 1
     donating = tp.compile(lambda x: x * 2, donate=0)

@@ -27,10 +27,10 @@ class TracedCall:
 
     ``call`` is its text, with types and attributes. ``how`` is native, decomposed, fallback,
     promoted or transferred; after a promoted call follow the casts to a common dtype, and the
-    call with their results. A transfer is no kernel call: it copies a tensor from another device
-    to ``device``. ``owner`` is the distribution whose code runs, ``device`` that of the context.
-    ``depth`` counts the enclosing calls. ``site`` is the line of Python. ``raised`` is the text
-    of the error, if any.
+    call with their results. A transfer is not a kernel call. It copies a tensor from another
+    device to ``device``. ``owner`` is the distribution whose code runs, ``device`` that of the
+    context. ``depth`` counts the enclosing calls. ``site`` is the line of Python. ``raised`` is
+    the text of the error, if any.
     """
 
     name: str

@@ -211,7 +211,7 @@ def integers(
     """
     checked = as_key(key, "integers")
     bounds = (0, low) if high is None else (low, high)
-    _check_order(bounds[0], bounds[1], shape)
+    _check_order(*bounds, shape=shape)
     first, last = (
         _read_integer(bound, f"integers: {name}")
         for bound, name in zip(bounds, ("low", "high"), strict=True)
@@ -232,14 +232,18 @@ def integers(
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
 
 
-def _check_order(low: Any, high: Any, shape: ShapeLike | None) -> None:
-    """Refuse bounds in the wrong order, where they are no tensors, and a shape as ``low``."""
+def _check_order(low: Any, high: Any, *, shape: ShapeLike | None) -> None:
+    """Refuse a shape in the place of ``low``, and arrays of bounds in the wrong order.
+
+    Tensors are not read. Two numbers are compared where their span is computed.
+    """
     if isinstance(low, tuple) and host_values.is_scalar(shape):
         raise ArgumentError(
             f"integers: low is the tuple {low} and shape the number {shape}; the order is key, "
             "low, high, shape"
         )
-    if _holds_numbers(low) and _holds_numbers(high):
+    alone = host_values.is_scalar(low) and host_values.is_scalar(high)
+    if not alone and _holds_numbers(low) and _holds_numbers(high):
         try:
             ordered = bool(np.all(np.less(low, high)))
         except (TypeError, ValueError):

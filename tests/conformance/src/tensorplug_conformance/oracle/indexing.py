@@ -80,11 +80,10 @@ def scatter_nd(indices: Array, updates: Array, *, shape: Sequence[int]) -> Refer
     # An axis before all others, of one place: there may be no axis that an index names.
     where = (np.zeros(len(flat_indices), int), *flat_indices.T)
     np.add.at(out[None], where, flat_updates)
-    np.add.at(counts[None], where, 1)
-    if kind_of(updates.dtype) in "fc":
-        np.add.at(sizes[None], where, np.abs(flat_updates))
     if kind_of(updates.dtype) not in "fc":
         return wrap(out, updates.dtype)
+    np.add.at(sizes[None], where, np.abs(flat_updates))
+    np.add.at(counts[None], where, 1)
     rounds = levels(int(counts.max(initial=1)))
     return Bounded(out, sizes * rounds * epsilon(updates))
 

@@ -26,7 +26,9 @@ def tensor_scatter_reduce(
     operands: dict[tuple[int, ...], list[Array]] = {}
     sizes = tensor.shape[: indices.shape[-1]]
     count = math.prod(lead)
-    named = (indices % np.array(sizes, indices.dtype)).reshape(count, len(sizes)).tolist()
+    named = (
+        (indices.astype(np.int64) % np.array(sizes, np.int64)).reshape(count, len(sizes)).tolist()
+    )
     rows = updates.reshape(count, *updates.shape[len(lead) :])
     for place, row in zip(map(tuple, named), rows, strict=True):
         operands.setdefault(place, []).append(row)
