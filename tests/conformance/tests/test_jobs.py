@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import textwrap
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,10 @@ from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.supervisor import Limits, Outcome, supervise
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from tensorplug_conformance.supervisor import Item
 
 MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
 FEW = Selection(("Relu", "Softplus"), ("float32", "int32"))
@@ -26,6 +31,15 @@ READS_STDIN = """
 
     def reads():
         assert sys.stdin.read() == ""
+        return build_engine()
+"""
+
+SIGNS = """
+    import os, pathlib
+    from tensorplug.plugins.assembly import build_engine
+
+    def signs():
+        pathlib.Path(os.environ["SIGNED"], f"process-{os.getpid()}").touch()
         return build_engine()
 """
 
@@ -43,6 +57,7 @@ def tried(
     jobs: int,
     factory: str | None = None,
     limits: Limits | None = None,
+    series: Mapping[Item, str] = MappingProxyType({}),
 ) -> tuple[list[Outcome], list[Outcome], list[dict[str, Any]]]:
     """Return the outcomes, those reported one by one, and the introductions."""
     heard: list[Outcome] = []
@@ -55,6 +70,7 @@ def tried(
         heard.append,
         introductions.append,
         jobs,
+        series,
     )
     return outcomes, heard, introductions
 
@@ -88,6 +104,18 @@ def test_a_hang_costs_its_own_item_alone() -> None:
         "lost" if row[1] == "Neg" else "pass native" for row in ROWS
     ]
     assert "it hung: it did not end within 6 s" in outcomes[1].error
+
+
+@pytest.mark.parametrize(("series", "processes"), [(dict.fromkeys(ROWS, "one"), 1), ({}, 3)])
+def test_a_series_runs_in_one_process(
+    series: dict[Any, str], processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "signing.py").write_text(textwrap.dedent(SIGNS))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("SIGNED", str(tmp_path))
+    outcomes, _, _ = tried(ROWS, 3, "signing:signs", series=series)
+    assert [status(outcome) for outcome in outcomes] == ["pass native"] * len(ROWS)
+    assert len(list(tmp_path.glob("process-*"))) == processes
 
 
 def test_more_workers_than_items_do_no_harm() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 
 _ALIKE: Final = 12  # names that are told
-_MEASURES: Final = (1, 4)  # other processes on the device change what these measure
+_MEASURES: Final = 1  # the level that measures the device: other processes would change that
 
 
 class EmptySelectionError(Exception):
@@ -79,8 +79,8 @@ def certify(
     KeyboardInterrupt ends the run, and the report has what there is by then.
 
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
-    ``jobs``: how many processes share the items of a level, but for levels 1 and 4, where memory
-    and threads are measured. The report does not depend on it. ``profile``: the verdict that
+    ``jobs``: how many processes share the items of a level, but for level 1, where the device is
+    measured. The report does not depend on it. ``profile``: the verdict that
     decides the exit code; the report has both. ``collections``: names of installed collections of
     tests (``evidence``), which run last. ``journal``: takes all outcomes down, and has those
     of before; ``opened``: what the backend has said of itself, which must not change in between.
@@ -101,11 +101,17 @@ def certify(
     parts = [items_of(index, known, chosen, examples) for index in range(level + 1)]
     listed = [row for _, some in parts for row in some]
     _check_selection(chosen, level, known)
+    series = {
+        ("check", check.level, check.id): check.series
+        for index in range(level + 1)
+        for check in checks(index)
+        if check.series
+    }
     kept = journal.outcomes if journal else {}
     whole = [items for items, _ in parts] + [others] * bool(others)
     items_left = [[item for item in items if item not in kept] for items in whole]
     started([item for items in items_left for item in items])
-    cases, digest = fingerprint(listed, known, seed)  # of all levels: many seconds
+    cases, digest = fingerprint(listed, known, seed, jobs)
     backend: dict[str, Any] = {"name": target.backend}
     if journal:
         header = {
@@ -152,7 +158,8 @@ def certify(
                 limits or Limits(),
                 noted,
                 introduced=introduced if number == last else None,
-                jobs=1 if number <= level and number in _MEASURES else jobs,
+                series=series,
+                jobs=1 if number == _MEASURES else jobs,
             )
     except KeyboardInterrupt:
         interrupted = True

@@ -5,8 +5,12 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import zlib
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from itertools import chain, groupby
+from multiprocessing import get_context
+from signal import SIG_IGN, SIGINT, signal
 from typing import TYPE_CHECKING, Final, Literal
 
 from tensorplug.plugin import dtypes as dt
@@ -14,6 +18,7 @@ from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
+from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.far_points import far_cases
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.relatives import relatives
@@ -31,6 +36,7 @@ __all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerp
 Mode = Literal["native", "decomposed", "gradient"]
 LEVELS = (0, 1, 2, 3, 4)
 _PART: Final = 24  # cases of a decomposed row
+_WORTH_SHARING: Final = 1000  # rows: fewer take less time than processes need to start
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -184,13 +190,42 @@ _latest: Final = _Latest()
 
 
 def fingerprint(
-    chosen: Iterable[Row], known: Mapping[str, CaseEntry], seed: int
+    chosen: Iterable[Row], known: Mapping[str, CaseEntry], seed: int, jobs: int = 1
 ) -> tuple[int, str]:
-    """Return how many cases the rows have, and a SHA-256 over their ids in order."""
+    """Return how many cases the rows have, and a SHA-256 over their ids in order.
+
+    That makes all cases, half a minute's work for all rows; so many processes share it. Then
+    ``known`` are the entries of what is installed.
+    """
+    listed = list(chosen)
+    if jobs == 1 or len(listed) < _WORTH_SHARING:
+        return _hashed(_ids(known, listed, seed))
+    parts = [list(some) for _, some in groupby(listed, key=lambda row: (row.kernel, row.dtype))]
+    with ProcessPoolExecutor(jobs, get_context("spawn"), signal, (SIGINT, SIG_IGN)) as pool:
+        return _hashed(
+            chain.from_iterable(pool.map(partial(_listed_ids, seed), parts, chunksize=8))
+        )
+
+
+def _hashed(ids: Iterable[str]) -> tuple[int, str]:
     digest = hashlib.sha256()
     count = 0
+    for each in ids:
+        digest.update(each.encode())
+        count += 1
+    return count, digest.hexdigest()
+
+
+def _ids(known: Mapping[str, CaseEntry], chosen: Iterable[Row], seed: int) -> Iterator[str]:
     for row in chosen:
         for case in cases_of(known[row.kernel], row, seed):
-            digest.update(f"{row.kernel}\0{row.dtype}\0{row.mode}\0{case.id}\n".encode())
-            count += 1
-    return count, digest.hexdigest()
+            yield f"{row.kernel}\0{row.dtype}\0{row.mode}\0{case.id}\n"
+
+
+def _listed_ids(seed: int, chosen: Sequence[Row]) -> list[str]:
+    return list(_ids(_installed(), chosen, seed))
+
+
+@cache
+def _installed() -> dict[str, CaseEntry]:
+    return entries(extension_tables())

@@ -7,12 +7,13 @@ import time
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.process import Item, WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from tensorplug_conformance.checks import Target
 
@@ -152,13 +153,15 @@ def supervise(
     heard: Callable[[Outcome], None],
     introduced: Callable[[dict[str, Any]], None] | None = None,
     jobs: int = 1,
+    series: Mapping[Item, str] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Run ``items`` on ``target``, in ``jobs`` processes; return one outcome for each, in order.
 
     ``heard`` is called with each outcome as it comes; ``introduced`` with what the backend
-    says of itself, or with an ``error``.
+    says of itself, or with an ``error``. Neighbours of one of the ``series`` run in one process.
     """
-    return _Queue(target, list(items), seed, limits, heard, introduced).work_off(jobs)
+    waiting = _together(list(items), series)
+    return _Queue(target, waiting, seed, limits, heard, introduced).work_off(jobs)
 
 
 class _Queue:
@@ -167,14 +170,14 @@ class _Queue:
     def __init__(
         self,
         target: Target,
-        items: list[Item],
+        waiting: list[list[Numbered]],
         seed: int,
         limits: Limits,
         heard: Callable[[Outcome], None],
         introduced: Callable[[dict[str, Any]], None] | None,
     ) -> None:
-        self._items = items
-        self._waiting = deque(_together(items))
+        self._items = [item for group in waiting for _, item in group]
+        self._waiting = deque(waiting)
         self._outcomes: dict[int, Outcome] = {}
         self._attendants: list[Attendant] = []
         self._leaving: list[Attendant] = []
@@ -182,7 +185,7 @@ class _Queue:
         self._starts = True
         self._heard = heard
         self._introduced = introduced
-        self._deadline = time.monotonic() + limits.level(len(items))
+        self._deadline = time.monotonic() + limits.level(len(self._items))
 
     def work_off(self, jobs: int) -> list[Outcome]:
         try:
@@ -235,14 +238,16 @@ class _Queue:
             self._heard(outcome)
 
 
-def _together(items: list[Item]) -> list[list[Numbered]]:
-    """Return the items numbered, those of one kernel and dtype together.
+def _together(items: list[Item], series: Mapping[Item, str]) -> list[list[Numbered]]:
+    """Return the items numbered, those of one series together, and of one kernel and dtype.
 
-    They have the same cases, and one worker computes the expected outputs once.
+    The latter have the same cases, and one worker computes the expected outputs once.
     """
 
     def what(numbered: Numbered) -> Item:
         number, item = numbered
+        if item in series:
+            return (series[item],)
         return item[:3] if item[0] == "row" else (number,)
 
     return [list(some) for _, some in itertools.groupby(enumerate(items), what)]

@@ -48,9 +48,11 @@ class Target:
 class Check:
     """One check: ``run`` returns if it passes, perhaps with a note, else raises.
 
-    ``run`` takes the target and a function that gives the session, opened at first use.
+    ``run`` takes the target and a function that gives the session, opened at first use. Checks of
+    one ``series`` are neighbours in their level, and run in one process, in order.
     """
 
     level: int
     id: str
     run: Callable[[Target, Callable[[], Session]], str | None]
+    series: str = ""
