@@ -118,6 +118,20 @@ def test_a_series_runs_in_one_process(
     assert len(list(tmp_path.glob("process-*"))) == processes
 
 
+def test_a_series_begins_first_and_ends_last() -> None:
+    series = dict.fromkeys((ROWS[2], ROWS[1], ROWS[4]), "one")
+    _, heard, _ = tried(ROWS, 1, series=series)
+    assert [ROWS.index(outcome.item) for outcome in heard] == [1, 0, 3, 2, 4]  # type: ignore[arg-type]  # an item
+
+
+@pytest.mark.slow
+def test_a_series_goes_on_where_its_process_ended() -> None:
+    outcomes, _, _ = tried(ROWS, 1, f"{MISBEHAVING}:dies", series=dict.fromkeys(ROWS[1:4], "one"))
+    assert [status(outcome) for outcome in outcomes] == [
+        "lost" if row[1] == "Neg" else "pass native" for row in ROWS
+    ]
+
+
 def test_more_workers_than_items_do_no_harm() -> None:
     outcomes, heard, _ = tried(ROWS[:1], 4)
     assert [status(outcome) for outcome in outcomes] == ["pass native"]

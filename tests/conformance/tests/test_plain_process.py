@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tensorplug_conformance import plain
-from tensorplug_conformance.checks import NotMeasuredError, Target, checks
+from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.plain import PlainProcessError, ask, drawn
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -22,6 +23,8 @@ from .installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tensorplug_conformance.checks import Check
 
 CHECK = "asked again by a plain process"
 ACME = """
@@ -76,9 +79,11 @@ TELLS = {
     "ancestors": "above()",
 }
 ASK = f"""
-from tensorplug_conformance.checks import Target
+from tensorplug_conformance.checks import Target, checks
 from tensorplug_conformance.worker import Worker
-verdict = Worker(Target("acme", draw=5), 0).check(2, {CHECK!r})
+worker = Worker(Target("acme", draw=5), 0)
+parts = [check.id for check in checks(2) if check.id.startswith({CHECK!r})]
+verdict = worker.check(2, parts[sorted(worker.known).index("Multiply") % len(parts)])
 row = Worker(Target("acme"), 0).row("Multiply", "int32", "native")
 print(verdict.status, verdict.message, row.status, sep="\\n")
 """
@@ -139,20 +144,46 @@ def test_the_sample_is_drawn_by_its_seed(level: int, cpu: Session) -> None:
     assert kernels == expected - {"NotRun"}
 
 
-def test_right_answers_pass_and_the_note_says_how_many() -> None:
-    (check,) = (check for check in checks(2) if check.id == CHECK)
+def asking() -> Check:
+    return next(check for check in checks(2) if check.id.startswith(CHECK))
+
+
+@pytest.fixture(scope="module")
+def minimal() -> Iterator[Session]:
     session = Session(engine_factory(None), "minimal")
-    note = check.run(Target("minimal", draw=3), lambda: session)
+    yield session
+    session.close()
+
+
+def test_right_answers_pass_and_the_note_says_how_many(minimal: Session) -> None:
+    note = asking().run(Target("minimal", draw=3), lambda: minimal)
     assert note is not None
     cases, _, rest = note.partition(" ")
-    assert int(cases) > 500
+    assert int(cases) > 200
     assert rest == "cases, --again-seed 3"
 
 
+def test_what_no_time_is_left_for_is_noted(
+    minimal: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the program stands still for ten calls, and then all time is over."""
+    lines = "import time\ncalled = iter([0.0] * 11)\ntime.monotonic = lambda: next(called, 1e9)\n"
+    monkeypatch.setattr(plain, "PROGRAM", lines + plain.PROGRAM)
+    note = asking().run(Target("minimal", draw=3), lambda: minimal)
+    assert re.fullmatch(r"10 cases, --again-seed 3; no time was left for \d\d\d more", note or "")
+
+
+def test_a_backend_too_slow_for_any_call_fails(
+    minimal: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain, "_BEGINNING", -1.0)
+    with pytest.raises(CheckFailedError, match="no call ended in time"):
+        asking().run(Target("minimal", draw=3), lambda: minimal)
+
+
 def test_an_engine_that_is_no_plugin_is_not_measured() -> None:
-    (check,) = (check for check in checks(2) if check.id == CHECK)
     with pytest.raises(NotMeasuredError, match="not an installed plugin"):
-        check.run(Target("cpu", "somewhere:engine"), lambda: pytest.fail("opened"))
+        asking().run(Target("cpu", "somewhere:engine"), lambda: pytest.fail("opened"))
 
 
 @pytest.mark.parametrize(

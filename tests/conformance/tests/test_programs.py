@@ -103,7 +103,7 @@ def test_a_whole_report_has_all_checks_of_its_level() -> None:
     assert not any("checks are missing" in fault for fault in verify(report))
     del report["checks"][-2:]
     (fault,) = (fault for fault in verify(report) if "checks are missing" in fault)
-    assert fault.startswith("2 checks are missing, such as 'threads that share a program'")
+    assert fault.startswith("2 checks are missing, such as 'soak: a compiled program")
     report["checks"].append(report["checks"][-1])
     assert any("two verdicts on check" in fault for fault in verify(report))
 

@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance import SUITE_VERSION, evidence, report
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EmptySelectionError", "certify", "items_of"]
 
 _ALIKE: Final = 12  # names that are told
+_TOGETHER: Final = 2  # from this level on, items wait in one queue
 _MEASURES: Final = 1  # the level that measures the device: other processes would change that
 
 
@@ -109,7 +111,11 @@ def certify(
     }
     kept = journal.outcomes if journal else {}
     whole = [items for items, _ in parts] + [others] * bool(others)
-    items_left = [[item for item in items if item not in kept] for items in whole]
+    below, above = whole[:_TOGETHER], whole[_TOGETHER:]
+    items_left = [
+        [item for item in items if item not in kept]
+        for items in (*below, *([list(chain.from_iterable(above))] if above else []))
+    ]
     started([item for items in items_left for item in items])
     cases, digest = fingerprint(listed, known, seed, jobs)
     backend: dict[str, Any] = {"name": target.backend}
@@ -147,7 +153,7 @@ def certify(
         if journal:
             journal.introduce(said)
 
-    last = max((number for number, items in enumerate(items_left) if items), default=level)
+    last = max((number for number, items in enumerate(items_left) if items), default=0)
     interrupted = False
     try:
         for number, items in enumerate(items_left):

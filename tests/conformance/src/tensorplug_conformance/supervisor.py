@@ -73,6 +73,7 @@ class Attendant:
         self._busy = False
         self._since = time.monotonic()
         self.in_hand: deque[Numbered] = deque()
+        self.later: list[Numbered] = []  # what it does when nothing waits any more
         self.over = False
         self.began = False  # anything at all
 
@@ -158,10 +159,10 @@ def supervise(
     """Run ``items`` on ``target``, in ``jobs`` processes; return one outcome for each, in order.
 
     ``heard`` is called with each outcome as it comes; ``introduced`` with what the backend
-    says of itself, or with an ``error``. Neighbours of one of the ``series`` run in one process.
+    says of itself, or with an ``error``. Items of one of the ``series`` run in one process: the
+    first of them is among the first that begin, the others run there when nothing else waits.
     """
-    waiting = _together(list(items), series)
-    return _Queue(target, waiting, seed, limits, heard, introduced).work_off(jobs)
+    return _Queue(target, list(items), seed, limits, heard, introduced, series).work_off(jobs)
 
 
 class _Queue:
@@ -170,14 +171,15 @@ class _Queue:
     def __init__(
         self,
         target: Target,
-        waiting: list[list[Numbered]],
+        items: list[Item],
         seed: int,
         limits: Limits,
         heard: Callable[[Outcome], None],
         introduced: Callable[[dict[str, Any]], None] | None,
+        series: Mapping[Item, str],
     ) -> None:
-        self._items = [item for group in waiting for _, item in group]
-        self._waiting = deque(waiting)
+        self._items = items
+        self._waiting, self._later = _arranged(items, series)
         self._outcomes: dict[int, Outcome] = {}
         self._attendants: list[Attendant] = []
         self._leaving: list[Attendant] = []
@@ -185,7 +187,7 @@ class _Queue:
         self._starts = True
         self._heard = heard
         self._introduced = introduced
-        self._deadline = time.monotonic() + limits.level(len(self._items))
+        self._deadline = time.monotonic() + limits.level(len(items))
 
     def work_off(self, jobs: int) -> list[Outcome]:
         try:
@@ -210,8 +212,14 @@ class _Queue:
         while self._starts and self._waiting and len(self._attendants) < jobs:
             self._attendants.append(self._start(self._introduced))
             self._introduced = None  # once is enough
-            self._attendants[-1].give(self._waiting.popleft())
+            self._hand(self._attendants[-1])
         return bool(self._attendants)
+
+    def _hand(self, one: Attendant) -> None:
+        """Give a worker what waits, and remember what it has to do for that later."""
+        group = self._waiting.popleft()
+        one.later += self._later.pop(group[0][0], [])
+        one.give(group)
 
     def _attend(self, one: Attendant, jobs: int) -> None:
         self._close(one.finished())
@@ -220,13 +228,18 @@ class _Queue:
             one.stop()
             if one.in_hand:
                 self._waiting.appendleft(list(one.in_hand))
+            if one.later:
+                self._waiting.append(one.later)
             # It ended before its first item, and so would the next one.
             self._starts = self._starts and one.began
             return
         # Towards the end no worker should hold what another could begin.
         enough = _IN_HAND if len(self._waiting) > _IN_HAND * jobs else 1
         while self._waiting and len(one.in_hand) < enough:
-            one.give(self._waiting.popleft())
+            self._hand(one)
+        if one.later and not self._waiting:
+            one.give(one.later)
+            one.later = []
         if not one.in_hand:
             self._attendants.remove(one)
             self._leaving.append(one)
@@ -238,16 +251,25 @@ class _Queue:
             self._heard(outcome)
 
 
-def _together(items: list[Item], series: Mapping[Item, str]) -> list[list[Numbered]]:
-    """Return the items numbered, those of one series together, and of one kernel and dtype.
+def _arranged(
+    items: list[Item], series: Mapping[Item, str]
+) -> tuple[deque[list[Numbered]], dict[int, list[Numbered]]]:
+    """Return the items that wait, numbered, and what follows later on the first of a series.
 
-    The latter have the same cases, and one worker computes the expected outputs once.
+    Rows of one kernel and dtype are together: they have the same cases, and one worker computes
+    the expected outputs once.
     """
-
-    def what(numbered: Numbered) -> Item:
-        number, item = numbered
+    numbered = list(enumerate(items))
+    chains: dict[str, list[Numbered]] = {}
+    for number, item in numbered:
         if item in series:
-            return (series[item],)
+            chains.setdefault(series[item], []).append((number, item))
+
+    def what(one: Numbered) -> Item:
+        number, item = one
         return item[:3] if item[0] == "row" else (number,)
 
-    return [list(some) for _, some in itertools.groupby(enumerate(items), what)]
+    others = (one for one in numbered if one[1] not in series)
+    waiting = deque([first] for first, *_ in chains.values())
+    waiting.extend(list(some) for _, some in itertools.groupby(others, what))
+    return waiting, {first[0]: later for first, *later in chains.values()}

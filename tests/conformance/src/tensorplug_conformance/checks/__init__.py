@@ -21,7 +21,7 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeas
 __all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target", "checks"]
 
 _FAMILIES: Final = (
-    soaking.CHECKS,
+    soaking.FIRST,
     loading.CHECKS,
     memory.CHECKS,
     ownership.CHECKS,
@@ -31,6 +31,7 @@ _FAMILIES: Final = (
     asking.CHECKS,
     elsewhere.CHECKS,
     programs.CHECKS,
+    soaking.LAST,
 )
 
 

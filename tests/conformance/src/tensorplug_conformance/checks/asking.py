@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS"]
 
-_PARTS: Final = 6  # of level 3, for several workers
+_PARTS: Final = {2: 3, 3: 6}  # of a level, for several workers
 _FAULTS: Final = 5  # that are told
 
 
@@ -34,24 +34,26 @@ def _again(
         answers = ask(target.backend, asked, target.patience)
     except PlainProcessError as error:
         raise CheckFailedError(f"a plain process: {error}") from None
+    if asked and not answers:
+        raise CheckFailedError("a plain process: no call ended in time")
     faults = list(misjudged(session, asked, answers))
     if faults:
         shown = "; ".join(faults[:_FAULTS])
         raise CheckFailedError(
             f"a plain process gave other results (--again-seed {target.draw}, "
-            f"{len(faults)} of {len(asked)} cases): {shown}"
+            f"{len(faults)} of {len(answers)} cases): {shown}"
         )
-    return f"{len(asked)} cases, --again-seed {target.draw}"
+    late = len(asked) - len(answers)
+    untried = f"; no time was left for {late} more" if late else ""
+    return f"{len(answers)} cases, --again-seed {target.draw}{untried}"
 
 
-CHECKS: Final = (
-    Check(2, "asked again by a plain process", partial(_again, 2, 0, 1)),
-    *(
-        Check(
-            3,
-            f"asked again by a plain process, part {part + 1} of {_PARTS}",
-            partial(_again, 3, part, _PARTS),
-        )
-        for part in range(_PARTS)
-    ),
+CHECKS: Final = tuple(
+    Check(
+        level,
+        f"asked again by a plain process, part {part + 1} of {parts}",
+        partial(_again, level, part, parts),
+    )
+    for level, parts in _PARTS.items()
+    for part in range(parts)
 )

@@ -49,7 +49,8 @@ class Check:
     """One check: ``run`` returns if it passes, perhaps with a note, else raises.
 
     ``run`` takes the target and a function that gives the session, opened at first use. Checks of
-    one ``series`` are neighbours in their level, and run in one process, in order.
+    one ``series`` run in one process, the first of them before everything else there, the others
+    at its end.
     """
 
     level: int

@@ -1,8 +1,7 @@
-"""Level 4: every kernel called thousands of times, in a process that has lived for over a minute.
+"""Level 4: every kernel called thousands of times, and again in a process that has lived for long.
 
-The families of kernels are soaked in two series, so that two processes can share them. The first
-check of a series calls each of its kernels in each dtype once, and the last one calls them again,
-however long the checks in between have taken.
+One check calls each kernel in each dtype once, before all rows and other checks of levels 2 to 4
+that its process runs, and another one calls them again, after these.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -24,6 +22,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.printing import printed
 from tensorplug_conformance.soak import Call, Soak, claimed_dtypes, lead_of, soaked
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS", "late"]
+__all__ = ["FIRST", "LAST", "late"]
 
-MINUTE: Final = 65.0  # seconds between the first and the last calls
+MINUTE: Final = 75.0  # seconds between the first and the last calls
 _MORE: Final = 640  # calls in a second dtype
 _PAUSE: Final = 5.0  # seconds between calls while waiting for that
 _FAMILY: Final = 120.0  # seconds until kernels of one family get a little time each
@@ -47,26 +46,24 @@ _FAULTS: Final = 5  # that are told
 _PROGRAM_CALLS: Final = 3300
 _LARGE: Final = 1 << 12  # elements: enough for a backend to compile a chain
 _EXTENSIONS: Final = "extension packages"
-_FAMILIES: Final = (*by_family(), _EXTENSIONS)
-_SERIES: Final = 2
 
 
 @dataclass(slots=True)
 class _Begun:
-    """The first calls of a series, and when they ended."""
+    """The first calls of a session, and when they ended."""
 
     calls: list[tuple[str, Call]]
     when: float
 
 
-_BEGUN: WeakKeyDictionary[Session, dict[int, _Begun]] = WeakKeyDictionary()  # by series
+_BEGUN: WeakKeyDictionary[Session, _Begun] = WeakKeyDictionary()
 
 
-def _begin(series: int, _target: Target, opened: Callable[[], Session]) -> None:
-    """Call every kernel of a series once in each dtype that it claims, and keep the results."""
+def _begin(_target: Target, opened: Callable[[], Session]) -> None:
+    """Call every kernel once in each dtype that it claims, and keep the results."""
     session = opened()
     calls = []
-    for entry in chain.from_iterable(map(_entries, _FAMILIES[series::_SERIES])):
+    for entry in entries(extension_tables()).values():
         for dtype in claimed_dtypes(session, entry):
             case = lead_of(session, entry, dtype)
             if case is not None:
@@ -74,16 +71,15 @@ def _begin(series: int, _target: Target, opened: Callable[[], Session]) -> None:
                 calls.append((name, Call(session, entry.spec, case)))
     if not calls:
         raise CheckFailedError("no kernel runs natively")
-    _BEGUN.setdefault(session, {})[series] = _Begun(calls, time.monotonic())
+    _BEGUN[session] = _Begun(calls, time.monotonic())
 
 
-def late(seconds: float, series: int, target: Target, opened: Callable[[], Session]) -> None:
+def late(seconds: float, target: Target, opened: Callable[[], Session]) -> None:
     """Make the first calls again, every few seconds until so many have passed: all are equal."""
     session = opened()
-    # The process may be another one than the first check's, or that failed.
-    if series not in _BEGUN.get(session, {}):
-        _begin(series, target, opened)
-    begun = _BEGUN[session][series]
+    if session not in _BEGUN:  # the process is another one than the first check's, or that failed
+        _begin(target, opened)
+    begun = _BEGUN[session]
     faults: list[str] = []
     with warnings.catch_warnings(), printed() as output:
         warnings.simplefilter("ignore")
@@ -112,12 +108,9 @@ def _listed(faults: list[str]) -> str:
 
 def _family(name: str, _target: Target, opened: Callable[[], Session]) -> str:
     """Call the native kernels of a family over and over, in two dtypes each."""
-    return soak_all(opened(), _entries(name))
-
-
-def _entries(family: str) -> list[CaseEntry]:
-    tables = extension_tables() if family == _EXTENSIONS else (by_family()[family],)
-    return [entry for table in tables for entry in table]
+    session = opened()
+    tables = extension_tables() if name == _EXTENSIONS else (by_family()[name],)
+    return soak_all(session, [entry for table in tables for entry in table])
 
 
 def soak_all(session: Session, kernels: Iterable[CaseEntry], most: Soak | None = None) -> str:
@@ -187,7 +180,7 @@ def _program(_target: Target, opened: Callable[[], Session]) -> None:
     """Call a compiled program over and over, on three sets of arguments in turn."""
 
     @tp.compile
-    def chained(x: Any, y: Any) -> Any:
+    def chain(x: Any, y: Any) -> Any:
         z = tp.tanh(x * y + 0.5) - y
         return z, tp.sum(z * z)
 
@@ -196,10 +189,10 @@ def _program(_target: Target, opened: Callable[[], Session]) -> None:
             [tp.asarray(np.linspace(low, high, _LARGE, dtype=np.float32)) for high in (3.0, 5.0)]
             for low in (-1.0, 0.0, 1.0)
         ]
-        first = [[one.numpy() for one in chained(*arguments)] for arguments in sets]
+        first = [[one.numpy() for one in chain(*arguments)] for arguments in sets]
         for call in range(_PROGRAM_CALLS):
             at = call * call % 7 % 3  # not in step with any count
-            found = [one.numpy() for one in chained(*sets[at])]
+            found = [one.numpy() for one in chain(*sets[at])]
             if not all(same_bits(a, b) for a, b in zip(first[at], found, strict=True)):
                 raise CheckFailedError(
                     f"call {call + 1} of a compiled chain gave other bits than the first one with "
@@ -207,16 +200,10 @@ def _program(_target: Target, opened: Callable[[], Session]) -> None:
                 )
 
 
-def _series(number: int) -> Iterator[Check]:
-    part = f"part {number + 1} of {_SERIES}"
-    soaked = [(f"soak: {name}", partial(_family, name)) for name in _FAMILIES[number::_SERIES]]
-    for name, run in (
-        (f"soak: first calls, {part}", partial(_begin, number)),
-        *soaked,
-        *((("soak: a compiled program", _program),) if number == 0 else ()),
-        (f"soak: last calls, {part}", partial(late, MINUTE, number)),
-    ):
-        yield Check(4, name, run, series=f"soak, {part}")
-
-
-CHECKS: Final = tuple(chain.from_iterable(map(_series, range(_SERIES))))
+_LIFE: Final = "a process's life"
+FIRST: Final = (Check(4, "soak: first calls", _begin, series=_LIFE),)
+LAST: Final = (
+    *(Check(4, f"soak: {name}", partial(_family, name)) for name in (*by_family(), _EXTENSIONS)),
+    Check(4, "soak: a compiled program", _program),
+    Check(4, "soak: last calls", partial(late, MINUTE), series=_LIFE),
+)
