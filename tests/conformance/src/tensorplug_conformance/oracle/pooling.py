@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,13 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
 
 def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
     """Yield for each tap the positions at which it is not over padding, and the elements there."""
+    return iter(_listed_taps(tuple(axes)))
+
+
+# The slopes of a gradient ask for the same ones a hundred times.
+@lru_cache(maxsize=8)
+def _listed_taps(axes: tuple[Axis, ...]) -> list[tuple[Index, Index]]:
+    found: list[tuple[Index, Index]] = []
     for tap in product(*(range(window.taps) for window in axes)):
         seen = [
             [(position, at) for position, other, at in window.inside() if other == own]
@@ -128,10 +136,11 @@ def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
             there, here = (
                 np.ix_(*[[pair[side] for pair in pairs] for pairs in seen]) for side in (0, 1)
             )
-            yield (slice(None), *there), (slice(None), *here)
+            found.append(((slice(None), *there), (slice(None), *here)))
         else:  # nowhere
             nothing = (slice(0),) * (len(axes) + 1)
-            yield nothing, nothing
+            found.append((nothing, nothing))
+    return found
 
 
 def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:

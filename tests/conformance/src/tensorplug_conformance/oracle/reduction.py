@@ -107,7 +107,7 @@ def extreme(largest: bool, name: str) -> Callable[..., Array]:
 
 
 def _pick(row: list[Any], *, largest: bool) -> Any:
-    if any(map(_nan, row)):
+    if any(_nans(row)):
         return math.nan
     return (max if largest else min)(row)
 
@@ -128,7 +128,7 @@ def arg_max(x: Array, *, axis: int = 0) -> Array:
     """Index of the first largest element; the first NaN, if there is one."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(x, axes)
-    found = _listed(flat, lambda row: _first_largest(row.tolist())).astype(np.int32)
+    found = _listed(flat, lambda row: _first(row.tolist(), max)).astype(np.int32)
     return placed(found, x, axes, keep_dims=False)
 
 
@@ -136,24 +136,19 @@ def arg_min(x: Array, *, axis: int = 0) -> Array:
     """Index of the first smallest element; the first NaN, if there is one."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(x, axes)
-    found = _listed(flat, lambda row: _first_smallest(row.tolist())).astype(np.int32)
+    found = _listed(flat, lambda row: _first(row.tolist(), min)).astype(np.int32)
     return placed(found, x, axes, keep_dims=False)
 
 
-def _nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _nans(row: list[Any]) -> list[bool]:
+    """Return which elements are NaN; the list is empty if none can be."""
+    return list(map(math.isnan, row)) if row and isinstance(row[0], float) else []
 
 
-def _first_largest(row: list[Any]) -> int:
-    for at, value in enumerate(row):
-        if _nan(value):
-            return at
-    return max(range(len(row)), key=lambda at: (row[at], -at))
-
-
-def _first_smallest(row: list[Any]) -> int:
-    undefined = [at for at, value in enumerate(row) if _nan(value)]
-    return undefined[0] if undefined else row.index(min(row))
+def _first(row: list[Any], pick: Callable[[list[Any]], Any]) -> int:
+    """Return where the first NaN is; without any, where what ``pick`` finds is first."""
+    nans = _nans(row)
+    return nans.index(True) if any(nans) else row.index(pick(row))
 
 
 def _listed(flat: Array, function: Callable[[Array], Any]) -> Array:

@@ -44,19 +44,23 @@ def arg_sort(x: Array, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def _ascending(row: list[Any]) -> list[int]:
-    def undefined(at: int) -> bool:
-        return isinstance(row[at], float) and isnan(row[at])
-
-    there = [at for at in range(len(row)) if not undefined(at)]
-    return sorted(there, key=row.__getitem__) + [at for at in range(len(row)) if undefined(at)]
+    missing, there = _divided(row)
+    return sorted(there, key=row.__getitem__) + missing
 
 
 def sorted_indices(row: list[Any]) -> list[int]:
     """Return the indices of ``row``, largest first; Python's sort keeps the order of equals."""
-    missing = [at for at, value in enumerate(row) if isinstance(value, float) and isnan(value)]
-    gone = set(missing)
-    there = [at for at in range(len(row)) if at not in gone]
-    return missing + sorted(there, key=lambda at: row[at], reverse=True)
+    missing, there = _divided(row)
+    return missing + sorted(there, key=row.__getitem__, reverse=True)
+
+
+def _divided(row: list[Any]) -> tuple[list[int], list[int]]:
+    """Return where ``row`` has NaN, and where not."""
+    every = range(len(row))
+    if not row or not isinstance(row[0], float) or not any(map(isnan, row)):
+        return [], list(every)
+    nans = list(map(isnan, row))
+    return [at for at in every if nans[at]], [at for at in every if not nans[at]]
 
 
 def arg_partition(x: Array, *, kth: Any, axis: int = -1) -> Relation:
