@@ -187,8 +187,8 @@ def ran(step, lethal, **environment):
 @pytest.mark.parametrize(
     ("step", "lethal", "usual", "formula"),
     [
-        ("build", "Sinh float32", "native", np.sinh),
-        ("run", "Sinh float32", "native", np.sinh),
+        pytest.param("build", "Sinh float32", "native", np.sinh, marks=pytest.mark.slow),
+        pytest.param("run", "Sinh float32", "native", np.sinh, marks=pytest.mark.slow),
         ("run", "Silu by", "decomposed", lambda x: x / (1 + np.exp(-x))),  # as a group
     ],
 )

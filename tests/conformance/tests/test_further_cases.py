@@ -50,7 +50,9 @@ def test_more_elements_than_float32_can_count(kernel: str) -> None:
     assert max(sizes) >= VAST
 
 
-@pytest.mark.parametrize("what", ["one element", "one period"])
+@pytest.mark.parametrize(
+    "what", ["one element", pytest.param("one period", marks=pytest.mark.slow)]
+)
 def test_a_late_mistake_among_millions_is_seen(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session, entry = Session(engine_factory(None), "cpu"), _KNOWN["Neg"]
     (case,) = (one for one in cases("Neg") if one.id == "more than 2**24 elements")

@@ -185,8 +185,16 @@ def check_scripts(found: Report) -> None:
         assert len(imports) in (1, 4)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(map(str, path)))
+@pytest.mark.parametrize(
+    ("path", "payload"),
+    [
+        # On each change every text is hostile in some way; in the others it is slow.
+        pytest.param(path, payload, marks=pytest.mark.slow if (at + way) % 4 else ())
+        for at, path in enumerate(PATHS)
+        for way, payload in enumerate(PAYLOADS)
+    ],
+    ids=lambda part: part if isinstance(part, str) else "-".join(map(str, part)),
+)
 def test_no_text_of_a_report_is_code(path: tuple[Any, ...], payload: str, tmp_path: Path) -> None:
     """Each text in turn is hostile: the report is refused, or all made of it is as before."""
     file = written(changed(path, PAYLOADS[payload]), tmp_path)

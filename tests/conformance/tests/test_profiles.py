@@ -33,6 +33,8 @@ KNOWN = entries()
 TINY = np.finfo(np.float32).tiny
 
 
+# The self test, which runs on each change, tries the same ones.
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", VENDORS, ids=lambda wrong: wrong.name)
 def test_a_vendors_error_fails_strictly_and_a_worse_one_fails_in_both_profiles(
     wrong: Vendor,

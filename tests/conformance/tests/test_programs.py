@@ -43,7 +43,14 @@ def cpu() -> Iterator[Session]:
     session.close()
 
 
-@pytest.mark.parametrize("check", PROGRAMS, ids=lambda check: check.id)
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, marks=pytest.mark.slow if check.id[-1] in "12" else ())  # more axes
+        for check in PROGRAMS
+    ],
+    ids=lambda check: check.id,
+)
 def test_the_cpu_passes(check: Check, cpu: Session) -> None:
     if check.id == "training stays on the device":
         with pytest.raises(NotMeasuredError, match="host's memory"):
@@ -58,6 +65,8 @@ def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
     check.run(Target("minimal"), lambda: session)
 
 
+# The self test, which runs on each change, tries the same ones.
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda wrong: f"{wrong.name}, {wrong.check}")
 def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
     _, caught, evidence = try_program(wrong)

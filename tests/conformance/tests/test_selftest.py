@@ -179,6 +179,8 @@ def test_a_backend_that_computes_on_the_host_is_found_out() -> None:
         check.run(Target("cpu"), lambda: session)
 
 
+# The self test, which runs on each change, tries the same ones.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "saboteur", saboteurs(), ids=lambda saboteur: f"{saboteur.name} {saboteur.dtype}"
 )
@@ -190,6 +192,8 @@ def test_saboteurs_are_caught(saboteur: Saboteur) -> None:
 WRONG = (*WRONG_BACKENDS, *WRONG_MEMORIES)
 
 
+# The self test, which runs on each change, tries the same ones.
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_backends_are_caught(wrong: WrongBackend) -> None:
     trial = try_backend("cpu", wrong)
@@ -207,7 +211,10 @@ def _clean(call: Call) -> Any:
     return call.clean()
 
 
-@pytest.mark.parametrize("kernel", ["Add", "TopK", "Softmax", "Concat"])
+@pytest.mark.parametrize(
+    "kernel",
+    ["TopK", "Concat", *(pytest.param(x, marks=pytest.mark.slow) for x in ("Add", "Softmax"))],
+)
 def test_a_wrapper_that_changes_nothing_is_not_flagged(kernel: str) -> None:
     harmless = Saboteur("harmless", kernel, _clean)
     assert try_saboteur("cpu", entries()[kernel], harmless).outcome == "harmless"

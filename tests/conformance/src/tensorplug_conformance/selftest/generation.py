@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["THINNED", "families", "selected"]
 
-THINNED: Final = 61
+THINNED: Final = 127
 """Of the generated saboteurs one in so many is tried by default; a prime, so that kinds rotate."""
 
 
