@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import DTypeError, KernelNotFoundError
 from tensorplug.ops import creation
 from tensorplug_conformance.denominator import Row, cases_of, entries
+from tensorplug_conformance.soak import own_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +20,15 @@ KERNELS = sorted(entries())
 def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
     """Yield the spec and the cases of a kernel: all in one dtype, two in each other one."""
     entry = entries()[kernel]
-    whole = dt.float32 if dt.float32 in entry.dtypes else entry.dtypes[0]
+    whole = entry.leading
     for dtype in entry.dtypes:
-        found = cases_of(entry, Row(kernel, dtype.name, "native"), 0)
-        valid = [case for case in found if not isinstance(case.expected, type)]
-        for case in valid if dtype is whole else valid[:2]:
+        found = (
+            cases_of(entry, Row(kernel, dtype.name, "native"), 0)
+            if dtype is whole
+            else own_cases(entry, dtype, 0)
+        )
+        valid = (case for case in found if not isinstance(case.expected, type))
+        for case in valid if dtype is whole else islice(valid, 2):
             yield entry.spec, case
 
 

@@ -35,7 +35,7 @@ __all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerp
 
 Mode = Literal["native", "decomposed", "gradient"]
 LEVELS = (0, 1, 2, 3, 4)
-_PART: Final = 24  # cases of a decomposed row
+_PART: Final = 16  # cases of a decomposed row
 _WORTH_SHARING: Final = 1000  # rows: fewer take less time than processes need to start
 
 
