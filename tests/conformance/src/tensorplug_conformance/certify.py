@@ -82,12 +82,11 @@ def certify(
 
     ``examples``: how many random ones are tried beside the cases, for each row that runs a kernel.
     ``jobs``: how many processes share the items of a level, but for level 1, where the device is
-    measured. The report does not depend on it. ``profile``: the verdict that
-    decides the exit code; the report has both. ``collections``: names of installed collections of
-    tests (``evidence``), which run last. ``journal``: takes all outcomes down, and has those
-    of before; ``opened``: what the backend has said of itself, which must not change in between.
-    ``started`` is told the items of
-    all levels that remain, before the first is run, ``heard`` each outcome.
+    measured. The report does not depend on it. ``profile``: the verdict that decides the exit
+    code; the report has both. ``collections``: names of installed collections of tests
+    (``evidence``), which run last. ``journal``: takes all outcomes down, and has those of before;
+    ``opened``: what the backend has said of itself, which must not change in between. ``started``
+    is told the items of all levels that remain, before the first is run, ``heard`` each outcome.
 
     Raises:
         EmptySelectionError: nothing is left to run.
