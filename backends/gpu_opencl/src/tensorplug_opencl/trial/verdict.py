@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "make_key", "recall"]
 
 SUFFIX: Final = ".verdict.json"
-_CHECKS: Final = ("checks.py", "vector_checks.py")
+_CHECKS: Final = ("child.py", "checks.py", "vector_checks.py")
 
 State = Literal["sound", "limited", "unsound", "untried"]
 

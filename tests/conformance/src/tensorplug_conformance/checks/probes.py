@@ -31,6 +31,10 @@ __all__ = ["PROBES", "main"]
 CHILD_SECONDS: Final = 30.0
 _OPENINGS: Final = 3  # a child that opens the backend has so many times its parent's time more
 OFTEN: Final = 300
+# Elements by the number of the call: memory of such sizes may come from another place, which the
+# end of the process frees in another way. Their sum has so large an error in float32.
+_LARGE: Final = {10: 1 << 12, 20: 1 << 16, 30: 1 << 20, 40: 1 << 14, 60: 1 << 18}
+_ERROR: Final = 1e-4
 _REOPENED: Final = 5
 _LEFT: Final = 200 * 2**16  # bytes; a two hundredth of them, left by each opening, is a leak
 _LONG: Final = 60.0  # seconds for all
@@ -48,14 +52,16 @@ def use(session: Session) -> None:
 def use_often(session: Session) -> None:
     """Transfer and compute some hundred times, with other numbers and sizes each time."""
     for number in range(OFTEN):
-        size = 1 + number * number % 97
+        size = _LARGE.get(number, 1 + number * number % 97)
         numbers = np.arange(size, dtype=np.float32) + number
         x = session.upload(numbers)
         doubled = session.read(session.call(specs.ADD, [x, x], {})[0])
         total = float(session.read(session.call(specs.SUM, [x], {})[0]))
         if not np.array_equal(session.read(x), numbers):
             raise CheckFailedError(f"transfer {number + 1} of {OFTEN} brought other numbers")
-        if not np.array_equal(doubled, 2 * numbers) or total != numbers.sum(dtype=np.float64):
+        meant = numbers.sum(dtype=np.float64)
+        error = _ERROR * meant if number in _LARGE else 0.0
+        if not np.array_equal(doubled, 2 * numbers) or abs(total - meant) > error:
             raise CheckFailedError(f"calculation {number + 1} of {OFTEN} is wrong")
 
 

@@ -58,6 +58,13 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
         "from below",
     ),
     Misbehaviour(
+        "dies at the end",
+        "dies_at_the_end",
+        ("check", 0, "opens, works, exits"),
+        "fail",
+        "died of signal 6",
+    ),
+    Misbehaviour(
         "tires in children", "tires_in_children", ("check", 0, "fork"), "fail", "read back"
     ),
     Misbehaviour(

@@ -5,6 +5,7 @@ Each function returns an engine, so that another process can be given its name.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import subprocess
@@ -232,6 +233,15 @@ class _PrintsLater(Delegate):
         return self.clean.from_host(array)
 
 
+class _DiesAtTheEnd(Delegate):
+    """Aborts when the process ends, if it has transferred much at once."""
+
+    def from_host(self, array: Any) -> Any:
+        if array.nbytes >= 1 << 16:
+            atexit.register(os.abort)
+        return self.clean.from_host(array)
+
+
 class _CannotHold(Delegate):
     """Declares float64, and refuses it."""
 
@@ -291,6 +301,11 @@ def declares_less() -> Engine:
 def tires_in_children() -> Engine:
     """Return an engine whose backend is wrong in a forked child, but for the first transfers."""
     return _lying(_TiresInChildren)
+
+
+def dies_at_the_end() -> Engine:
+    """Return an engine whose backend, used with large memory, ends the process with a signal."""
+    return _lying(_DiesAtTheEnd)
 
 
 def prints_later() -> Engine:
