@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Backend
 
-__all__ = ["ALLOCATED", "MOST", "PARTS", "Leftovers", "process_figures", "settled"]
+__all__ = ["ALLOCATED", "MOST", "PARTS", "Leftovers", "pass_over", "process_figures", "settled"]
 
 MOST: Final = 40  # parts until a leak is certain
 PARTS: Final = 3  # in each of them a leak grows; in a part before, caches and pools fill
@@ -100,6 +100,15 @@ class Leftovers:
 
     def _last(self, name: str) -> list[int]:
         return self._counts[name][self._part - PARTS - 1 : self._part].tolist()
+
+
+def pass_over() -> None:
+    """Let the collector pass over what there is now, for good.
+
+    After thousands of rows that are millions of objects, and each collection takes a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def settled(leftovers: Leftovers, part: Callable[[], int]) -> str:

@@ -6,10 +6,8 @@ that its process runs, and another one calls them again, after these.
 
 from __future__ import annotations
 
-import gc
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +22,7 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeas
 from tensorplug_conformance.compare import same_bits
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.leftovers import pass_over
 from tensorplug_conformance.printing import printed
 from tensorplug_conformance.soak import Call, Soak, claimed_dtypes, lead_of, soaked
 
@@ -125,34 +124,23 @@ def soak_all(session: Session, kernels: Iterable[CaseEntry], most: Soak | None =
     least = full.alone + 2 * full.beside
     faults, fewer, count = [], [], 0
     end = time.monotonic() + _FAMILY
-    with _little_to_collect():
-        for entry in kernels:
-            for number, dtype in enumerate(_two(session, entry)):
-                amount = replace(full, seconds=_LITTLE) if time.monotonic() > end else full
-                if number:
-                    amount = replace(amount, alone=_MORE, beside=0)
-                fault, calls = soaked(session, entry, dtype, amount)
-                count += calls > 0
-                if fault:
-                    faults.append(f"{entry.spec.name} {dtype}: {fault}")
-                elif calls < least and not number:
-                    fewer.append(f"{entry.spec.name} {dtype} ({calls})")
+    pass_over()  # soaking collects after every few hundred calls
+    for entry in kernels:
+        for number, dtype in enumerate(_two(session, entry)):
+            amount = replace(full, seconds=_LITTLE) if time.monotonic() > end else full
+            if number:
+                amount = replace(amount, alone=_MORE, beside=0)
+            fault, calls = soaked(session, entry, dtype, amount)
+            count += calls > 0
+            if fault:
+                faults.append(f"{entry.spec.name} {dtype}: {fault}")
+            elif calls < least and not number:
+                fewer.append(f"{entry.spec.name} {dtype} ({calls})")
     if faults:
         raise CheckFailedError(_listed(faults))
     if not count:
         raise NotMeasuredError("the backend has no native kernel here that a small case runs")
     return f"fewer than {least} calls: {', '.join(fewer)}" if fewer else ""
-
-
-@contextmanager
-def _little_to_collect() -> Iterator[None]:
-    """Let the collector pass over what there is now; it runs after every few hundred calls."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _two(session: Session, entry: CaseEntry) -> Iterator[DType]:

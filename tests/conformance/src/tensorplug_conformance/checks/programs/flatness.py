@@ -15,6 +15,7 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run, Training
+from tensorplug_conformance.leftovers import pass_over
 
 if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
@@ -195,6 +196,7 @@ def flat(session: Session, make: Callable[[], Step]) -> None:
 
     """
     counter = session.device.capabilities.counts_buffers
+    pass_over()
     try:
         _figures(session)  # counting begins with the first query
         step = make()
