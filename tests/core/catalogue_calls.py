@@ -20,15 +20,13 @@ KERNELS = sorted(entries())
 def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
     """Yield the spec and the cases of a kernel: all in one dtype, two in each other one."""
     entry = entries()[kernel]
-    whole = entry.leading
     for dtype in entry.dtypes:
-        found = (
-            cases_of(entry, Row(kernel, dtype.name, "native"), 0)
-            if dtype is whole
-            else own_cases(entry, dtype, 0)
-        )
+        if dtype is entry.leading:
+            found, most = iter(cases_of(entry, Row(kernel, dtype.name, "native"), 0)), None
+        else:
+            found, most = own_cases(entry, dtype, 0), 2
         valid = (case for case in found if not isinstance(case.expected, type))
-        for case in valid if dtype is whole else islice(valid, 2):
+        for case in islice(valid, most):
             yield entry.spec, case
 
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 PROGRAMS = programs.CHECKS
 
 
+LIKE_AXIS_0 = {f"vmap = stack: examples in axis {axis}" for axis in (1, 2)}
+
+
 @pytest.fixture(scope="module")
 def cpu() -> Iterator[Session]:
     session = Session(engine_factory(None), "cpu")
@@ -46,7 +49,7 @@ def cpu() -> Iterator[Session]:
 @pytest.mark.parametrize(
     "check",
     [
-        pytest.param(check, marks=pytest.mark.slow if check.id[-1] in "12" else ())  # more axes
+        pytest.param(check, marks=pytest.mark.slow if check.id in LIKE_AXIS_0 else ())
         for check in PROGRAMS
     ],
     ids=lambda check: check.id,

@@ -109,12 +109,12 @@ def certify(
         if check.series
     }
     kept = journal.outcomes if journal else {}
-    whole = [items for items, _ in parts] + [others] * bool(others)
-    below, above = whole[:_TOGETHER], whole[_TOGETHER:]
-    items_left = [
-        [item for item in items if item not in kept]
-        for items in (*below, *([list(chain.from_iterable(above))] if above else []))
+    levels = [items for items, _ in parts]
+    queues = [
+        *levels[:_TOGETHER],
+        [*chain.from_iterable(levels[_TOGETHER:]), *others],
     ]
+    items_left = [[item for item in items if item not in kept] for items in queues]
     started([item for items in items_left for item in items])
     cases, digest = fingerprint(listed, known, seed, jobs)
     backend: dict[str, Any] = {"name": target.backend}
@@ -164,12 +164,12 @@ def certify(
                 noted,
                 introduced=introduced if number == last else None,
                 series=series,
-                jobs=1 if number == _MEASURES else jobs,
+                jobs=1 if number == _MEASURES <= level else jobs,
             )
     except KeyboardInterrupt:
         interrupted = True
         backend = {"name": target.backend, **(opened or {}), **backend}
-    asked = [item for items in whole for item in items]
+    asked = list(chain.from_iterable(queues))
     return report.assemble(
         suite=SUITE_VERSION,
         backend=backend,

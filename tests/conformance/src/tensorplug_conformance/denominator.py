@@ -210,8 +210,8 @@ def fingerprint(
 def _hashed(ids: Iterable[str]) -> tuple[int, str]:
     digest = hashlib.sha256()
     count = 0
-    for each in ids:
-        digest.update(each.encode())
+    for case_id in ids:
+        digest.update(case_id.encode())
         count += 1
     return count, digest.hexdigest()
 

@@ -105,7 +105,7 @@ class Leftovers:
 def pass_over() -> None:
     """Let the collector pass over what there is now, for good.
 
-    After thousands of rows that are millions of objects, and each collection takes a second.
+    After thousands of rows there are millions of objects, and a collection takes a second.
     """
     gc.collect()
     gc.freeze()

@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_PIECE, _PIECES = 4096, 8  # bytes of shared memory that are freed at once, and how many times
+_FREED: Final = 8  # pieces of shared memory
+_PIECE: Final = 4096  # bytes of each
 
 
 def main(argument: str) -> None:
@@ -152,11 +153,12 @@ class _Tried:
         queue, context = self._at.queue, self._at.context
         pieces = [
             cl.SVMAllocation(context, _PIECE, 0, shared_memory.FLAGS, queue=queue)
-            for _ in range(_PIECES)
+            for _ in range(_FREED)
         ]
         gate = cl.UserEvent(context)
         cl.enqueue_barrier(queue, wait_for=[gate])
         pieces.clear()
+        # Python puts some of these where the freed objects were, which held the addresses.
         overwritten = [bytes([7]) * size for size in range(8, 160) for _ in range(200)]
         gate.set_status(cl.command_execution_status.COMPLETE)
         queue.finish()

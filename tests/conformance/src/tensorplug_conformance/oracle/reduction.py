@@ -107,7 +107,7 @@ def extreme(largest: bool, name: str) -> Callable[..., Array]:
 
 
 def _pick(row: list[Any], *, largest: bool) -> Any:
-    if any(_nans(row)):
+    if any(nans_of(row)):
         return math.nan
     return (max if largest else min)(row)
 
@@ -140,14 +140,14 @@ def arg_min(x: Array, *, axis: int = 0) -> Array:
     return placed(found, x, axes, keep_dims=False)
 
 
-def _nans(row: list[Any]) -> list[bool]:
+def nans_of(row: list[Any]) -> list[bool]:
     """Return which elements are NaN; the list is empty if none can be."""
     return list(map(math.isnan, row)) if row and isinstance(row[0], float) else []
 
 
 def _first(row: list[Any], pick: Callable[[list[Any]], Any]) -> int:
     """Return where the first NaN is; without any, where what ``pick`` finds is first."""
-    nans = _nans(row)
+    nans = nans_of(row)
     return nans.index(True) if any(nans) else row.index(pick(row))
 
 

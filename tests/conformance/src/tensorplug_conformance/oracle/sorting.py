@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug_conformance.case import Bounded, Relation
+from tensorplug_conformance.oracle.reduction import nans_of
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
@@ -57,9 +57,9 @@ def sorted_indices(row: list[Any]) -> list[int]:
 def _divided(row: list[Any]) -> tuple[list[int], list[int]]:
     """Return where ``row`` has NaN, and where not."""
     every = range(len(row))
-    if not row or not isinstance(row[0], float) or not any(map(isnan, row)):
+    nans = nans_of(row)
+    if not any(nans):
         return [], list(every)
-    nans = list(map(isnan, row))
     return [at for at in every if nans[at]], [at for at in every if not nans[at]]
 
 
