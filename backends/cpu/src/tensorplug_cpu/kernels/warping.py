@@ -10,6 +10,7 @@ from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotat
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.jit.warping import warper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,9 @@ def transform(
         return lambda *_inputs: np.zeros(shape, narrow)
     batch, height, width, channels = image.shape
     fill = np.array(fill_value, narrow)
+    native = warper(image, out, interpolation, fill_mode)
+    if native is not None:
+        return lambda image, transforms: native(image, transforms.astype(np.float64), fill)
     read = (
         _nearest(height, width, fill)
         if interpolation == "nearest"
