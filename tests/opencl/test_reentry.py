@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Values = list[float]
 
-FEW = 25  # points of a run that builds programs
+FEW = 12  # points of a run that builds programs
 OURS, THEIRS = [1.0, 2.0, 5.0, 3.0], [10.0, 40.0, 20.0, 80.0]
 
 

@@ -46,8 +46,12 @@ print(*sorted(name for name in sys.modules if name.startswith("tensorplug_")))
     assert {name.partition(".")[0] for name in found.stdout.split()} == {"tensorplug_attention"}
 
 
+@pytest.mark.slow
 def test_the_cpu_kernels_are_certified_in_one_dtype(tmp_path):
-    """All dtypes and backends take a minute: the README holds their verdicts."""
+    """All dtypes and backends take a minute: the README holds their verdicts.
+
+    `make conformance` certifies them too, with the whole catalogue.
+    """
     command = [sys.executable, "-m", "tensorplug_conformance", "run", "--backend", "cpu"]
     selection = ["--level", "3", "--kernels", "ScaledDot*", "--dtypes", "float32"]
     ended = subprocess.run(

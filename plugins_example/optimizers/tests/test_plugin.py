@@ -58,9 +58,12 @@ def test_one_opencl_program_serves_every_number_and_size(active, engine):
     assert engine.open("opencl").backend.memory()["programs"] == 1
 
 
-@pytest.mark.parametrize("backend", ["cpu", "minimal"])
+@pytest.mark.parametrize("backend", [pytest.param("cpu", marks=pytest.mark.slow), "minimal"])
 def test_a_kernel_is_certified(tmp_path, backend):
-    """Try one of them; README.md says what came of all."""
+    """Try one of them; README.md says what came of all.
+
+    `make conformance` certifies them too on `cpu`, with the whole catalogue.
+    """
     if backend not in {info.name for info in tp.backends()}:
         pytest.skip(f"{backend} is not installed")
     command = ["run", "--backend", backend, "--level", "3", "--report", str(tmp_path)]
