@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import MARK, Presentation
+from tensorplug_conformance.case import Presentation
 from tensorplug_conformance.histories import NOTHING, every_before
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.layouts import LAYOUTS
 from tensorplug_conformance.variations import (
     DRAWS,
-    PREFIX,
     SIZES,
     Variation,
     Variations,
@@ -30,13 +29,12 @@ from tensorplug_conformance.variations import (
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:
-    from tensorplug_conformance.case import Case
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import Failure, RowVerdict
 
-__all__ = ["add_examples", "example", "search", "strategy"]
+__all__ = ["add_examples", "search", "strategy"]
 
 _MOST = 3  # special values in one example
 _SELDOM = 3  # one example in one more than that keeps the sizes of its case, or is presented
@@ -157,10 +155,3 @@ def add_examples(
             verdict.vendor = "fail"
         verdict.failed.append(failure.case)
         verdict.failures.append(failure)
-
-
-def example(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
-    """Return the example of that name; None if the name is not an example's."""
-    if not name.startswith(PREFIX):
-        return None
-    return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name.partition(MARK)[0]))

@@ -12,12 +12,12 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import MARK, Presentation
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.examples import example
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.quoting import printable
 from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.variations import example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

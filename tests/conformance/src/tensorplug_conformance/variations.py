@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.case import Presentation, Relation, flat, mapped
+from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapped
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.floats import finfo, kind_of
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array, Case, Layout
     from tensorplug_conformance.case_entry import CaseEntry
+    from tensorplug_conformance.denominator import Row
 
-__all__ = ["DRAWS", "PREFIX", "SIZES", "Variation", "Variations"]
+__all__ = ["DRAWS", "PREFIX", "SIZES", "Variation", "Variations", "example"]
 
 PREFIX: Final = "example "
 DRAWS: Final = 3
@@ -292,3 +294,10 @@ def _resize(ledger: Corpus, corpus: Corpus, array: Array, new: Mapping[int, int]
     again = ledger.redrawn(array)
     assert again is not None  # a free case
     return again(corpus, tuple(new.get(n, n) for n in array.shape), new)
+
+
+def example(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
+    """Return the example of that name; None if the name is not an example's."""
+    if not name.startswith(PREFIX):
+        return None
+    return Variations(entry, dt.of(row.dtype), seed).made(Variation.of(name.partition(MARK)[0]))

@@ -20,7 +20,6 @@ from tensorplug.plugin import TensorplugError
 from tensorplug_conformance import evidence
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import LEVELS, Row, entries
-from tensorplug_conformance.examples import add_examples
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.notes import Notes, unnoted
@@ -100,6 +99,9 @@ class Worker:
             session, self.known[row.kernel], row, self.seed, self._references, self._reached
         )
         if examples:
+            # Hypothesis is a sixth of what a worker imports, and few runs have examples.
+            from tensorplug_conformance.examples import add_examples
+
             add_examples(verdict, session, self.known[row.kernel], self.seed, examples)
         replaced = self._replaced()
         if replaced:

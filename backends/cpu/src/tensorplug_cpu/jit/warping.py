@@ -299,8 +299,8 @@ def _blend(f: Function, values: list[Value], weights: list[Value]) -> Value:
         rest = build.fsub(f.number(1.0, weight.type), weight)
         return build.fadd(build.fmul(start, rest), build.fmul(end, weight))
 
-    upper, lower = (between(*values[at : at + 2], across) for at in (0, 2))
-    return between(upper, lower, down)
+    a, b, c, d = values
+    return between(between(a, b, across), between(c, d, across), down)
 
 
 def _float(f: Function, value: Value, lanes: int) -> Any:
