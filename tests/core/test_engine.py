@@ -174,6 +174,8 @@ def test_implicit_transfers_are_counted(engine):
         assert total.device == "other"
         joined = tp.concat([x, y, x])
         assert (joined.device, joined.shape) == ("other", (6,))
+        assert tp.memory()["other"].transfers == 2  # a call copies a tensor once
+        expect(tp.add(x, x), "float32", (2,), [2, 4])
     assert tp.memory()["other"].transfers == 3
     assert tp.memory()["memory"].transfers == 0
     assert x.to("other").device == "other"

@@ -116,7 +116,7 @@ def prepare_inputs(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> l
     if len(inputs) != len(spec.declared):
         raise ArgumentError(f"{spec.name} takes {len(spec.declared)} inputs, got {len(inputs)}")
     result: list[Any] = []
-    read: dict[int, Tensor] = {}
+    made: dict[int, Tensor] = {}
     scalars = False
     for declared, value in zip(spec.declared, inputs, strict=True):
         if value.__class__ is Tensor and value._placement.device is device:
@@ -127,24 +127,27 @@ def prepare_inputs(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> l
         else:
             what = f"{spec.name}: input {declared.name!r}"
             if declared.variadic and isinstance(value, list | tuple):
-                result.append([_prepare_input(device, member, what, read) for member in value])
+                result.append([_prepare_input(device, member, what, made) for member in value])
             else:
-                result.append(_prepare_input(device, value, what, read))
+                result.append(_prepare_input(device, value, what, made))
     return _fill_scalars(device, spec, result) if scalars else result
 
 
-def _prepare_input(device: Device, value: Any, what: str, read: dict[int, Tensor]) -> Tensor:
-    """Return one input as a tensor on ``device``; ``read``: the variables read for this call."""
-    if isinstance(value, Tensor):
-        tensor = value
-        if isinstance(value, Variable):
-            if id(value) not in read:
-                read[id(value)] = value._reading()
-            tensor = read[id(value)]
-        if tensor._placement.device is device or device.can_use(tensor._placement):
-            return tensor
-        return transfer_input(tensor, device, what)
-    return import_value(value, None, device, what)
+def _prepare_input(device: Device, value: Any, what: str, made: dict[int, Tensor]) -> Tensor:
+    """Return one input as a tensor on ``device``.
+
+    ``made``: what became of tensors that the call has more than once: each variable is read, and
+    each tensor copied, only once.
+    """
+    if not isinstance(value, Tensor):
+        return import_value(value, None, device, what)
+    tensor = made.get(id(value))
+    if tensor is None:
+        tensor = value._reading() if isinstance(value, Variable) else value
+        if tensor._placement.device is not device and not device.can_use(tensor._placement):
+            tensor = transfer_input(tensor, device, what)
+        made[id(value)] = tensor
+    return tensor
 
 
 def import_value(value: Any, dtype: DType | None, device: Device, what: str) -> Tensor:
