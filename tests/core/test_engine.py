@@ -21,6 +21,7 @@ from tensorplug.errors import (
     DTypeError,
     RegistrationError,
 )
+from tensorplug.plugin import tensor_from_buffer
 
 from . import engines
 from .engines import expect, spec_of, together, using
@@ -323,3 +324,49 @@ def test_attributes_that_cannot_be_hashed_are_resolved_each_time(engine):
             expect(result, "float32", (1,), [2 * factor])
     assert len(seen) == 3
     assert engine.devices.active.plans == {}
+
+
+# Buffers of a backend's own -------------------------------------------------------------
+
+
+def test_a_buffer_becomes_a_tensor(engine):
+    array = np.float32([[1, 2, 3]])
+    x = tensor_from_buffer(array, "other")
+    assert x.device == "other"
+    assert x._buffer is array
+    expect(x, "float32", (1, 3), [[1, 2, 3]])
+    expect(tp.grad(lambda x: tp.sum(x * x))(x), "float32", (1, 3), [[2, 4, 6]])
+    assert tp.memory()["other"].tensors == 1
+    assert engine.devices.source.opened == ["other", "memory"]  # the second for the gradient
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_scope_disposes_of_a_tensor_made_of_a_buffer():
+    kept = []
+    with tp.tidy():
+        kept.append(tensor_from_buffer(np.ones(3), "memory"))
+        assert tp.memory()["memory"].tensors == 1
+    assert tp.memory()["memory"].tensors == 0
+    assert kept[0].is_disposed
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_buffer_in_a_compiled_function():
+    array = np.float32([1, 2])
+    doubled = tp.compile(lambda x: x * tensor_from_buffer(array, "memory"))
+    expect(doubled(tp.asarray([3.0, 4.0])), "float32", (2,), [3, 8])
+
+
+@pytest.mark.parametrize(
+    ("buffer", "device", "error", "message"),
+    [
+        ([1.0], "memory", TypeError, r"\[1.0\] is no array"),
+        (np.ones(2, np.complex64), "real", DTypeError, "complex64 is not among the dtypes of"),
+        (np.ones(2), "absent", BackendNotInstalledError, "absent"),
+    ],
+)
+def test_what_is_no_buffer_of_a_backend(buffer, device, error, message):
+    made = engines.make(("memory", "real"))
+    made.devices.source.dtypes["real"] = frozenset({dt.float32})
+    with engines.using(made), pytest.raises(error, match=message):
+        tensor_from_buffer(buffer, device)

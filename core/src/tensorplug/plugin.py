@@ -14,7 +14,7 @@ specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorTy
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
 compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
-running ops          ``dispatch``, ``as_tensor``, ``Tensor``, ``chained``
+running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``
 memory               ``live_objects``: to list what uses it
 algorithms           what several backends compute in the same way, such as ``philox``
@@ -127,6 +127,7 @@ from tensorplug.ops.special import (
     normal_formulas,
 )
 from tensorplug.tensors import tree
+from tensorplug.tensors.importing import tensor_from_buffer
 
 __all__ = [
     "CONVOLUTION_2D",
@@ -232,6 +233,7 @@ __all__ = [
     "specs",
     "split_spatial_axes",
     "tables_of",
+    "tensor_from_buffer",
     "tree",
     "warn",
     "windows",

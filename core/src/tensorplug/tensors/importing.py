@@ -1,4 +1,4 @@
-"""Tensors of other libraries' arrays, by DLPack.
+"""Tensors of other libraries' arrays, by DLPack, and of a backend's own buffers.
 
 docs/adr/0010 defines which memory is shared. NumPy reads all capsules (see ``dlpack_codes``).
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.typing import SupportsDLPack
 
-__all__ = ["from_dlpack", "plain_device"]
+__all__ = ["from_dlpack", "plain_device", "tensor_from_buffer"]
 
 _READABLE: Final = {1, 3, 11, 13}  # kDLCPU; pinned and managed memory, also readable by the host
 _UNREADABLE: Final = {
@@ -93,6 +93,33 @@ def from_dlpack(
             return _take(context, target, exchanges.from_dlpack(x, copy=copy))
     array = _import_array(x, place, producer, copy=copy)
     return engine.convert(context, array, None, "from_dlpack: x", device=device, copy=copy)
+
+
+def tensor_from_buffer(buffer: Buffer, device: str) -> Tensor:
+    """Return a buffer of a backend as a tensor.
+
+    A backend's package offers functions with this that take arrays of the library below it, as
+    ``tensorplug_dask.from_dask`` does. Nothing is copied, so the buffer must not change any more.
+
+    Args:
+        buffer: as kernels of the backend return them.
+        device: the backend's name, or one of its devices, as for ``use_backend``.
+
+    Raises:
+        TypeError: it is no buffer of the backend's.
+        DTypeError: the backend does not support its dtype.
+
+    ``device`` raises as in ``use_backend``.
+
+    """
+    context = current_context()
+    target = engine_of(context).open(device)
+    type_ = target.backend.describe(buffer)
+    if type_.dtype not in target.backend.dtypes:
+        raise DTypeError(
+            f"tensor_from_buffer: {type_.dtype} is not among the dtypes of backend {device!r}"
+        )
+    return _take(context, target, buffer)
 
 
 def _take(context: Context, device: Device, buffer: Buffer) -> Tensor:

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any
 
 import dask.array as da
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import (
-    ArgumentError,
-    DType,
-    KernelSpec,
-    KernelTable,
-    Tensor,
-    TensorType,
-    attributes,
-    dispatch,
-)
+from tensorplug.plugin import ArgumentError, Tensor, tensor_from_buffer
 from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.backend import DaskBackend
 from tensorplug_dask.lazy import Lazy, Source
 
-__all__ = ["from_dask", "kernels", "persist", "to_dask"]
-
-kernels = KernelTable()
-
-
-def _as_told(*, shape: tuple[int, ...], dtype: DType) -> TensorType:
-    return TensorType(dtype, shape)
-
-
-FROM_DASK: Final = KernelSpec(
-    "FromDask", (), _as_told, attributes={"shape": attributes.shape(), "dtype": attributes.dtype()}
-)
-_handed: Final[ContextVar[da.Array | None]] = ContextVar("tensorplug_dask.handed", default=None)
-
-
-@kernels.register(FROM_DASK)
-def _received(*, backend: DaskBackend) -> Lazy:
-    array = _handed.get()
-    if array is None:
-        raise ArgumentError("FromDask runs in tensorplug_dask.from_dask only, outside of compile")
-    # Even an array of one block may depend on many blocks.
-    return backend.pending.result(array, [Lazy(array, frozenset({Source.of(array)}))])
+__all__ = ["from_dask", "persist", "to_dask"]
 
 
 def from_dask(array: da.Array) -> Tensor:
@@ -65,13 +34,13 @@ def from_dask(array: da.Array) -> Tensor:
         raise ArgumentError(f"from_dask takes a dask.array of NumPy's blocks, not {array!r:.80}")
     if np.isnan(array.size):
         raise ArgumentError("from_dask: chunk sizes are unknown; call compute_chunk_sizes() first")
-    dtype = dt.of(array.dtype, "from_dask")
-    token = _handed.set(array)
-    try:
-        with tp.use_backend("dask"):
-            return dispatch(FROM_DASK, shape=array.shape, dtype=dtype)
-    finally:
-        _handed.reset(token)
+    dt.of(array.dtype, "from_dask")
+    with tp.use_backend("dask"):  # which raises where it cannot be opened
+        backend = tp.find_backend("dask")
+    assert isinstance(backend, DaskBackend)
+    # Even an array of one block may depend on many blocks.
+    source = Lazy(array, frozenset({Source.of(array)}))
+    return tensor_from_buffer(backend.pending.result(array, [source]), "dask")
 
 
 def to_dask(tensor: Tensor) -> da.Array:

@@ -9,7 +9,7 @@ import dask
 import numpy as np
 
 from tensorplug.plugin import Backend, BackendUnavailableError, KernelTable, hookimpl, tables_of
-from tensorplug_dask import handover, kernels, settings
+from tensorplug_dask import kernels, settings
 from tensorplug_dask.backend import DaskBackend
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def tensorplug_create_backend(device: str | None) -> Backend:
 @hookimpl
 def tensorplug_kernels() -> Iterable[KernelTable]:
     """Return the kernels. The core asks a backend plugin for its own backend only."""
-    return (*tables_of(kernels, KernelTable, "kernels"), handover.kernels)
+    return tables_of(kernels, KernelTable, "kernels")
 
 
 @hookimpl

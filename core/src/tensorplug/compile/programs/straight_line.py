@@ -107,8 +107,8 @@ def _name(slot: int, constants: Collection[int]) -> str:
 def _compile(text: str) -> CodeType:
     """Return the code of the function that ``text`` defines.
 
-    Its function counts as nested. Without the GIL, Python leaves all others to the garbage collector,
-    and with this one its kernels and constants.
+    It is marked as nested. Without the GIL, Python leaves all other functions to the garbage
+    collector, and with this one its kernels and constants.
     """
     module = compile(text, "<program>", "exec")
     code = next(code for code in module.co_consts if isinstance(code, CodeType))
