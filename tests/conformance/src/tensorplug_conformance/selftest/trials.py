@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
-from tensorplug_conformance.denominator import Row, Selection, entries, rows
-from tensorplug_conformance.kernels import run_row
+from tensorplug_conformance.denominator import Row, cases_of, entries, rows
+from tensorplug_conformance.kernels import planned, run_case, run_row
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.selftest import null
 from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.selftest.bench import Bench, Finding
-from tensorplug_conformance.selftest.null import NULL
 from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.selftest.sabotage import Saboteur
 
 __all__ = ["Trial", "try_backend", "try_clean", "try_null", "try_saboteur"]
-
-_NULL_LEVEL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +35,20 @@ class Trial:
 def try_null(function: str) -> Trial:
     """Run the null backend whose kernels give ``zeros`` or ``nothing``; no primitive may pass.
 
-    One dtype of each will do.
+    One dtype of each will do, and the first case that fails.
     """
-    target = Target(NULL, f"tensorplug_conformance.selftest.null:{function}")
-    tried = {row["kernel"]: row for row in _certified(target)}
-    passed = sorted(name for name, row in tried.items() if row["status"].startswith("pass"))
-    left_out = sorted(PRIMITIVES - tried.keys())
-    said = f"{len(tried) - len(passed)} of {len(PRIMITIVES)} primitives fail"
-    reasons = [f"passed: {', '.join(passed)}"] * bool(passed)
-    reasons += [f"not tried: {', '.join(left_out)}"] * bool(left_out)
-    return Trial(f"null backend: {function}", not reasons, "; ".join(reasons) or said)
-
-
-def _certified(target: Target) -> list[dict[str, Any]]:
-    """Return the rows of level 2 in the first dtypes that give each primitive one."""
     known = entries()
-    first = {name: known[name].leading.name for name in PRIMITIVES}
-    found: list[dict[str, Any]] = []
-    for dtype in sorted(set(first.values())):
-        names = tuple(sorted(name for name, own in first.items() if own == dtype))
-        chosen = Selection(kernels=names, dtypes=(dtype,))
-        found += certify(target, _NULL_LEVEL, selection=chosen)["rows"]
-    return found
+    session = Session(getattr(null, function), null.NULL)
+    passed = []
+    for name in sorted(PRIMITIVES):
+        row = Row(name, known[name].leading.name, "native")
+        cases = planned(known[name], row, cases_of(known[name], row, 0)).cases
+        if not any(run_case(session, known[name], row, case) for case in cases):
+            passed.append(name)
+    session.close()
+    said = f"{len(PRIMITIVES) - len(passed)} of {len(PRIMITIVES)} primitives fail"
+    told = f"passed: {', '.join(passed)}" if passed else said
+    return Trial(f"null backend: {function}", not passed, told)
 
 
 def try_backend(backend: str, wrong: WrongBackend) -> Trial:
