@@ -303,7 +303,8 @@ def test_projects_are_built_installed_tested_and_certified(environment, wheels, 
     for name in names:
         environment.module(tmp_path / f"tensorplug-{name}", "pytest", "-q")
 
-    backend = certified(environment, tmp_path, "acme-gpu", "--level", "2")
+    # Its kernels are those of plugins_example/minimal_backend, which is certified at night.
+    backend = certified(environment, tmp_path, "acme-gpu", "--level", "1")
     assert backend["conformant"] is True
     assert backend["backend"]["distribution"] == "tensorplug-acme-gpu"
     op = certified(environment, tmp_path, "cpu", "--level", "3", "--kernels", "HardSwish")
