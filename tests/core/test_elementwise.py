@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 
 from .engines import expect
@@ -134,6 +135,78 @@ def test_rounding_keeps_integers(name):
 def test_large_odd_numbers_stay():
     x = np.float32([2**23 - 0.5, 2**23 + 1, -(2.0**24) - 2])
     expect(tp.round(x), "float32", (3,), [2**23, 2**23 + 1, -(2**24) - 2])
+
+
+NUMBERS = [0.125, 0.375, -0.25, 2.675, 1234.5678, -98765.4321, 0.0, -0.0, 5.0, 15.0, 25.0, -350.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("decimals", [-3, -2, -1, 0, 1, 2, 3, 6])
+def test_rounding_to_decimals(decimals, dtype):
+    x = np.array([*NUMBERS, inf, -inf, nan]).astype(dtype)
+    if dtype.startswith("complex"):
+        x = x[:-3] + 1j * x[2::-1].repeat(4)
+    with np.errstate(all="ignore"):
+        expected = np.round(x, decimals)
+    result = tp.round(x, decimals)
+    expect(result, dtype, x.shape, expected)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(
+        np.signbit(result.numpy()[finite].real), np.signbit(expected[finite].real)
+    )
+    expect(tp.asarray(x).round(decimals=decimals), dtype, x.shape, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_rounded_in_float32(dtype):
+    x = tp.asarray([0.125, 0.3751, 1234.5, 60000.0, inf], dtype=dtype)
+    wide = x.astype("float32")
+    for decimals in (-2, 2, 5):
+        with np.errstate(all="ignore"):
+            expected = np.round(wide.numpy(), decimals)
+        result = tp.round(x, decimals)
+        assert result.dtype == dt.of(dtype)
+        np.testing.assert_array_equal(
+            result.astype("float32").numpy(),
+            tp.asarray(expected).astype(dtype).astype("float32").numpy(),
+        )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_integers_to_tens(dtype):
+    limits = np.iinfo(dtype)
+    x = [0, 4, 5, 6, 15, 25, 44, 45, 50, 55, 104, 105, 115, limits.max // 10 * 10 - 5]
+    x += [-number for number in x if limits.min < 0]
+    array = np.array(x, dtype)
+    assert array.tolist() == x
+    for decimals in (-1, -2, -18):
+        scale = 10**-decimals
+        expected = [round(number, decimals) if scale <= limits.max else 0 for number in x]
+        inside = [limits.min <= number <= limits.max for number in expected]
+        found = tp.round(array, decimals)
+        assert found.dtype == dt.of(dtype)
+        shown = [number for number, fits in zip(found.tolist(), inside, strict=True) if fits]
+        assert shown == [number for number, fits in zip(expected, inside, strict=True) if fits]
+    expect(tp.round(array, 3), dtype, array.shape, array)
+
+
+def test_numbers_too_large_for_decimals_stay():
+    x = np.array([3e38, -1e30, 2.0**24], np.float32)
+    expect(tp.round(x, 31), "float32", (3,), x)
+    expect(tp.round(x.astype(np.float64), 292), "float64", (3,), x.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("x", "decimals", "message"),
+    [
+        ([1.5], 0.5, "round: decimals must be an integer, got 0.5"),
+        ([1.5], 32, "round: decimals must be from -31 to 31 for float32, got 32"),
+        (np.ones(1), -293, "round: decimals must be from -292 to 292 for float64, got -293"),
+    ],
+)
+def test_decimals_that_are_refused(x, decimals, message):
+    with pytest.raises(ArgumentError, match=message):
+        tp.round(x, decimals)
 
 
 def test_signs_of_complex_numbers():

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import tensorplug as tp
 
 SHADOWS = """
@@ -51,6 +53,19 @@ def test_what_few_programs_need_is_loaded_late():
         "autodiff.derivatives",
     }
     assert not loaded & {f"tensorplug.{name}" for name in late}
+
+
+MODULES = (
+    *("fft", "image", "linalg", "losses", "nn", "ragged"),
+    *("random", "signal", "sparse", "special", "strings", "train"),
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_completion_in_a_module_offers_its_public_names(name):
+    module = getattr(tp, name)
+    assert dir(module) == sorted(module.__all__)
+    assert not {"annotations", "ops", "TYPE_CHECKING"} & set(dir(module))
 
 
 def test_every_public_name_is_listed_and_is_there():

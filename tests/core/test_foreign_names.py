@@ -97,31 +97,27 @@ def test_other_spellings(part, name, hint):
 
 # Of other libraries, without a counterpart here: no name of ours is near enough to be meant.
 NOTHING = """
-modf frexp ldexp nancumsum nancumprod nanargmax nanargmin gcd lcm unwrap real_if_close isreal
-isrealobj diag_indices diagflat fill_diagonal indices ix_ ogrid mask_indices ravel_multi_index
-unravel_index polyfit polyval polyadd roots poly vander block bmat insert delete trim_zeros
-unpackbits packbits piecewise choose place putmask put lexsort sort_complex cumulative_trapezoid
-gradient correlate hanning hamming blackman bartlett kaiser fromfunction fromiter fromstring
-savetxt load_npz memmap setxor1d ndenumerate ndindex nditer apply_along_axis apply_over_axes
-frompyfunc common_type min_scalar_type isscalar base_repr binary_repr busday_count datetime64
-array_str array_repr set_printoptions get_printoptions errstate seterr show_config addbmm addcdiv
-addcmul addmv addr block_diag cartesian_prod celu chain_matmul channel_shuffle cholesky_inverse
-cholesky_solve clamp_min clamp_max combinations compiled_with_cxx11_abi conj_physical
-constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss cummax cummin detach dist
-dsplit embedding_bag feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
-hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kl_div
-kthvalue layout lobpcg lu lu_solve margin_ranking_loss matrix_exp max_pool2d_with_indices mode
-mvlgamma nonzero_static nuclear_norm orgqr ormqr pairwise_distance pdist poisson_nll_loss polar
-renorm rnn_tanh rrelu saddmm scatter_reduce segment_reduce select_scatter smm
-softshrink sparse_coo_tensor sspmm sym_float symeig triangular_solve triplet_margin_loss unflatten
-unfold unique_consecutive unsafe_chunk view_as_complex view_as_real zero_ device_put_sharded
-eval_shape named_call xla_computation custom_jvp closure_convert ensure_compile_time_eval
-linear_transpose live_arrays make_array_from_callback make_jaxpr named_scope debug_nans
-process_index pure_callback clz collapse conv_dimension_numbers
-reduce_window rng_bit_generator select_and_scatter population_count
-enableProdMode backend_util fused moving oneHotAsync print loadLayersModel loadGraphModel
-model input callbacks initializers constraints regularizers metrics data browser RaggedTensor
-SparseTensor TensorArray group Assert name_scope control_dependencies 316 logaddexp2
+frexp ldexp nancumprod gcd lcm unwrap real_if_close isreal isrealobj diag_indices diagflat
+fill_diagonal ix_ ogrid mask_indices polyfit polyadd roots poly bmat trim_zeros unpackbits packbits
+choose lexsort sort_complex cumulative_trapezoid correlate blackman bartlett kaiser fromfunction
+fromiter fromstring load_npz memmap setxor1d ndenumerate ndindex nditer apply_over_axes frompyfunc
+common_type min_scalar_type isscalar base_repr binary_repr busday_count datetime64 array_str
+array_repr get_printoptions show_config addbmm addcdiv addcmul addmv addr block_diag cartesian_prod
+celu chain_matmul channel_shuffle cholesky_inverse cholesky_solve clamp_min clamp_max combinations
+compiled_with_cxx11_abi conj_physical constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss
+detach dist dsplit embedding_bag feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
+hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kl_div kthvalue
+layout lobpcg lu lu_solve margin_ranking_loss matrix_exp max_pool2d_with_indices mode mvlgamma
+nonzero_static nuclear_norm orgqr ormqr pairwise_distance pdist poisson_nll_loss polar renorm
+rnn_tanh rrelu saddmm segment_reduce select_scatter smm softshrink sparse_coo_tensor sspmm
+sym_float symeig triangular_solve triplet_margin_loss unflatten unfold unique_consecutive
+unsafe_chunk view_as_complex view_as_real zero_ device_put_sharded eval_shape named_call
+xla_computation custom_jvp closure_convert ensure_compile_time_eval linear_transpose live_arrays
+make_array_from_callback named_scope debug_nans process_index pure_callback clz collapse
+conv_dimension_numbers reduce_window rng_bit_generator select_and_scatter population_count
+enableProdMode backend_util fused moving oneHotAsync print loadLayersModel loadGraphModel model
+input callbacks initializers constraints regularizers metrics data browser RaggedTensor
+SparseTensor TensorArray group Assert name_scope control_dependencies 316
 """
 
 

@@ -194,5 +194,11 @@ def _missing_in(module):
     return missing
 
 
+def _listed(module):
+    """Return the ``__dir__`` of a public module: completion offers public names alone."""
+    return lambda: module.__all__
+
+
 for _info in (fft, image, linalg, losses, nn, ragged, random, signal, sparse, special, strings):
     _info.__getattr__ = _missing_in(_info.__name__)
+    _info.__dir__ = _listed(_info)

@@ -437,8 +437,8 @@ class Tensor:
         """Return ``x / sqrt(mean(x**2) + epsilon) * scale``, the mean along ``axis``."""
     def roll(self, /, shift: SupportsIndex | Sequence[SupportsIndex], axis: Axis | None = None) -> Tensor:
         """Return ``x`` with its elements shifted cyclically."""
-    def round(self) -> Tensor:
-        """Return the integer nearest to ``x`` elementwise, the even one at halves."""
+    def round(self, /, decimals: SupportsIndex = 0) -> Tensor:
+        """Return the nearest number with ``decimals`` decimals elementwise, the even one at halves."""
     def rsqrt(self) -> Tensor:
         """Return ``1 / sqrt(x)`` elementwise: infinite at 0, NaN below. This is TensorFlow's Rsqrt."""
     def scaled_dot_product_attention(self, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, grouped_query: bool = False, dropout: float = 0.0, dropout_key: KeyLike | None = None) -> Tensor:

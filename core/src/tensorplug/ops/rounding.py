@@ -6,16 +6,18 @@ The source is the array API standard 2025.12 unless a docstring says otherwise.
 from __future__ import annotations
 
 from math import inf, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import inference
+from tensorplug.contract import inference, shapes
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.expressions import of_floats
 from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.elementwise import astype, maximum, minimum
+from tensorplug.ops.comparison import isfinite
+from tensorplug.ops.complexes import complex, imag, real
+from tensorplug.ops.elementwise import astype, maximum, minimum, where
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:
@@ -113,6 +115,10 @@ CLIP_BY_VALUE = KernelSpec(
 )
 
 
+_DECIMALS: Final = {dt.float32: 31, dt.float64: 292}
+"""By how many decimals every number with a fraction can move without overflow."""
+
+
 @chained
 def ceil(x: ArrayLike, /) -> Tensor:
     """Return ``smallest integer >= x`` elementwise. Rounding up; integers stay as they are.
@@ -131,23 +137,65 @@ def ceil(x: ArrayLike, /) -> Tensor:
 
 
 @chained
-def round(x: ArrayLike, /) -> Tensor:
-    """Return the integer nearest to ``x`` elementwise, the even one at halves.
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0) -> Tensor:
+    """Return the nearest number with ``decimals`` decimals elementwise, the even one at halves.
 
-    Both parts of complex numbers are rounded; integers stay as they are. The dtype does not
-    change. (The array API standard's ``round``; NumPy's has a number of decimals.)
+    Negative ``decimals`` round to tens, hundreds, ... Both parts of complex numbers are rounded.
+    The dtype does not change: integers wrap around where the nearest ten is out of range. (The
+    array API standard's ``round``, with the decimals of NumPy's. As there, ``x * 10**decimals``
+    is rounded first, so a number near a half may go to the other side.)
 
     Raises:
         DTypeError: booleans or strings.
+        ArgumentError: ``decimals`` is no integer, or greater than 31 (for float64: 292) or less
+            than the negative of that, and x is not of integers.
 
     Examples:
         >>> tp.round([0.5, 1.5, 2.5, -0.5])
         Tensor([ 0.,  2.,  2., -0.], dtype=float32, device='cpu')
+        >>> tp.round([3.14159, 2.71828], 2)
+        Tensor([3.14, 2.72], dtype=float32, device='cpu')
+        >>> tp.round([1234, 1250, -1250], -2)
+        Tensor([ 1200,  1200, -1200], dtype=int32, device='cpu')
         >>> tp.round(1.6 - 0.4j)
         Tensor(2.-0.j, dtype=complex64, device='cpu')
 
     """
-    return dispatch_unary(ROUND, x)
+    places = shapes.index(decimals, "round: decimals")
+    if not places:
+        return dispatch_unary(ROUND, x)
+    tensor = as_tensor(x, what="round: x")
+    dtype = tensor.dtype
+    if dtype in dt.COMPLEX:
+        return complex(round(real(tensor), places), round(imag(tensor), places))
+    if dtype in dt.INTEGER and places < 0:
+        return _round_integers(tensor, 10**-places)
+    if dtype not in dt.FLOATING:
+        return dispatch_unary(ROUND, tensor)
+    most = _DECIMALS[dtype.compute]
+    if abs(places) > most:
+        raise ArgumentError(
+            f"round: decimals must be from {-most} to {most} for {dtype}, got {places}"
+        )
+    wide = astype(tensor, dtype.compute, copy=False)
+    scale = 10.0 ** abs(places)
+    scaled = wide * scale if places > 0 else wide / scale
+    whole = dispatch_unary(ROUND, scaled)
+    if places < 0:
+        return astype(whole * scale, dtype, copy=False)
+    # A number that overflows has no fraction.
+    rounded = where(isfinite(scaled), whole / scale, dispatch_unary(ROUND, wide))
+    return astype(rounded, dtype, copy=False)
+
+
+def _round_integers(x: Tensor, scale: int) -> Tensor:
+    """Return the multiples of a power of 10 that are nearest to integers, even ones at halves."""
+    if scale > x.dtype.max:
+        return x * 0
+    quotient, rest = x // scale, x % scale
+    other = scale - rest
+    up = (rest > other) | ((rest == other) & (quotient % 2 == 1))
+    return (quotient + astype(up, x.dtype)) * scale
 
 
 @chained

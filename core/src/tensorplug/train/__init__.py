@@ -57,6 +57,9 @@ __all__ = [
 
 if not TYPE_CHECKING:  # it would make every name valid
 
+    def __dir__() -> list[str]:
+        return __all__
+
     def __getattr__(name: str) -> NoReturn:
         from tensorplug.introspection import spellings  # only where a name is missing
 
