@@ -106,7 +106,7 @@ array_repr get_printoptions show_config addbmm addcdiv addcmul addmv addr block_
 celu chain_matmul channel_shuffle cholesky_inverse cholesky_solve clamp_min clamp_max combinations
 compiled_with_cxx11_abi conj_physical constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss
 detach dist dsplit embedding_bag feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
-hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kl_div kthvalue
+hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kthvalue
 layout lobpcg lu lu_solve margin_ranking_loss matrix_exp max_pool2d_with_indices mode mvlgamma
 nonzero_static nuclear_norm orgqr ormqr pairwise_distance pdist poisson_nll_loss polar renorm
 rnn_tanh rrelu saddmm segment_reduce select_scatter smm softshrink sparse_coo_tensor sspmm

@@ -188,3 +188,23 @@ def test_a_generator_keeps_no_tensor() -> None:
 def test_bad_calls(call: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("standard_normal", "; here it is Generator.normal"),
+        ("random", "; here it is Generator.uniform"),
+        ("randint", "; here it is Generator.integers"),
+        ("shuffle", "; here it is Generator.permutation"),
+        ("unifrom", "; did you mean Generator.uniform?"),
+        ("lognormal", ""),
+        ("sin", ""),
+        ("_count_", ""),
+    ],
+)
+def test_names_that_other_generators_have(name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(random.Generator(0), name)
+    assert str(caught.value) == f"'Generator' object has no attribute {name!r}{hint}"
+    assert caught.value.name == name

@@ -194,6 +194,12 @@ def _missing_in(module):
     return missing
 
 
+def _missing_in_generator(generator, name):
+    from tensorplug.introspection import spellings  # only where a name is missing
+
+    raise spellings.missing_method(type(generator), random.__name__, name)
+
+
 def _listed(module):
     """Return the ``__dir__`` of a public module: completion offers public names alone."""
     return lambda: module.__all__
@@ -202,3 +208,4 @@ def _listed(module):
 for _info in (fft, image, linalg, losses, nn, ragged, random, signal, sparse, special, strings):
     _info.__getattr__ = _missing_in(_info.__name__)
     _info.__dir__ = _listed(_info)
+random.Generator.__getattr__ = _missing_in_generator

@@ -16,7 +16,7 @@ from tensorplug.introspection.foreign_names import ADVICE, FOREIGN
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["missing"]
+__all__ = ["missing", "missing_method"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested
@@ -32,6 +32,17 @@ def missing(module: str, name: str) -> AttributeError:
     message = f"module {module!r} has no attribute {name!r}"
     if not name.startswith("__"):  # else Python itself asks
         message += _hint(module.removeprefix(_PACKAGE).removeprefix("."), name)
+    return AttributeError(message, name=name)
+
+
+def missing_method(owner: type, module: str, name: str) -> AttributeError:
+    """Return the error for an unknown method of a class whose methods are those of a module."""
+    message = f"{owner.__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_"):  # else Python itself asks, or a copy that is not complete yet
+        hint = _hint(module.removeprefix(_PACKAGE).removeprefix("."), name)
+        start, _, method = hint.rstrip("?").rpartition(f"{module}.")
+        if start and hasattr(owner, method):
+            message += hint.replace(f"{module}.", f"{owner.__name__}.")
     return AttributeError(message, name=name)
 
 
