@@ -77,7 +77,8 @@ ANY_DISTRIBUTION = (
     ("name", "message"),
     [
         ("no_such", f"backend 'no_such' is not installed. {ANY_DISTRIBUTION} Installed: good"),
-        ("gpu", f"backend 'gpu' is not installed. {ANY_DISTRIBUTION} Installed: good"),
+        ("gpu", "backend 'gpu' is not installed. Did you mean 'opencl'? Installed: good"),
+        ("CUDA:1", "backend 'CUDA' is not installed. Did you mean 'opencl'? Installed: good"),
         ("goood:1", "backend 'goood' is not installed. Did you mean 'good'? Installed: good"),
         ("GO_OD", "backend 'GO_OD' is not installed. Did you mean 'good'? Installed: good"),
         # Installed for other tests, though the settings leave it out: nothing to install.
@@ -107,6 +108,7 @@ OPENCL = 'Try: pip install "tensorplug-opencl[cpu]".'
     [
         ("cpu", CPU),
         ("CPU", f"Did you mean 'cpu'? {CPU}"),
+        ("cuda", f"Did you mean 'opencl'? {OPENCL}"),
         ("opencl", OPENCL),
         ("open_cl", f"Did you mean 'opencl'? {OPENCL}"),
         ("tensorplug-opencl", f"Did you mean 'opencl'? {OPENCL}"),

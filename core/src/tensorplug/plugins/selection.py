@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Selection", "advice"]
 
 _SIMILARITY: Final = 0.7  # at most 1; "gpu" is not similar to "cpu"
+_GPUS: Final = frozenset({"gpu", "cuda", "nvidia", "rocm", "hip", "amd", "xpu", "mps", "metal"})
 
 Info = TypeVar("Info", bound=BackendInfo)
 
@@ -229,10 +230,12 @@ def _did_you_mean(name: str, meant: str) -> str:
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    """Return the known or official backend with a similar name; empty if there is none."""
+    """Return the known or official backend with a similar name, or for what it names, or ""."""
     names = {_plain(backend): backend for backend in (*INSTALL, *known)}
     near = get_close_matches(_plain(name), names, n=1, cutoff=_SIMILARITY)
-    return names[near[0]] if near else ""
+    if near:
+        return names[near[0]]
+    return "opencl" if _plain(name) in _GPUS else ""
 
 
 def _plain(name: str) -> str:
