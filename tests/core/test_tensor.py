@@ -58,6 +58,25 @@ def test_operators(symbol, other, reflected):
     np.testing.assert_allclose(result.numpy(), right, rtol=1e-6)
 
 
+@pytest.mark.parametrize("other", ["tensor", "array", "scalar"])
+@pytest.mark.parametrize("reflected", [False, True])
+def test_divmod(other, reflected):
+    b = 2.0 if other == "scalar" else np.abs(B)
+    pair = [tp.asarray(A), tp.asarray(b) if other == "tensor" else b]
+    expected = [A, np.asarray(b, np.float32)]
+    if reflected:
+        pair.reverse()
+        expected.reverse()
+    for result, right in zip(divmod(*pair), divmod(*expected), strict=True):
+        expect(result, "float32", (2, 3), right)
+
+
+def test_round_of_python():
+    x = tp.asarray([1.25, -2.5])
+    expect(round(x), "float32", (2,), [1, -2])
+    expect(round(x, 1), "float32", (2,), np.round(np.float32([1.25, -2.5]), 1))
+
+
 @pytest.mark.parametrize("reflected", [False, True])
 def test_matrix_product(reflected):
     a, b = A, np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -83,11 +102,11 @@ def test_unary_operators(operate, expected):
 
 
 @pytest.mark.parametrize(
-    "symbol", [binary for binary in BINARY if binary not in ("==", "!=")] + ["@"]
+    "symbol", [binary for binary in BINARY if binary not in ("==", "!=")] + ["@", "divmod"]
 )
 @pytest.mark.parametrize("other", [None, [1, 2, 3], {}, frozenset(), object()])
 def test_unknown_types_give_type_error(symbol, other):
-    operate = BINARY.get(symbol, operator.matmul)
+    operate = {**BINARY, "@": operator.matmul, "divmod": divmod}[symbol]
     x = tp.asarray(A)
     for pair in ((x, other), (other, x)):
         with pytest.raises(TypeError) as caught:

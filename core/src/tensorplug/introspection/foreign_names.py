@@ -313,7 +313,7 @@ ADVICE: Final = {
     "dense": "write x @ w + b",
     "device": _DEVICES,
     "device_get": "write x.numpy()",
-    "divmod": "use tensorplug.floor_divide and tensorplug.remainder",
+    "divmod": "write divmod(x, y), as for numbers",
     "dynamic_update_slice": "write x[start:stop] = y",
     "embedding": "write tensorplug.gather(table, indices)",
     "enable_grad": _RECORDING,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NoReturn, SupportsIndex, TypeGuard
 
 import numpy as np
 
 from tensorplug.contract.dtypes import string
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.ops import comparison, elementwise, matrix_products, movement
+from tensorplug.ops import comparison, elementwise, matrix_products, movement, rounding
 from tensorplug.ops.bitwise import (
     bitwise_and,
     bitwise_invert,
@@ -40,6 +40,9 @@ class Operators:
 
     def __abs__(self: Any) -> Tensor:
         return elementwise.abs(self)
+
+    def __round__(self: Any, ndigits: SupportsIndex | None = None) -> Tensor:
+        return rounding.round(self, 0 if ndigits is None else ndigits)
 
     def __invert__(self: Any) -> Tensor:
         return bitwise_invert(self)
@@ -83,6 +86,12 @@ class Operators:
 
     def __rmod__(self: Any, other: Operand) -> Tensor:
         return elementwise.remainder(other, self) if isinstance(other, KNOWN) else NotImplemented
+
+    def __divmod__(self: Any, other: Operand) -> tuple[Tensor, Tensor]:
+        return (self // other, self % other) if isinstance(other, KNOWN) else NotImplemented
+
+    def __rdivmod__(self: Any, other: Operand) -> tuple[Tensor, Tensor]:
+        return (other // self, other % self) if isinstance(other, KNOWN) else NotImplemented
 
     def __pow__(self: Any, other: Operand) -> Tensor:
         return elementwise.pow(self, other) if isinstance(other, KNOWN) else NotImplemented
