@@ -64,9 +64,6 @@ class Tensor:
     # Only an assignment sets `_exclusive`: memory that no other tensor shares.
     __slots__ = ("__weakref__", "_buffer", "_exclusive", "_node", "_placement")
 
-    # NumPy must leave `array + tensor` to this class instead of making an object array.
-    __array_ufunc__ = None
-
     _buffer: Any
     _placement: Placement
     _node: Any

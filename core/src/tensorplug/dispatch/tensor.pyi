@@ -17,7 +17,6 @@ __all__ = ["Tensor"]
 
 class Tensor:
     """An array of one dtype on one device. Tensors are values: no op changes its inputs."""
-    __array_ufunc__: None
     _buffer: Any
     _exclusive: Any
     _node: Any
@@ -152,6 +151,7 @@ class Tensor:
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, _memo: dict[int, Any]) -> Tensor: ...
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...
     def abs(self) -> Tensor:
         """Return ``|x|`` elementwise."""
     def acos(self) -> Tensor:

@@ -20,6 +20,7 @@ from tensorplug.tensors.assignment import Assignment
 from tensorplug.tensors.indexing import Indexing
 from tensorplug.tensors.interchange import Interchange
 from tensorplug.tensors.operators import Operators
+from tensorplug.tensors.ufuncs import Ufuncs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "as_method", "attach", "attach_parts", "find_chained", "takes_numbers"]
 
-PARTS: Final = (Operators, Indexing, Assignment, Interchange)
+PARTS: Final = (Operators, Indexing, Assignment, Interchange, Ufuncs)
 """The classes whose members become members of Tensor."""
 
 _SPREAD: Final = frozenset(("shape", "axes"))  # parameters that hold one number per axis

@@ -115,7 +115,6 @@ def _tensor() -> str:
         *(_chained(function, names) for function in chained),
     ]
     head = f'\n__all__ = ["Tensor"]\n\nclass Tensor:\n    """{_summary(Tensor)}"""\n'
-    slots.insert(0, "    __array_ufunc__: None\n")
     return "".join((_HEAD, names.imports(), head, *slots, *declared))
 
 
