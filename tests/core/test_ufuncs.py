@@ -98,6 +98,13 @@ def test_operators_of_arrays_and_numpys_numbers(name):
         expect(operate(other, x), str(wanted.dtype), wanted.shape, wanted)
 
 
+@pytest.mark.parametrize(
+    "call", [lambda x: np.round(x, 1), lambda x: np.clip(x, 0.3, 0.6)], ids=["round", "clip"]
+)
+def test_functions_that_call_methods(call):
+    expect(call(tp.asarray(X)), "float32", (1, 3), call(X))
+
+
 def test_lists():
     expect(np.add(tp.asarray([1, 2]), [3, 4]), "int32", (2,), [4, 6])
 

@@ -33,6 +33,7 @@ PARTS: Final = (Operators, Indexing, Assignment, Interchange, Ufuncs)
 
 _SPREAD: Final = frozenset(("shape", "axes"))  # parameters that hold one number per axis
 _OWN: Final = ("__dict__", "__doc__", "__module__", "__slots__", "__weakref__")  # of any class
+_CALLED_BY_NUMPY: Final = frozenset(("clip", "round"))  # besides reductions
 _NUMPYS: Final = frozenset(("ddof", "dtype", "initial", "out", "where"))
 
 
@@ -81,11 +82,12 @@ def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
 
     If the only positional argument is a shape or an order of axes, the method also accepts its
     numbers as separate arguments. If the op has an axis and keyword-only options, as a reduction
-    has, the method also accepts what NumPy passes to it.
+    has, or is one of a few others, the method also accepts what NumPy passes to it.
     """
     if takes_numbers(function):
         return _accept_numbers(function)
-    if "axis" in _parameters(function) and getattr(function, "__kwdefaults__", None):
+    reduces = "axis" in _parameters(function) and getattr(function, "__kwdefaults__", None)
+    if reduces or function.__name__ in _CALLED_BY_NUMPY:
         return _accept_numpys_options(function)
     return function
 
