@@ -94,7 +94,7 @@ support: $(FOR_WORK) ## write docs/support.md and docs/badges from out/conforman
 	$(BIN)/tensorplug-conformance support $(wildcard $(OUT)/conformance/*/report.json) --output docs
 
 packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, try them
-	$(BIN)/python -m pytest tests/plugins -m packaging
+	$(BIN)/python -m pytest tests/plugins -m "packaging and not slow"
 
 compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests that need them
 	$(PIP) install --group compare

@@ -213,7 +213,7 @@ def _clean(call: Call) -> Any:
 
 @pytest.mark.parametrize(
     "kernel",
-    ["TopK", "Concat", *(pytest.param(x, marks=pytest.mark.slow) for x in ("Add", "Softmax"))],
+    ["TopK", *(pytest.param(x, marks=pytest.mark.slow) for x in ("Concat", "Add", "Softmax"))],
 )
 def test_a_wrapper_that_changes_nothing_is_not_flagged(kernel: str) -> None:
     harmless = Saboteur("harmless", kernel, _clean)
