@@ -135,4 +135,4 @@ def test_errors_are_those_of_the_function():
     with pytest.raises(ShapeError, match="Add"):
         np.ones(2) + tp.ones(3)
     with pytest.raises(ShapeError, match="Equal"):
-        np.ones(2) == tp.ones(3)  # noqa: B015
+        np.ones(2) == tp.ones(3)  # noqa: B015  # it raises

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from tensorplug.tensors import ufuncs
+
 __all__ = ["ADVICE", "FOREIGN"]
 
 # Our name for the same thing.
 FOREIGN: Final = {
-    "absolute": "abs",
+    **ufuncs.NAMES,
     "amax": "max",
     "amin": "min",
     "append": "concat",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
     "around": "round",
     "array": "asarray",
     "array_equiv": "array_equal",
@@ -63,7 +58,6 @@ FOREIGN: Final = {
     "complex_abs": "abs",
     "compress": "boolean_mask",
     "concatenate": "concat",
-    "conjugate": "conj",
     "constant": "asarray",
     "conv_transpose2d": "nn.conv2d_transpose",
     "conv_transpose3d": "nn.conv3d_transpose",
@@ -90,7 +84,6 @@ FOREIGN: Final = {
     "expand": "broadcast_to",
     "exponential_lr": "train.exponential_decay",
     "extract": "boolean_mask",
-    "fabs": "abs",
     "fake_quantize_per_channel_affine": "fake_quantize",
     "fake_quantize_per_tensor_affine": "fake_quantize",
     "fill": "full",
@@ -121,11 +114,9 @@ FOREIGN: Final = {
     "inner": "vecdot",
     "interpolate": "image.resize",
     "inverse": "linalg.inv",
-    "invert": "bitwise_invert",
     "issubdtype": "isdtype",
     "jit": "compile",
     "l1_loss": "losses.absolute_difference",
-    "left_shift": "bitwise_left_shift",
     "lgamma": "special.gammaln",
     "list_diff": "setdiff1d",
     "local_devices": "devices",
@@ -170,7 +161,6 @@ FOREIGN: Final = {
     "pinverse": "linalg.pinv",
     "pixel_shuffle": "depth_to_space",
     "pixel_unshuffle": "space_to_depth",
-    "power": "pow",
     "prefix_scan": "associative_scan",
     "prng_key": "random.key",
     "promote_types": "result_type",
@@ -211,8 +201,6 @@ FOREIGN: Final = {
     "remat": "checkpoint",
     "repeat_interleave": "repeat",
     "reverse": "flip",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
     "rollaxis": "moveaxis",
     "row_stack": "vstack",
     "savez": "save",

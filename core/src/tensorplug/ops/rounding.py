@@ -141,14 +141,15 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0) -> Tensor:
     """Return the nearest number with ``decimals`` decimals elementwise, the even one at halves.
 
     Negative ``decimals`` round to tens, hundreds, ... Both parts of complex numbers are rounded.
-    The dtype does not change: integers wrap around where the nearest ten is out of range. (The
-    array API standard's ``round``, with the decimals of NumPy's. As there, ``x * 10**decimals``
-    is rounded first, so a number near a half may go to the other side.)
+    The dtype does not change; where it cannot hold the nearest multiple of ten, hundred, ... of an
+    integer, the result is unspecified. (The array API standard's ``round``, with the decimals of
+    NumPy's. As there, ``x * 10**decimals`` is rounded first, so a number near a half may go to the
+    other side.)
 
     Raises:
         DTypeError: booleans or strings.
-        ArgumentError: ``decimals`` is no integer, or greater than 31 (for float64: 292) or less
-            than the negative of that, and x is not of integers.
+        ArgumentError: ``decimals`` is not an integer; or ``x`` holds floats, and ``decimals`` is
+            beyond 31 in either direction (292 for float64 and complex128).
 
     Examples:
         >>> tp.round([0.5, 1.5, 2.5, -0.5])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.typing import SupportsDLPack
@@ -90,7 +91,8 @@ def from_dlpack(
         target = context.device or engine.open(None) if device is None else engine.open(device)
         exchanges = target.capabilities.exchanges
         if exchanges is not None and place == exchanges.dlpack_device():
-            return _take(context, target, exchanges.from_dlpack(x, copy=copy))
+            buffer = exchanges.from_dlpack(x, copy=copy)
+            return _take(context, target, buffer, target.backend.describe(buffer))
     array = _import_array(x, place, producer, copy=copy)
     return engine.convert(context, array, None, "from_dlpack: x", device=device, copy=copy)
 
@@ -106,7 +108,7 @@ def tensor_from_buffer(buffer: Buffer, device: str) -> Tensor:
         device: the backend's name, or one of its devices, as for ``use_backend``.
 
     Raises:
-        TypeError: it is no buffer of the backend's.
+        TypeError: ``buffer`` is not one of the backend's buffers.
         DTypeError: the backend does not support its dtype.
 
     ``device`` raises as in ``use_backend``.
@@ -119,12 +121,12 @@ def tensor_from_buffer(buffer: Buffer, device: str) -> Tensor:
         raise DTypeError(
             f"tensor_from_buffer: {type_.dtype} is not among the dtypes of backend {device!r}"
         )
-    return _take(context, target, buffer)
+    return _take(context, target, buffer, type_)
 
 
-def _take(context: Context, device: Device, buffer: Buffer) -> Tensor:
+def _take(context: Context, device: Device, buffer: Buffer, type_: TensorType) -> Tensor:
     """Return a tensor of a buffer that the backend has made of foreign memory."""
-    tensor = Tensor._of(buffer, device.placement(device.backend.describe(buffer)))
+    tensor = Tensor._of(buffer, device.placement(type_))
     if context.scope is not None:
         context.scope.adopt(tensor)
     for observer in (*context.observers, *engine_of(context).observers):

@@ -16,12 +16,11 @@ from tensorplug.tensors.operators import KNOWN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Ufuncs"]
+__all__ = ["NAMES", "Ufuncs"]
 
 _OPERANDS: Final[tuple[type[Any], ...]] = (*KNOWN, list, tuple)
 
-# Ours, where the name is another one; all others have NumPy's.
-_NAMES: Final = {
+NAMES: Final = {
     "absolute": "abs",
     "arccos": "acos",
     "arccosh": "acosh",
@@ -38,6 +37,7 @@ _NAMES: Final = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
+"""Our names, by NumPy's, where they differ."""
 
 
 class Ufuncs:
@@ -60,17 +60,17 @@ class Ufuncs:
         if name == "divmod":
             return ours.floor_divide(*inputs), ours.remainder(*inputs)
         try:
-            function = getattr(ours, _NAMES.get(name, name))
+            function = getattr(ours, NAMES.get(name, name))
         except AttributeError as error:
             raise TypeError(f"numpy.{name} takes no Tensor: {error}") from None
         return function(*inputs)
 
 
 def _refusal(ufunc: np.ufunc, method: str, options: Mapping[str, Any]) -> str:
-    """Return what there is no counterpart for: results in given memory, parts of the elements."""
+    """Return the name of a call that tensorplug has no function for; "" if it may have one."""
     name = ufunc.__name__
     if getattr(np, name, None) is not ufunc:
         return f"the ufunc {name}"
     if method != "__call__":
         return f"numpy.{name}.{method}"
-    return f"numpy.{name}({', '.join(f'{each}=...' for each in options)})" if options else ""
+    return f"numpy.{name}({', '.join(f'{option}=...' for option in options)})" if options else ""

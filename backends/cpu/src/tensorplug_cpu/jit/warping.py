@@ -48,7 +48,8 @@ def warper(
 
     It takes images ``[batch, height, width, channels]``, transforms ``[1 or batch, 8]`` in
     float64, and what stands for pixels outside, an array without dimensions of the images' dtype.
-    None where a loop is no help, as for dtypes other than float32 and float64.
+    The result is None if NumPy is to do it: for small images, and for dtypes other than float32
+    and float64.
     """
     dtype, shape = out.dtype.numpy, out.shape
     batch, height, width, channels = image.shape
@@ -180,7 +181,7 @@ def _function(dtype: str, interpolation: str, fill_mode: str, few: int) -> Calla
                 fill_modes.mapped(_where(known, place, 0.0), along, fill_mode, _BY_LLVM)
                 for place, along in ((x, width), (y, height))
             )
-            corners, weights = _around(f, x, y, interpolation)
+            corners, weights = _around(f, (y, x), (height, width), interpolation)
             pixels = _Pixels(source, target, fill, known, corners, weights)
             to = f.multiply(column, f["channels"])
             if few:
@@ -200,13 +201,14 @@ def _terms(f: Function, first: Value, lanes: int) -> list[_Floats]:
 
 
 def _around(
-    f: Function, x: _Floats, y: _Floats, interpolation: str
+    f: Function, place: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats], interpolation: str
 ) -> tuple[list[_Corner], list[Value]]:
-    """Return the pixels around places, and their weights."""
+    """Return the pixels around places in images of a size, and their weights."""
+    y, x = place
     if interpolation == "nearest":
-        return [_corner(f, _rounded(y), _rounded(x))], []
-    left, top = _floor(x), _floor(y)
-    corners = [_corner(f, top + down, left + right) for down in (0, 1) for right in (0, 1)]
+        return [_corner(f, (_rounded(y), _rounded(x)), size)], []
+    top, left = _floor(y), _floor(x)
+    corners = [_corner(f, (top + down, left + right), size) for down in (0, 1) for right in (0, 1)]
     return corners, [_narrow(f, y - top), _narrow(f, x - left)]
 
 
@@ -232,9 +234,9 @@ def _rounded(at: _Floats) -> _Floats:
     return _where(at - below >= 0.5, below + 1, below)
 
 
-def _corner(f: Function, row: _Floats, column: _Floats) -> _Corner:
+def _corner(f: Function, place: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats]) -> _Corner:
+    (row, column), (height, width) = place, size
     build, lanes = f.builder, getattr(row.value.type, "count", 1)
-    height, width = (_float(f, f[name], lanes) for name in ("height", "width"))
     inside = build.and_(
         build.and_(row >= 0, row < height), build.and_(column >= 0, column < width)
     )

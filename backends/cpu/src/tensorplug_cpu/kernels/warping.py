@@ -75,7 +75,9 @@ def transform(
     fill = np.array(fill_value, narrow)
     native = warper(image, out, interpolation, fill_mode)
     if native is not None:
-        return lambda image, transforms: native(image, transforms.astype(np.float64), fill)
+        return without_warnings(
+            lambda image, transforms: native(image, transforms.astype(np.float64), fill)
+        )
     read = (
         _nearest(height, width, fill)
         if interpolation == "nearest"
