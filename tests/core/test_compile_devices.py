@@ -108,6 +108,8 @@ def test_threads_call_while_another_switches_backends(shared: Engine) -> None:
 
 def test_a_move_to_another_device_is_named(shared: Engine) -> None:
     moved = tp.compile(lambda x: x.to("minimal") * 2)
-    with pytest.raises(tp.errors.DataNeededError, match=r"to\('minimal'\): a compiled function"):
-        moved(tp.asarray(A))
+    with pytest.raises(tp.errors.DeviceMismatchError, match=r"'cpu' uses .* on 'minimal'"):
+        moved(tp.asarray(A, device="cpu"))
+    with pytest.raises(tp.errors.DataNeededError, match=r"to\('host'\): a compiled function"):
+        tp.compile(lambda x: x.to("host"))(tp.asarray(A))
     assert tp.compile(lambda x: x.to("cpu") * 2)(tp.asarray(A)).tolist() == [2.0, -4.0]

@@ -15,7 +15,7 @@ import tensorplug as tp
 from tensorplug.dispatch.context import current_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -118,6 +118,70 @@ def test_tasks_and_threads_started_inside_keep_the_change() -> None:
         return [*found, compute()]
 
     assert asyncio.run(run()) == ["other"] * 4 + ["memory"]
+
+
+async def _rows() -> AsyncIterator[str]:
+    with tp.use_backend("other"):
+        yield (tp.ones((2,)) + 1).device
+        yield "never reached"
+
+
+async def _abandon() -> None:
+    rows = _rows()
+    async for device in rows:
+        assert device == "other"
+        break
+    del rows  # the event loop closes it, in a task of its own
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def _close_in_a_task() -> None:
+    rows = _rows()
+    assert await anext(rows) == "other"
+    await asyncio.create_task(rows.aclose())
+
+
+async def _close_in_a_copy() -> None:
+    def rows() -> Iterator[str]:
+        with tp.use_backend("other"):
+            yield tp.get_backend()
+
+    given = rows()
+    assert next(given) == "other"
+    contextvars.copy_context().run(given.close)
+
+
+async def _cancel() -> None:
+    async def wait() -> None:
+        async for _ in _rows():
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _end_in_a_thread() -> None:
+    block = tp.use_backend("other")
+    block.__enter__()
+    await asyncio.to_thread(block.__exit__, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "leave", [_abandon, _close_in_a_task, _close_in_a_copy, _cancel, _end_in_a_thread]
+)
+def test_a_block_that_ends_in_another_task_ends_for_who_entered_it(
+    leave: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    async def run() -> tuple[str, str, str]:
+        before = (tp.ones((2,)) + 1).device
+        await leave()
+        return before, tp.get_backend(), (tp.ones((2,)) + 1).device
+
+    assert asyncio.run(run()) == ("memory",) * 3
+    assert tp.get_backend() == "memory"
 
 
 def test_tasks_do_not_disturb_one_another() -> None:

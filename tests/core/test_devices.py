@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -91,7 +93,8 @@ def test_one_device_has_one_name(asked, name):
         assert tp.get_backend() == name
         x = tp.asarray([1.0])
         assert x.device == name
-        assert x.to(asked) is x
+        placed = x.to(asked)
+        assert placed.to(name) is placed
         with tp.use_backend(asked) as used:
             assert used == name
 
@@ -270,6 +273,42 @@ def test_a_thread_starts_with_the_process_wide_backend():
             thread.start()
             thread.join()
     assert found == ["other"]
+
+
+THREADS = """
+import asyncio, contextvars, sys, threading
+import tensorplug as tp
+
+tp.set_backend("cpu")
+found = []
+
+def work():
+    found.append((tp.ones(2) + 1).device)
+
+def in_thread(target):
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+
+with tp.use_backend("minimal"):
+    in_thread(work)
+    in_thread(lambda: contextvars.Context().run(work))
+    context = contextvars.copy_context()
+    in_thread(lambda: context.run(work))
+    asyncio.run(asyncio.to_thread(work))
+    x = tp.asarray([1.0], device="minimal")
+in_thread(lambda: found.append((x + 1).device))
+print(*found, getattr(sys.flags, "thread_inherit_context", 0))
+"""
+
+
+def test_what_a_new_thread_has_of_the_block_around_it():
+    found = subprocess.run(
+        [sys.executable, "-c", THREADS], check=True, capture_output=True, text=True, timeout=120
+    ).stdout.split()
+    plain, empty, copied, of_asyncio, committed, inherits = found
+    assert plain == ("minimal" if inherits == "1" else "cpu")  # Python 3.14 may inherit
+    assert [empty, copied, of_asyncio, committed] == ["cpu", "minimal", "minimal", "minimal"]
 
 
 def test_tasks_that_each_use_another_backend():

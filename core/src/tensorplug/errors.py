@@ -21,6 +21,7 @@ __all__ = [
     "DTypeError",
     "DataNeededError",
     "DeviceLostError",
+    "DeviceMismatchError",
     "DisposedError",
     "FallbackWarning",
     "FileFormatError",
@@ -67,6 +68,17 @@ class ShapeError(ArgumentError):
 
 class OutOfRangeError(ShapeError, IndexError):
     """An index or an axis is out of range, or there are too many indices."""
+
+
+class DeviceMismatchError(ArgumentError):
+    """The program has placed tensors of one call on different devices.
+
+    ``device``: the name of the second one.
+    """
+
+    def __init__(self, message: str, device: str = "") -> None:
+        super().__init__(message)
+        self.device = device
 
 
 class DTypeError(TensorplugError, TypeError):

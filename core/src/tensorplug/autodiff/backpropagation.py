@@ -14,6 +14,8 @@ from tensorplug.autodiff.tape import CallNode, Node, OutputNode
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.calls import to_device
+from tensorplug.dispatch.commitment import follow
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
@@ -53,7 +55,9 @@ def backpropagate(
         with use_context(context.replace(autocast=None)):
             return backpropagate(given, leaves)
     run = engine_of(context).run_backward
-    found = None if run is None else run(context, given, leaves)
+    first = given[0][1]
+    there = follow(context, [first], "backward") if first._placement.committed else context
+    found = None if run is None else run(there, given, leaves)
     return walk(given, leaves) if found is None else found
 
 
@@ -63,8 +67,7 @@ def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[
     pending: dict[Node, Any] = {}
     for node, dy in starts:
         if node in path:
-            old = pending.get(node)
-            pending[node] = dy if old is None else elementwise.add(old, dy)
+            pending[node] = _added(pending.get(node), dy)
     targets = set(leaves)
     for node in reversed(path):
         if node in targets or node not in pending:
@@ -75,14 +78,25 @@ def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[
             assert call is not None
             dys = pending.setdefault(call, [None] * call.count)
             # An output that a rule has used has a second node, besides the user's.
-            old = dys[node.index]
-            dys[node.index] = cotangent if old is None else elementwise.add(old, cotangent)
+            dys[node.index] = _added(dys[node.index], cotangent)
             continue
         for parent, gradient in _apply_vjp(node, cotangent, path):
             if parent in path:
-                old = pending.get(parent)
-                pending[parent] = gradient if old is None else elementwise.add(old, gradient)
+                pending[parent] = _added(pending.get(parent), gradient)
     return pending
+
+
+def _added(old: Tensor | None, new: Tensor) -> Tensor:
+    """Return the sum of two cotangents of one node, on the device of the first.
+
+    They come from different devices if the program has placed other inputs of its uses there.
+    """
+    if old is None:
+        return new
+    a, b = old._placement, new._placement
+    if a.committed and b.committed and a.device is not b.device:
+        new = to_device(new, old.device)
+    return elementwise.add(old, new)
 
 
 def _apply_vjp(node: Node, cotangent: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:

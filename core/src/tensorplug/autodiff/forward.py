@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.pushforward import Pushforward, has_tangent
 from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.commitment import follow
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
@@ -257,7 +258,8 @@ def push(
 
     The tangent of a result is None if it does not depend on the primals.
     """
-    outside = current_context()
+    given = [*primals, *(tangent for tangent in tangents if tangent is not None)]
+    outside = follow(current_context(), given, "jvp")
     interpreter, call = ForwardMode.of(outside), object()
     duals = [
         interpreter.logical(Dual(primal, tangent, call), primal.type)

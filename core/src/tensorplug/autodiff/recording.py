@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.autodiff.moves import MoveNode
 from tensorplug.autodiff.tape import record
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Recording:
         self.watched: Mapping[int, Watched] = watched
 
     record: Final = staticmethod(record)
+    moved: Final = staticmethod(MoveNode)
 
     def reading(self, variable: object) -> Any:
         """Return the tensor that reads of ``variable`` return; None if it is not watched."""

@@ -79,7 +79,8 @@ def run_recorded(
     results, kept = buffers[:count], buffers[count:]
     values = derivative.forward.program.wanted[count:]
     saved = [
-        Tensor._of(buffer, value.placement) for buffer, value in zip(kept, values, strict=True)
+        Tensor._of(buffer, special.place(value.placement))
+        for buffer, value in zip(kept, values, strict=True)
     ]
     node = _ProgramNode(special, derivative, wanted, tensors, floats, saved)
     nodes: list[Node | None] = [None] * count
@@ -237,7 +238,7 @@ class _ProgramNode(FunctionNode):
         dys = [dy if dy._placement.device is device else to_device(dy, device.name) for dy in dys]
         buffers = run(backward, context, [tensor._buffer for tensor in (*self.kept, *dys)])
         return {
-            at: Tensor._of(buffer, operand.placement)
+            at: Tensor._of(buffer, self.special.place(operand.placement))
             for at, buffer, operand in zip(
                 self.derivative.reached, buffers, backward.program.wanted, strict=True
             )

@@ -35,9 +35,10 @@ from tensorplug.compile.dynamic.sizes import Dynamic
 from tensorplug.compile.specialized import Specialized
 from tensorplug.compile.tracing.bodies import Body, Request, trace_request
 from tensorplug.contract.arguments import flag
+from tensorplug.dispatch.commitment import find_root
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
-from tensorplug.errors import ArgumentError, CompileError
+from tensorplug.errors import ArgumentError, CompileError, DeviceMismatchError
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
@@ -220,7 +221,11 @@ class Compiled(Generic[P, R]):
         except FoundArrayError:
             args, kwargs = convert_arrays((args, kwargs))
             return self(*args, **kwargs)
-        inputs = special.enter(context, tensors) if special.prepares else tensors
+        try:
+            inputs = special.enter(context, tensors) if special.prepares else tensors
+        except DeviceMismatchError:  # a variable has moved
+            self._forget(special)
+            return self(*args, **kwargs)
         donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
             if self._dynamic is not None:
@@ -231,6 +236,11 @@ class Compiled(Generic[P, R]):
         else:
             result = special.run(context, inputs, floats, donated)
         return special.assign_arguments(result, tensors) if special.changed else result  # type: ignore[no-any-return]  # what f returned
+
+    def _forget(self, special: Specialized) -> None:
+        with self._lock:
+            for key in [key for key, known in self._known.items() if known is special]:
+                del self._known[key]
 
     def _donated(
         self, special: Specialized, tensors: Sequence[Tensor], args: Any, kwargs: Any
@@ -284,8 +294,18 @@ class Compiled(Generic[P, R]):
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
             given = self._donation.tensors(args, kwargs) if self._donation else ()
-            request = Request(engine, device, body, tensors, Floats(floats), given)
-            special = self._trace(request, args, kwargs, signature)
+            root = find_root(tensors, "compile", "argument {}".format)
+            request = Request(
+                engine, root or device, body, tensors, Floats(floats), given, root is not None
+            )
+            try:
+                special = self._trace(request, args, kwargs, signature)
+            except DeviceMismatchError as error:
+                if root is not None or not error.device:
+                    raise
+                # The function uses tensors that were placed there, which decide.
+                there = request._replace(device=engine.open(error.device), committed=True)
+                special = self._trace(there, args, kwargs, signature)
             limit = LIMIT if self._dynamic is None else SIZES
             remember(self._known, signature, floats, special, limit)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)

@@ -19,6 +19,8 @@ from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract import dtypes as dt
+from tensorplug.dispatch.calls import to_device
+from tensorplug.dispatch.commitment import commit, follow
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
@@ -76,13 +78,14 @@ def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
         leaves, build = flatten(check_result(f(*rebuild(arguments))))
         return leaves
 
-    context = current_context()
+    context = follow(current_context(), points, "linearize")
     engine: Engine = engine_of(context)  # type: ignore[assignment]  # the only class of engines
     device = engine.devices.of(context)
-    if device.trace is None and context.recording is None:
-        y, push_forward = _as_program(engine, device, flat, points)
-    else:
-        y, push_forward = _by_transposition(flat, points)
+    with use_context(context):
+        if device.trace is None and context.recording is None:
+            y, push_forward = _as_program(engine, device, flat, points)
+        else:
+            y, push_forward = _by_transposition(flat, points)
 
     def f_jvp(*tangents: Any) -> Any:
         directions = match_tree(tangents, rebuild(points), "tangents", "primal")
@@ -127,6 +130,7 @@ class _Unrolled:
     def __init__(self, trace: Trace, outside: Context) -> None:
         self._trace = trace
         self._outside = outside
+        self.committed: bool = trace.committed
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._trace, name)
@@ -187,8 +191,8 @@ def _as_program(
     points: Sequence[Tensor],
 ) -> tuple[list[Tensor], Push]:
     """Return the result and a program of the derivative."""
-    trace = Trace(engine, device)
-    trace.device.trace = _Unrolled(trace, current_context())
+    trace = Trace(engine, device, committed=any(point.is_committed for point in points))
+    unrolled = trace.device.trace = _Unrolled(trace, current_context())
     try:
         entered = [trace.enter(point.type) for point in points]
         with use_context(trace.context(autocast=current_context().autocast)):
@@ -200,12 +204,13 @@ def _as_program(
     tensors = []
     for value in outputs:
         assert isinstance(value, Constant)  # primals do not depend on tangents
-        tensors.append(Tensor._of(value.buffer, value.placement))
+        tensor = Tensor._of(value.buffer, value.placement)
+        tensors.append(commit(tensor) if unrolled.committed else tensor)
     present = [value for value in wanted if value is not None]
     calls, kept = eliminate_common_calls(recorded.calls, present)
     inputs = [value for value, _ in entered]
     program = Program(device, inputs, eliminate_dead_calls(calls, kept), kept)
-    derivative = _Derivative(engine, program)
+    derivative = _Derivative(engine, program, committed=unrolled.committed)
     zeros = [None if value else output.type for value, output in zip(wanted, tensors, strict=True)]
 
     def push_forward(tangents: Sequence[Tensor]) -> list[Tensor]:
@@ -221,19 +226,22 @@ def _as_program(
 class _Derivative:
     """A program of tangents, which other transformations see as calls of ops."""
 
-    def __init__(self, engine: Engine, program: Program) -> None:
+    def __init__(self, engine: Engine, program: Program, *, committed: bool) -> None:
         self._engine = engine
         self._program = program
+        self._committed = committed
         self._executable = Executable(engine, program)
 
     def __call__(self, tangents: Sequence[Tensor]) -> list[Tensor]:
         context = current_context()
         device = self._program.device
+        if self._committed:
+            tangents = [to_device(tangent, device.name) for tangent in tangents]
         watched = context.recording or context.observers or self._engine.observers
         if watched or any(tangent._placement.device is not device for tangent in tangents):
             return self._program.by_ops(tangents)
         buffers = self._executable.run([tangent._buffer for tangent in tangents])
         return [
-            Tensor._of(buffer, value.placement)
+            Tensor._of(buffer, device.placement(value.placement.type, committed=self._committed))
             for buffer, value in zip(buffers, self._program.wanted, strict=True)
         ]

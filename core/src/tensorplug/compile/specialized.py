@@ -12,6 +12,7 @@ from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.bodies import call_body
 from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.errors import DeviceMismatchError
 from tensorplug.tensors.assignment import replace_contents
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context
-    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
 
 __all__ = ["Specialized", "make_executable", "run", "upload"]
@@ -42,7 +43,7 @@ class Specialized:
     shared = False
 
     def __init__(self, request: Request, traced: Traced, executable: Executable) -> None:
-        self.engine, self.device, self.body, arguments, self.floats, _ = request
+        self.engine, self.device, self.body, arguments, self.floats, _, _ = request
         self.executable = executable
         self.state = traced.state
         self.autocast = traced.autocast
@@ -52,7 +53,8 @@ class Specialized:
         self.assigns = traced.assigns
         self.held = traced.held
         self.changed = traced.changed
-        self.placements = [value.placement for value in traced.wanted]
+        self.committed = traced.committed
+        self.placements = [self.place(value.placement) for value in traced.wanted]
         # The signature includes the tensors' devices, so this holds for each call.
         transfers = any(tensor._placement.device is not self.device for tensor in arguments)
         self.prepares = bool(self.reads or transfers)
@@ -66,14 +68,25 @@ class Specialized:
         executable = make_executable(request.engine, request.device, calls, inputs, wanted, free)
         return cls(request, traced, executable)
 
+    def place(self, placement: Placement) -> Placement:
+        """Return the placement of a result, or of what a gradient needs or yields."""
+        return placement.device.placement(placement.type, committed=self.committed)
+
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
-        """Return the program's inputs, including reads, on its device."""
+        """Return the program's inputs, including reads, on its device.
+
+        Raises:
+            DeviceMismatchError: a variable has moved to another device.
+
+        """
         tensors = [*arguments, *(read.fetch() for read in self.reads)]
         device = self.device
         there: Context | None = None
         for at, tensor in enumerate(tensors):
             if tensor._placement.device is not device:
                 # Another thread may have changed the active device since this one was chosen.
+                if tensor._placement.committed:
+                    raise DeviceMismatchError(f"compile: {tensor.type}", tensor.device)
                 there = there or context.replace(device=device)
                 tensors[at] = self.engine.convert(there, tensor, None, "compile: an argument")
         return tensors

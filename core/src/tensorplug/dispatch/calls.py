@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.contract.dtypes import is_numpy_scalar
+from tensorplug.dispatch.commitment import commit
 from tensorplug.dispatch.context import (
     Context,
     current_context,
@@ -314,7 +315,7 @@ def _read_variables(inputs: tuple[Any, ...]) -> list[Any] | None:
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
-    """Return a tensor unchanged, or numbers as a tensor on the current device.
+    """Return a tensor on the current device, or committed to another; numbers as a tensor here.
 
     ``what`` names the value in messages: ``"squeeze: x"``.
 
@@ -331,46 +332,58 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
 
 
 def is_here(value: Any) -> bool:
-    """Return whether ``value`` is a live tensor on the current device; False with observers."""
+    """Return whether ``value`` is a live tensor that a call in this context takes as it is.
+
+    It is on the current device, or committed to its own. With observers the answer may be False.
+    """
     if value.__class__ is not Tensor:
         return False
-    device: Device | None = value._placement.device  # None: it was disposed
+    placement = value._placement
+    device: Device | None = placement.device  # None: it was disposed
     if device is None or device.closed:
         return False
     context = innermost()
-    return device.plans is context.plans or (
-        context.autocast is not None and device.caches(context.autocast)[0] is context.plans
+    return (
+        device.plans is context.plans
+        or placement.committed
+        or (context.autocast is not None and device.caches(context.autocast)[0] is context.plans)
     )
 
 
 def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:
-    """Call ``make`` with ``device`` as the active device (None: do not change it).
+    """Return the result of ``make`` as a tensor committed to ``device``.
 
-    For ``"host"``, where no kernel runs, copy the result of the active device.
+    It is computed there; for ``"host"``, where no kernel runs, on the active device, as with None,
+    which leaves the result where it is.
     """
     if device is None:
         return make()
     if isinstance(device, str) and device == HOST:
         return to_device(make(), device)
+    return to_device(_run_at(device, make), device)
+
+
+def _run_at(device: str, make: Callable[[], Tensor]) -> Tensor:
+    """Call ``make`` with ``device`` as the active device."""
     context = current_context()
     with use_context(context.replace(device=engine_of(context).open(device))):
         return make()
 
 
 def to_device(tensor: Tensor, device: str) -> Tensor:
-    """Return ``tensor`` on ``device``, still connected to the tape; itself if it is there."""
+    """Return ``tensor`` committed to ``device``, still connected to the tape."""
     context = current_context()
     return engine_of(context).convert(context, tensor, None, "to", device=device)
 
 
 def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
-    """Call ``make`` on ``device``; None: on the device of ``x``, if that is a tensor."""
+    """Call ``make`` on ``device``; None: where ``x`` is, if that is a tensor, and as committed."""
     placement = getattr(x, "_placement", None)
     if device is None and placement is not None and placement.device is not None:
         context = current_context()
         active = context.device or engine_of(context).open(None)
-        if not active.can_use(placement):
-            return run_on(x.device, make)
+        made = make() if active.can_use(placement) else _run_at(x.device, make)
+        return commit(made) if placement.committed else made
     return run_on(device, make)
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch.exits import Exit, Watch, watch
 from tensorplug.dispatch.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.engine_protocol import EngineProtocol
     from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
 
@@ -26,7 +26,6 @@ __all__ = [
     "ROOT",
     "Context",
     "ContextBlock",
-    "EngineProtocol",
     "current_context",
     "engine_of",
     "innermost",
@@ -34,55 +33,6 @@ __all__ = [
     "set_default_engine",
     "use_context",
 ]
-
-
-class EngineProtocol(Protocol):
-    """The methods of an engine that ops and tensors use."""
-
-    observers: tuple[Observer, ...]
-    run_backward: Callable[..., Any] | None
-    """Runs a backward pass as a program if it can (``compile.backward``)."""
-    run_steps: Callable[..., list[Tensor]] | None
-    """Runs a loop of ops (``ops.stepping``)."""
-
-    def run(
-        self,
-        context: Context,
-        spec: KernelSpec,
-        inputs: Sequence[Any],
-        attributes: Mapping[str, Any],
-    ) -> Any:
-        """Run one kernel on the slow path; return a tensor or a list of them."""
-
-    def convert(
-        self,
-        context: Context,
-        value: Any,
-        dtype: DType | None,
-        what: str,
-        *,
-        device: str | None = None,
-        copy: bool | None = True,
-    ) -> Tensor:
-        """Return ``value`` as a tensor on ``device`` (None: the context's).
-
-        Return a tensor on that device unchanged. Copy an array; with ``copy`` None share its
-        memory if the device can, with False always. ``what`` names the value in messages.
-        """
-
-    def constant(
-        self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
-    ) -> Tensor:
-        """Return numbers, input ``position`` of a call, as a cached tensor.
-
-        ``value`` is a Python number, whose dtype follows that of ``peer``, or a tuple of integers.
-        """
-
-    def open(self, name: str | None) -> Device:
-        """Return the device called ``name``, opening it if necessary; None: the active one."""
-
-    def follow(self, context: Context) -> None:
-        """Set ``context.plans`` to those of the active device, now and when it changes."""
 
 
 class Context:
@@ -204,6 +154,7 @@ def _record(
 
 ROOT: Final = Context(None)  # of the process; its engine is built at first use
 _context: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
+_here: Final[ContextVar[None]] = ContextVar("tensorplug.here")  # only its tokens matter
 innermost: Final = _context.get
 """Returns the context, even if its block has just been left elsewhere: then it has no plans."""
 
@@ -274,14 +225,18 @@ class use_context:  # noqa: N801  # used as a function: ``with use_context(conte
 
 
 class _Entry:
-    """One use of a ``ContextBlock``: whether it was left, and its token while that matters."""
+    """One use of a ``ContextBlock``: whether it was left, and its token while that matters.
 
-    __slots__ = ("block", "context", "left", "token")
+    ``here``: a token that tells the thread's or task's contexts object from a copy of it.
+    """
+
+    __slots__ = ("block", "context", "here", "left", "token")
 
     def __init__(self, block: ContextBlock, context: Context) -> None:
         self.block: ContextBlock = block
         self.context: Context = context
         self.left: bool = False
+        self.here: Token[None] = _here.set(None)
         self.token: Token[Context] | None = None
 
 
@@ -292,7 +247,8 @@ class ContextBlock:
     generators, the changes of the others stay. Tasks and threads that were started inside,
     with a copy of the context, keep the change. A block that another thread ends
     also ends in the thread that entered it: at the next op there or, if that thread is inside an
-    inner block, when the inner block ends.
+    inner block, when the inner block ends. The same holds for a copy of the context in which
+    the block ends.
     """
 
     __slots__ = ("_ending", "_entry", "_exit", "_watch", "_who")
@@ -351,7 +307,14 @@ class ContextBlock:
         current = innermost()
         if current.entry is entry:
             _context.set(_entered(current.below))
-            entry.token = None
+            try:
+                _here.reset(entry.here)
+            except ValueError:
+                # In a copy: an event loop closes an asynchronous generator in another task. Who
+                # has entered the block finds no plan, checks, and leaves it.
+                entry.context.plans = {}
+            else:
+                entry.token = None
         else:
             _remove(entry, current)
         del entry.context  # which refers to the entry: a cycle would wait for the collector

@@ -44,13 +44,19 @@ now: Final = count(1).__next__
 
 
 class Placement:
-    """A tensor type on one device."""
+    """A tensor type on one device.
 
-    __slots__ = ("__weakref__", "device", "type")
+    ``committed``: the program placed the tensor there, or an input of the call that computed it.
+    Calls then run there, whichever device is current (``dispatch.commitment``).
+    """
 
-    def __init__(self, device: Device, type_: TensorType) -> None:
+    __slots__ = ("__weakref__", "_free", "committed", "device", "type")
+
+    def __init__(self, device: Device, type_: TensorType, free: Placement | None = None) -> None:
         self.device: Device = device
         self.type: TensorType = type_
+        self.committed: bool = free is not None
+        self._free = free  # kept, so that both have one type object
 
     def __repr__(self) -> str:
         return f"{self.type} on {self.device.name}"
@@ -87,7 +93,7 @@ class Device:
     ``closed``. ``host`` holds the strings of a device that does not support them.
     ``capabilities``: the optional methods of the backend. ``trace``: records or interprets calls
     instead of running them; None on a real device. ``interpreters``: those of the tensors here,
-    by kind (``engine.interpreters``).
+    by kind (``engine.interpreters``). ``root``: the real device below those that replace it.
     """
 
     __slots__ = (
@@ -110,6 +116,7 @@ class Device:
         "plans",
         "programs",
         "recent",
+        "root",
         "slow_plans",
         "trace",
     )
@@ -123,6 +130,7 @@ class Device:
         host: Device | None = None,
     ) -> None:
         self.host: Device | None = host
+        self.root: Device = self
         self.name: str = name
         self.backend_name: str = backend_name
         self.backend: Backend = backend
@@ -142,20 +150,26 @@ class Device:
         self.closed: bool = False
         self.fate: str = ""
         self.trace: Any = None
-        self._placements: WeakValues[tuple[DType, Shape], Placement] = WeakValues()
+        self._placements: WeakValues[tuple[DType, Shape, bool], Placement] = WeakValues()
 
     def __repr__(self) -> str:
         return f"<Device {self.name}: {self.backend.device}>"
 
-    def placement(self, type_: TensorType) -> Placement:
-        """Return the one placement of ``type_`` on this device."""
-        key = (type_.dtype, type_.shape)
+    def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:
+        """Return the one placement of ``type_`` on this device, or the one of committed tensors.
+
+        No tensor is committed to host memory, where no kernel runs.
+        """
+        committed = committed and self.host is not None
+        key = (type_.dtype, type_.shape, committed)
         found = self._placements.get(key)
         if found is None:
+            free = self.placement(type_) if committed else None
             with self.lock:
                 found = self._placements.get(key)
                 if found is None:
-                    found = self._placements[key] = Placement(self, type_)
+                    type_ = type_ if free is None else free.type
+                    found = self._placements[key] = Placement(self, type_, free)
         return found
 
     def home(self, dtype: DType) -> Device | None:
@@ -174,6 +188,11 @@ class Device:
     def beside(self, device: Device) -> Device:
         """Return what ``device`` is for functions of this one's tensors: itself."""
         return device
+
+    def commit(self, tensor: Any) -> Any:
+        """Return a tensor of this device as one that the program has placed here."""
+        placement = self.placement(tensor._placement.type, committed=True)
+        return type(tensor)._of(tensor._buffer, placement, tensor._node)
 
     def carry(self, tensor: Any, device: Device) -> Any:  # noqa: ARG002  # see below
         """Return a tensor of this device on ``device``; None if its data must be copied.

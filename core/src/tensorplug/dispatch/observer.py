@@ -9,12 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from tensorplug.dispatch import host_values
+from tensorplug.dispatch.tensor import Tensor
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.dispatch.tensor import Tensor
-
-__all__ = ["Observer", "execute", "notify", "promote"]
+__all__ = ["Observer", "execute", "notify", "promote", "report_inputs"]
 
 Plan = Any  # ``engine.plans.Plan``, of a higher layer
 Promotion = Any  # ``engine.promotion.Promotion``, likewise
@@ -79,3 +80,20 @@ def notify(
         method = getattr(observer, event, None)
         if method is not None:
             method(*what)
+
+
+def report_inputs(
+    observers: Sequence[Observer], inputs: Sequence[Any], tensors: Sequence[Any]
+) -> None:
+    """Report the uploaded and transferred inputs of a call to the observers."""
+    for value, tensor in zip(inputs, tensors, strict=True):
+        if isinstance(tensor, list):
+            report_inputs(observers, value, tensor)
+        elif tensor is value or host_values.is_scalar(value):
+            continue  # constants are not reported
+        elif isinstance(value, Tensor):
+            if value._placement.device is not tensor._placement.device:  # else a variable
+                notify(observers, "transferred", tensor)
+        else:
+            for observer in observers:
+                observer.uploaded(tensor)

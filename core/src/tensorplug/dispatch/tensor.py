@@ -27,6 +27,7 @@ class _Disposed:
 
     __slots__ = ("type", "what")
     device = None
+    committed = False
 
     def __init__(self, type_: TensorType, what: str = "this tensor") -> None:
         self.type = type_
@@ -116,6 +117,14 @@ class Tensor:
     def device(self) -> str:
         """The device that holds the data, such as ``"cpu"`` or ``"opencl:1"``."""
         return self._live().name
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether calls with this tensor run on its device, whichever backend is active.
+
+        True if ``device=`` or ``to`` placed it there, or an input of the call that computed it.
+        """
+        return self._placement.committed
 
     @property
     def is_disposed(self) -> bool:

@@ -46,6 +46,9 @@ class Tensor:
     def device(self) -> str:
         """The device that holds the data, such as ``"cpu"`` or ``"opencl:1"``."""
     @property
+    def is_committed(self) -> bool:
+        """Whether calls with this tensor run on its device, whichever backend is active."""
+    @property
     def is_disposed(self) -> bool:
         """Whether ``dispose`` was called."""
     def _live(self) -> Device: ...
@@ -144,7 +147,7 @@ class Tensor:
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """Return this tensor on ``device``; the array API standard's name of ``to``."""
     def to(self, device: str) -> Tensor:
-        """Return this tensor on ``device``: itself if it is there, else a copy."""
+        """Return this tensor committed to ``device``, a copy if it is on another one."""
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None, copy: bool | None = None) -> Any: ...

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.dtypes import STORAGE
-from tensorplug.dispatch import host_values
-from tensorplug.dispatch.context import current_context, innermost
+from tensorplug.dispatch.commitment import commit
+from tensorplug.dispatch.context import current_context, innermost, use_context
 from tensorplug.dispatch.device import Usage
-from tensorplug.dispatch.observer import execute, notify, promote
+from tensorplug.dispatch.observer import execute, notify, promote, report_inputs
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands, plans, resolution
 from tensorplug.engine.autocast import find_plan, find_promotion
@@ -102,7 +102,7 @@ class Engine:
         device: str | None = None,
         copy: bool | None = True,
     ) -> Tensor:
-        """Return ``value`` as a live tensor on ``device``; see ``EngineProtocol.convert``.
+        """Return ``value`` as a live tensor committed to ``device``; see ``EngineProtocol``.
 
         Raises:
             DTypeError: the device does not support the dtype.
@@ -114,7 +114,7 @@ class Engine:
             if device is None:
                 tensor = self._to_context(context, value, what)
             else:
-                tensor = self._transfer(context, value, self.devices.named(device))
+                tensor = self._place(context, value, self.devices.named(device))
             if dtype is None or tensor.dtype is dtype:
                 return tensor
             cast: Tensor = self.run(context, CAST, (tensor,), {"dtype": dtype})
@@ -124,28 +124,32 @@ class Engine:
             tensor = operands.import_value(value, dtype, target, what)
         else:
             tensor = operands.import_array(value, target, what, copy=copy)
-        self._adopt(context, tensor)
+        tensor = self._adopt(context, tensor if device is None else commit(tensor))
         for observer in self._observers(context):
             observer.uploaded(tensor)
         return tensor
 
     def _to_context(self, context: Context, value: Tensor, what: str) -> Tensor:
-        """Return a tensor, or the contents of a variable, on the context's device."""
+        """Return a tensor, or the contents of a variable, on the context's device or its own."""
         tensor = self._adopt(context, alias(value)) if isinstance(value, Variable) else value
-        device = self.devices.of(context)
-        if not device.can_use(tensor._placement):
+        device, placement = self.devices.of(context), tensor._placement
+        stays = placement.committed and not placement.device.closed
+        if not stays and not device.can_use(placement):
             tensor = self._adopt(context, operands.transfer_input(tensor, device, what))
             notify(self._observers(context), "transferred", tensor)
         return tensor
 
-    def _transfer(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
-        """Return a tensor on ``target``, still connected to the tape."""
+    def _place(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
+        """Return a tensor committed to ``target``, still connected to the tape."""
         target = tensor._live().beside(target)
         if tensor._placement.device is target:
-            return tensor
+            placed = commit(tensor)
+            return tensor if placed is tensor else self._adopt(context, placed)
         if target.home(tensor.dtype) is not target:
             raise DTypeError(operands.unsupported(tensor.type, target))
-        moved = self._adopt(context, operands.transfer(tensor, target))
+        moved = self._adopt(context, commit(operands.transfer(tensor, target)))
+        if context.recording is not None and tensor._node is not None:
+            moved._node = context.recording.moved(tensor)
         notify(self._observers(context), "transferred", moved)
         return moved
 
@@ -157,6 +161,8 @@ class Engine:
         ``value`` is a scalar, whose dtype follows that of ``peer``, or a tuple of integers.
         """
         device = self.devices.of(context)
+        if peer._placement.committed:
+            device = device.beside(peer._placement.device.root)
         if value.__class__ is tuple:
             return operands.index_constant(device, value)
         return operands.scalar_constant(device, spec, position, value, peer.dtype)
@@ -184,18 +190,32 @@ class Engine:
 
         Raises:
             ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
+            DeviceMismatchError: inputs are committed to different devices.
             DisposedError, BackendClosedError: an input was disposed, or its backend was closed.
             KernelNotFoundError: no backend can run the call.
             KernelOutputError: an output does not have the type that the spec infers.
 
         """
         device = self.devices.of(context)
+        target = operands.find_device(device, spec, inputs)
+        run = self._run_here if target is device else self._run_there
+        return run(context, target, spec, inputs, attributes)
+
+    def _run_here(
+        self,
+        context: Context,
+        device: Device,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run a call on the device of the context."""
         if attributes and device.trace is not None:
             attributes = device.trace.fixed(attributes)
         tensors = operands.prepare_inputs(device, spec, inputs)
         observers = (*context.observers, *self.observers) if device.trace is None else ()
         if observers:
-            _report_inputs(observers, inputs, tensors)
+            report_inputs(observers, inputs, tensors)
         key = operands.plan_key(spec, tensors, attributes)
         low = context.autocast
         plan: plans.Plan | Promotion = (
@@ -212,17 +232,14 @@ class Engine:
                 self._publish(device, key, plan)
             if not observers and device.trace is None and context is innermost():
                 return plan.run(tensors, attributes)
-            run = partial(self._run_promoted, context, plan, tensors, attributes)
-            return promote(observers, plan, tensors, run)
+            cast = partial(plan.apply, self, context, tensors)
+            run_cast = partial(self.run, context, spec)
+            return promote(observers, plan, tensors, lambda: run_cast(cast(), attributes))
         seen = bool(observers or (context.recording is not None and not plan.taped))
         plan = plan if key is None else self._compiled(plan, seen=seen)
-        outputs: list[Tensor]
-        if observers:
-            outputs = execute(observers, plan, tensors, partial(_run_verified, plan, tensors))
-        else:
-            outputs = plan.execute(tensors)
+        run = partial(plan.execute_verified, tensors)
+        outputs: list[Tensor] = execute(observers, plan, tensors, run) if observers else run()
         if not plan.published:
-            plan.verify(outputs)
             self._publish(device, key, plan)
         if context.watched:
             recorded = plan if plan.static_shapes else plan.with_outputs(outputs)
@@ -230,6 +247,27 @@ class Engine:
             if observers:
                 notify(observers, "recorded", plan, outputs)
         return outputs if spec.multiple_outputs else outputs[0]
+
+    def _run_there(
+        self,
+        context: Context,
+        target: Device,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run a call on the device of its committed inputs, which is not the current one."""
+        there = context.replace(device=target.root)
+        with use_context(there):
+            result = self._run_here(there, target, spec, inputs, attributes)
+        # The next such call finds the plan by the fast path, if no input has to be moved.
+        plain = all(member.__class__ is Tensor for member in operands.flatten(inputs))
+        key = operands.plan_key(spec, inputs, attributes) if plain else None
+        plan = None if key is None else there.plans.get(key)
+        if plan is not None and target.trace is None:
+            device = self.devices.of(context)
+            self._remember(device, device.caches(context.autocast)[0], key, plan)
+        return result
 
     def _compiled(self, plan: plans.Plan, *, seen: bool) -> plans.Plan:
         """Return the plan to run; ``seen``: whether a tape or an observer must see its kernels."""
@@ -269,17 +307,6 @@ class Engine:
             if run is not None:
                 plan.call, plan.usage = run, usage
 
-    def _run_promoted(
-        self,
-        context: Context,
-        promotion: Promotion,
-        tensors: Sequence[Any],
-        attributes: Mapping[str, Any],
-    ) -> Any:
-        return self.run(
-            context, promotion.spec, promotion.apply(self, context, tensors), attributes
-        )
-
     def explain(
         self,
         spec: KernelSpec,
@@ -313,11 +340,15 @@ class Engine:
         device: Device,
         types: Sequence[Any],
         attributes: Mapping[str, Any],
+        *,
+        committed: bool = False,
     ) -> tuple[plans.Plan, list[plans.Step]]:
         kernel = self.registry.state.kernel(spec.name, device.backend.name)
         named = (kernel and kernel.entry.dtypes) or frozenset()
         canonical, outputs = spec.resolve(types, attributes, named & STORAGE)
-        plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state)
+        plan = plans.Plan(
+            spec, canonical, device, types, outputs, self.registry.state, committed=committed
+        )
         resolution.check_dtypes(plan)
         return plan, resolution.resolve(self, plan)
 
@@ -333,10 +364,11 @@ class Engine:
         if promotion is not None:
             return promotion
         self.registry.check(spec)
-        return self._resolve(spec, device, types, attributes)[0]
+        committed = any(tensor._placement.committed for tensor in operands.flatten(tensors))
+        return self._resolve(spec, device, types, attributes, committed=committed)[0]
 
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
-        """Cache a plan, unless the registry has changed since it was resolved."""
+        """Cache a plan that has run and was checked."""
         plan.published = True
         if key is None:
             return
@@ -345,36 +377,20 @@ class Engine:
         source = plan.source if isinstance(plan, plans.Plan) else None
         fast = isinstance(plan, plans.Plan) and plan.takes_buffers and plan.static_shapes
         fast = fast and not self.observers and (source is None or source.taped)
-        cache = device.plans if fast else device.slow_plans
+        self._remember(device, device.plans if fast else device.slow_plans, key, plan)
+        if fast and source is not None:
+            self._remember(device, device.slow_plans, key, source)
+
+    def _remember(
+        self,
+        device: Device,
+        cache: dict[Hashable, Any],
+        key: Hashable,
+        plan: plans.Plan | Promotion,
+    ) -> None:
+        """Put a plan into a cache of a device, unless the registry has changed since then."""
         with device.lock:
             if plan.state is self.registry.state and not device.closed:
                 device.remember(cache, key, plan)
-                if fast and source is not None:
-                    device.remember(device.slow_plans, key, source)
                 if isinstance(plan, plans.Plan) and plan.usage is not None:
                     device.keep_compiled(key, plan)
-
-
-def _run_verified(plan: plans.Plan, tensors: Sequence[Any]) -> list[Tensor]:
-    """Run a plan; in its first run, check the outputs before observers see them."""
-    outputs = plan.execute(tensors)
-    if not plan.published:
-        plan.verify(outputs)
-    return outputs
-
-
-def _report_inputs(
-    observers: Sequence[Observer], inputs: Sequence[Any], tensors: Sequence[Any]
-) -> None:
-    """Report the uploaded and transferred inputs of a call to the observers."""
-    for value, tensor in zip(inputs, tensors, strict=True):
-        if isinstance(tensor, list):
-            _report_inputs(observers, value, tensor)
-        elif tensor is value or host_values.is_scalar(value):
-            continue  # constants are not reported
-        elif isinstance(value, Tensor):
-            if value._placement.device is not tensor._placement.device:  # else a variable
-                notify(observers, "transferred", tensor)
-        else:
-            for observer in observers:
-                observer.uploaded(tensor)

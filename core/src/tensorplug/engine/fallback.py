@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine import notices
-from tensorplug.engine.operands import transfer, upload
+from tensorplug.engine.operands import prepare_inputs, transfer, upload
 from tensorplug.errors import FallbackWarning
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def on_backend(
         counts[spec.name] = counts.get(spec.name, 0) + 1
         context = current_context().replace(device=device, recording=None, autocast=None)
         with use_context(context):
-            result = engine.run(context, spec, tensors, attributes)
+            inputs = prepare_inputs(device, spec, tensors)  # committed ones would stay at home
+            result = engine.run(context, spec, inputs, attributes)
         if isinstance(result, list):
             return [transfer(tensor, home) for tensor in result]
         return transfer(result, home)

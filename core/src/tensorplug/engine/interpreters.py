@@ -140,8 +140,10 @@ class Interpreter(ABC):
         )
 
     def logical(self, buffer: Carried, type_: TensorType) -> Tensor:
-        """Return the logical tensor of ``type_`` that ``buffer`` carries."""
-        return Tensor._of(buffer, self.device.placement(type_))
+        """Return the logical tensor of ``type_`` that ``buffer`` carries, committed as that is."""
+        physical = [tensor for tensor in buffer.tensors if tensor is not None]
+        committed = any(tensor._placement.committed for tensor in physical)
+        return Tensor._of(buffer, self.device.placement(type_, committed=committed))
 
     def call_of(self, inputs: Sequence[Any]) -> object:
         """Return the call to which the logical tensors among ``inputs`` belong."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.dispatch import commitment
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine.operands import transfer
 from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
@@ -70,17 +73,30 @@ class LogicalDevice(StandInDevice):
         """Return that of logical tensors whose physical ones are on ``device``."""
         if device.trace is not None:
             return device
-        return self.trace.on(self.real.beside(device)).device  # type: ignore[no-any-return]  # Any
+        real = self.real.beside(device)
+        return self if real is self.real else self.trace.on(real).device
 
     def carry(self, tensor: Tensor, device: Device) -> Tensor | None:
         """Return a logical tensor on that of the same interpreter for another real device."""
         mine, other = self.trace, device.trace
         if type(other) is not type(mine) or other.parameters != mine.parameters:
             return None
+        return self._with_physical(tensor, other, lambda each: transfer(each, other.real))
+
+    def commit(self, tensor: Tensor) -> Tensor:
+        """Return a logical tensor, with what carries it, as one that was placed here."""
+        return self._with_physical(tensor, self.trace, commitment.commit)
+
+    def _with_physical(
+        self, tensor: Tensor, other: Any, change: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return a logical tensor of ``other`` that is carried by the changed physical ones."""
+        mine = self.trace
         outside = current_context().outside
         if outside is None:
             raise mine.escaped()
         with use_context(outside):
-            physical = [transfer(each, other.real) for each in mine.lower([tensor])]
-            moved: Tensor = other.lift(physical, [tensor.type], tensor._buffer.call)[0]
-        return moved
+            physical = [change(each) for each in mine.lower([tensor])]
+            found: Tensor = other.lift(physical, [tensor.type], tensor._buffer.call)[0]
+        found._node = tensor._node
+        return found

@@ -10,6 +10,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values, keys
 from tensorplug.dispatch.calls import MULTIPLE_OUTPUTS, placements_of
+from tensorplug.dispatch.commitment import find_root
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
 
 __all__ = [
+    "find_device",
     "flatten",
     "import_array",
     "import_value",
@@ -55,6 +57,26 @@ def flatten(operands: Sequence[Any]) -> list[Any]:
         elif operand is not None:
             found.append(operand)
     return found
+
+
+def find_device(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> Device:
+    """Return the device for a call: that of committed inputs, else ``device``, the current one.
+
+    Raises:
+        DeviceMismatchError: inputs are committed to different devices.
+
+    """
+    tensors: list[Any] = []
+    names: list[str] = []
+    for name, value in zip(spec.input_names, inputs, strict=False):
+        for member in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(member, Tensor) and member._placement.committed:
+                tensors.append(member)
+                names.append(name)
+    if not tensors:
+        return device
+    root = find_root(tensors, spec.name, lambda at: f"input {names[at]!r}")
+    return device if root is None else device.beside(root)
 
 
 def unsupported(type_: TensorType, device: Device) -> str:

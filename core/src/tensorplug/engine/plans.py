@@ -51,13 +51,14 @@ class Plan:
     the distribution whose kernel or decomposition runs. ``static_shapes``: all output shapes are
     known before it runs. ``source``: of the plan of a program, the plan whose decomposition the
     program runs. ``usage``: of the program or group that runs, if there is one; else None.
-    ``traceable``: whether the decomposition may still become a program. ``recipes`` belongs to
-    the tape.
+    ``traceable``: whether the decomposition may still become a program. ``committed``: whether
+    an input is, and so all outputs. ``recipes`` belongs to the tape.
     """
 
     __slots__ = (
         "attributes",
         "call",
+        "committed",
         "device",
         "how",
         "inputs",
@@ -87,12 +88,17 @@ class Plan:
         inputs: Sequence[InputType],
         outputs: Sequence[TensorType],
         state: State,
+        *,
+        committed: bool = False,
     ) -> None:
         self.spec: KernelSpec = spec
         self.attributes: dict[str, Any] = attributes
         self.device: Device = device
         self.inputs: list[InputType] = [_intern(device, operand) for operand in inputs]
-        self.outputs: tuple[Placement, ...] = tuple(_place(device, output) for output in outputs)
+        self.committed: bool = committed
+        self.outputs: tuple[Placement, ...] = tuple(
+            _place(device, output, committed=committed) for output in outputs
+        )
         self.static_shapes: bool = all(output.known for output in outputs)
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state: State = state
@@ -154,6 +160,13 @@ class Plan:
             for output, placement in zip(result, self.outputs, strict=True)
         ]
 
+    def execute_verified(self, tensors: Sequence[Any]) -> list[Tensor]:
+        """Do the same; in the first run, check the outputs before observers see them."""
+        outputs = self.execute(tensors)
+        if not self.published:
+            self.verify(outputs)
+        return outputs
+
     def with_outputs(self, outputs: Sequence[Tensor]) -> Plan:
         """Return this plan with the actual types of ``outputs``, for the tape."""
         other = copy.copy(self)
@@ -202,14 +215,18 @@ class Plan:
         if self.takes_buffers:
             if not placement.type.known:
                 label = self.output_labels()[self.outputs.index(placement)]
-                placement = self.device.placement(self._check_output(result, placement, label))
+                type_ = self._check_output(result, placement, label)
+                placement = self.device.placement(type_, committed=self.committed)
             return Tensor._of(result, placement)
         if not isinstance(result, Tensor):
             raise KernelOutputError(
                 f"{self.describe()}: the {self.how} form of {self.owner} returned "
                 f"{type(result).__name__} instead of a tensor"
             )
-        return Tensor._of(result._buffer, result._placement, result._node)
+        placement = result._placement
+        if self.committed and not placement.committed:  # computed without the committed inputs
+            placement = placement.device.placement(placement.type, committed=True)
+        return Tensor._of(result._buffer, placement, result._node)
 
     def verify(self, outputs: Sequence[Tensor]) -> None:
         """Check the outputs of a plan's first run against the types that the spec infers.
@@ -254,9 +271,9 @@ _VARIED: Final = {
 _KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``vary``
 
 
-def _place(device: Device, type_: TensorType) -> Placement:
+def _place(device: Device, type_: TensorType, *, committed: bool = False) -> Placement:
     """Return the placement of ``type_`` on ``device``, or on the host that holds its strings."""
-    return (device.home(type_.dtype) or device).placement(type_)
+    return (device.home(type_.dtype) or device).placement(type_, committed=committed)
 
 
 def _intern(device: Device, type_: InputType) -> InputType:

@@ -93,11 +93,12 @@ class StandInDevice(Device):
     def __init__(self, real: Device, backend: StandInBackend, trace: Any) -> None:
         super().__init__(real.name, real.backend_name, backend, real.owner, real.host)
         self.real: Device = real
+        self.root = real.root
         self.trace = trace
 
-    def placement(self, type_: TensorType) -> Placement:
+    def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:
         """Return the placement of ``type_`` here, with the type object of the real device."""
-        return super().placement(self.real.placement(type_).type)
+        return super().placement(self.real.placement(type_).type, committed=committed)
 
     def home(self, dtype: DType) -> Device | None:
         """Return this device, also for strings that the real one keeps in host memory."""

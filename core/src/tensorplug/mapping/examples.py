@@ -78,9 +78,8 @@ class Examples(Interpreter):
         self, physical: Sequence[Tensor], types: Sequence[TensorType], call: object
     ) -> list[Tensor]:
         """Return one example of each tensor, of ``types``."""
-        place = self.device.placement
         return [
-            Tensor._of(Batched(tensor, call), place(type_))
+            self.logical(Batched(tensor, call), type_)
             for tensor, type_ in zip(physical, types, strict=True)
         ]
 

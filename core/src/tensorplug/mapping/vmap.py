@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, SupportsIndex, Typ
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.calls import as_tensor
+from tensorplug.dispatch.commitment import follow
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
@@ -98,7 +99,8 @@ def vmap(
             for leaf, entry in zip(leaves, entries, strict=True)
         ]
         size = _count(arguments, entries, given)
-        context = current_context()
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+        context = follow(current_context(), tensors, "vmap")
         interpreter, call = Examples.of(context, size), object()
         inside = [
             _logical(interpreter, argument, call)

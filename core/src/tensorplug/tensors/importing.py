@@ -92,7 +92,8 @@ def from_dlpack(
         exchanges = target.capabilities.exchanges
         if exchanges is not None and place == exchanges.dlpack_device():
             buffer = exchanges.from_dlpack(x, copy=copy)
-            return _take(context, target, buffer, target.backend.describe(buffer))
+            type_ = target.backend.describe(buffer)
+            return _take(context, target, buffer, type_, committed=device is not None)
     array = _import_array(x, place, producer, copy=copy)
     return engine.convert(context, array, None, "from_dlpack: x", device=device, copy=copy)
 
@@ -105,7 +106,8 @@ def tensor_from_buffer(buffer: Buffer, device: str) -> Tensor:
 
     Args:
         buffer: as kernels of the backend return them.
-        device: the backend's name, or one of its devices, as for ``use_backend``.
+        device: the backend's name, or one of its devices, as for ``use_backend``. The tensor is
+            committed to it.
 
     Raises:
         TypeError: ``buffer`` is not one of the backend's buffers.
@@ -121,12 +123,14 @@ def tensor_from_buffer(buffer: Buffer, device: str) -> Tensor:
         raise DTypeError(
             f"tensor_from_buffer: {type_.dtype} is not among the dtypes of backend {device!r}"
         )
-    return _take(context, target, buffer, type_)
+    return _take(context, target, buffer, type_, committed=True)
 
 
-def _take(context: Context, device: Device, buffer: Buffer, type_: TensorType) -> Tensor:
+def _take(
+    context: Context, device: Device, buffer: Buffer, type_: TensorType, *, committed: bool
+) -> Tensor:
     """Return a tensor of a buffer that the backend has made of foreign memory."""
-    tensor = Tensor._of(buffer, device.placement(type_))
+    tensor = Tensor._of(buffer, device.placement(type_, committed=committed))
     if context.scope is not None:
         context.scope.adopt(tensor)
     for observer in (*context.observers, *engine_of(context).observers):

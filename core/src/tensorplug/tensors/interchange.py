@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
-from tensorplug.contract.arguments import is_text, optional_flag, quoted
+from tensorplug.contract.arguments import optional_flag, quoted
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, is_recorded
 from tensorplug.dispatch.tensor import Tensor
@@ -73,24 +73,28 @@ class Interchange:
         return moved
 
     def to(self: Any, device: str) -> Tensor:
-        """Return this tensor on ``device``: itself if it is there, else a copy.
+        """Return this tensor committed to ``device``, a copy if it is on another one.
 
-        ``"host"`` is host memory. Kernels copy tensors from there to their own device.
+        Calls with the result run there, whichever backend is active, and so do calls with what
+        they return. ``"host"`` is host memory: kernels copy tensors from there to their device.
 
         Raises:
-            DataNeededError: a function is being compiled, or traced for another reason.
+            DeviceMismatchError: a function is being compiled for another device.
+            DataNeededError: it is being compiled, and ``device`` is ``"host"``.
+
+        Examples:
+            >>> x = tp.ones(2).to("cpu")
+            >>> x.is_committed, (x + 1).device
+            (True, 'cpu')
 
         """
         tensor: Tensor = self
-        here = tensor._live().name
-        if is_text(device, here):
-            return tensor
         try:
             return to_device(tensor, device)
         except DataNeededError as error:
             raise DataNeededError(
-                f"to({device!r}): a compiled function runs on one device. Move its arguments "
-                "before the call, or compile a function for each device",
+                f"to({device!r}): a compiled function runs on one device. Move its results "
+                "after the call",
                 error.reason,
             ) from error
 

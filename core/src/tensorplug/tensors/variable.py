@@ -14,7 +14,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import EngineProtocol, current_context, engine_of
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.dispatch.weak import WeakValues
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.engine_protocol import EngineProtocol
     from tensorplug.typing import ArrayLike, DTypeLike, Index, Operand, TextLike
 
 __all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"]
@@ -117,6 +118,10 @@ class _Contents:
     @property
     def type(self) -> TensorType:
         return self.tensor._placement.type
+
+    @property
+    def committed(self) -> bool:
+        return self.tensor._placement.committed
 
 
 class Variable(Tensor):

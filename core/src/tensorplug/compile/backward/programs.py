@@ -137,6 +137,7 @@ def _trace(
     placements += [dy._placement for _, dy in starts]
     if any(placement.device is not device for placement in placements):
         return _NEVER
+    committed = any(placement.committed for placement in placements)
     trace = Trace(engine, device, folds=False)
     entered = [trace.enter(dy.type) for _, dy in starts]
     stand_ins = _StandIns(trace, tape, leaves)
@@ -162,7 +163,10 @@ def _trace(
         Usage(),
         Executable(engine, program, fuses=fuses),
         reached,
-        [value.placement for value in wanted],
+        [
+            value.placement.device.placement(value.placement.type, committed=committed)
+            for value in wanted
+        ],
         Pattern.of(tape, starts, leaves),
     )
 

@@ -23,7 +23,13 @@ from tensorplug.dispatch.context import Context, use_context
 from tensorplug.dispatch.device import Placement
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import notices
-from tensorplug.errors import ArgumentError, CompileError, RecompileWarning, ShapeError
+from tensorplug.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceMismatchError,
+    RecompileWarning,
+    ShapeError,
+)
 from tensorplug.ops import movement
 from tensorplug.tensors import tree
 
@@ -108,7 +114,9 @@ class Dynamic:
         if all(shape == tensor.shape for shape, tensor in zip(sizes, tensors, strict=True)):
             return Specialized.of(request, traced)
         placements = iter(
-            tensor._placement.device.placement(TensorType(tensor.dtype, shape))
+            tensor._placement.device.placement(
+                TensorType(tensor.dtype, shape), committed=tensor.is_committed
+            )
             for tensor, shape in zip(tensors, sizes, strict=True)
         )
         key = tuple(next(placements) if type(item) is Placement else item for item in signature)
@@ -138,6 +146,8 @@ class Dynamic:
         )
         try:
             found = _Template(trace_request(wanted, moves=False), wanted.floats, {}, {})
+        except DeviceMismatchError:
+            raise
         except CompileError as error:
             raise RefusedError(str(error)) from None
         except Exception as error:  # whatever the function raises at another size
@@ -297,7 +307,14 @@ class Padded(Specialized):
             # They see what the function computes: no padding, which may hold NaN.
             if self._exact is None:
                 numbers = Floats(floats, static=self.floats.static)
-                request = Request(self.engine, self.device, self.body, tensors[:count], numbers)
+                request = Request(
+                    self.engine,
+                    self.device,
+                    self.body,
+                    tensors[:count],
+                    numbers,
+                    committed=self.committed,
+                )
                 self._exact = Specialized.of(request, trace_request(request))
             return self._exact.run(context, tensors, floats, donated)
         with use_context(Context(self.engine, self.device, None)):

@@ -207,10 +207,8 @@ def _with_groups(
 
 
 def _run_verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:
-    outputs = call.plan.execute(tensors)
-    if not call.plan.published:
-        call.plan.verify(outputs)
-        call.plan.published = True
+    outputs = call.plan.execute_verified(tensors)
+    call.plan.published = True
     return outputs
 
 

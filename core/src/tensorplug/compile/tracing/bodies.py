@@ -164,7 +164,8 @@ def trace_body(
 class Request(NamedTuple):
     """A call for which a function is traced: ``arguments`` are the tensors among its arguments.
 
-    ``floats``: the inputs from Python floats; ``donated``: the tensors that the call gives up.
+    ``floats``: the inputs from Python floats; ``donated``: the tensors that the call gives up;
+    ``committed``: whether an argument is committed to the device.
     """
 
     engine: Engine
@@ -173,6 +174,7 @@ class Request(NamedTuple):
     arguments: Sequence[Tensor]
     floats: Floats
     donated: Sequence[Tensor] = ()
+    committed: bool = False
 
 
 class Traced(NamedTuple):
@@ -183,7 +185,7 @@ class Traced(NamedTuple):
     inputs from variables and generators; ``held``: the Python numbers that the function assigns,
     each with the position of the traced float if it is one; ``changed``: the arguments to which
     it assigns; ``state``: the registry state of its plans; ``autocast``: the dtype of the block
-    of its calls.
+    of its calls; ``committed``: whether the results are.
     """
 
     calls: list[Call]
@@ -197,6 +199,7 @@ class Traced(NamedTuple):
     changed: list[int]
     state: State
     autocast: DType | None
+    committed: bool
 
     def effects_on(self) -> list[int]:
         """Return the identities of all that it reads or assigns other than its arguments."""
@@ -207,9 +210,9 @@ class Traced(NamedTuple):
 
 def trace_request(request: Request, *, moves: bool = True) -> Traced:
     """Trace the function of a request; ``moves``: see ``Trace``."""
-    engine, device, body, arguments, floats, donated = request
+    engine, device, body, arguments, floats, donated, committed = request
     state, autocast = engine.registry.state, current_context().autocast
-    trace = Trace(engine, device, floats, moves=moves)
+    trace = Trace(engine, device, floats, moves=moves, committed=committed)
     entries = [trace.enter(body.leaves[at]) for at in body.places]
     try:
         result, changed = trace_body(
@@ -239,4 +242,5 @@ def trace_request(request: Request, *, moves: bool = True) -> Traced:
         changed,
         state,
         autocast,
+        trace.committed,
     )

@@ -98,7 +98,8 @@ class Trace:
 
     ``folds``: whether calls that do not depend on the function's arguments run at once, and every
     run uses their results. ``moves``: whether products move out of loops, which gives them other
-    shapes than the function did.
+    shapes than the function did. ``committed``: whether a tensor of the function is committed to
+    the device, and so all results.
     """
 
     engine: Engine
@@ -107,6 +108,7 @@ class Trace:
     folds: bool = True
     moves: bool = True
     finished: bool = False
+    committed: bool = False
 
     def __post_init__(self) -> None:
         self.since: int = mark()
@@ -164,6 +166,7 @@ class Trace:
 
     def read(self, variable: Any, held: Tensor) -> Tensor:
         """Return a tensor for the contents of a variable."""
+        self._follow(held)
         assigned = self.assigned.get(id(variable))
         if assigned is not None:
             return assigned[1]
@@ -303,6 +306,7 @@ class Trace:
                 )
             return buffer
         self._check_captured(tensor)
+        self._follow(tensor)
         constant = self._constants.get(id(buffer))
         if constant is None:
             if isinstance(buffer, Carried):
@@ -311,6 +315,12 @@ class Trace:
             constant = Constant(buffer, home.placement(tensor.type))
             self._constants[id(buffer)] = constant
         return constant
+
+    def _follow(self, captured: Tensor) -> None:
+        """Check that a tensor from outside, if it is committed, is so to this device."""
+        placement = captured._placement
+        if placement.committed:
+            self.device.beside(placement.device.root)
 
     def _check_captured(self, tensor: Tensor) -> None:
         node = tensor._node
@@ -381,9 +391,7 @@ class Trace:
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
         """Run a call that does not depend on the function's arguments."""
-        outputs = plan.execute([_to_real(self.real, tensor) for tensor in tensors])
-        if not plan.published:
-            plan.verify(outputs)
+        outputs = plan.execute_verified([_to_real(self.real, tensor) for tensor in tensors])
         return [
             Tensor._of(output._buffer, self.device.placement(output.type)) for output in outputs
         ]

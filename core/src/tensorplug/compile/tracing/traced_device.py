@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorplug.compile.tracing.values import Value, error, needs_data
 from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
+from tensorplug.errors import DeviceMismatchError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,7 @@ class Tracing(Protocol):
 
     real: Device
     finished: bool
+    committed: bool
 
 
 class _TracedBackend(StandInBackend):
@@ -55,6 +57,29 @@ class TracedDevice(StandInDevice):
 
     def __init__(self, trace: Tracing) -> None:
         super().__init__(trace.real, _TracedBackend(trace), trace)
+
+    def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:  # noqa: ARG002  # see below
+        """Return the placement of ``type_``; the trace says whether all results are committed."""
+        return super().placement(type_)
+
+    def beside(self, device: Device) -> Device:
+        """Return this device for the real one below: a program runs on one device.
+
+        Raises:
+            DeviceMismatchError: ``device`` is another real one.
+
+        """
+        if device.trace is not None or device.host is None:
+            return device
+        if device is not self.root:
+            raise DeviceMismatchError(
+                f"a compiled function that runs on {self.root.name!r} uses a tensor that was "
+                f"placed on {device.name!r}; move it, or the arguments, with .to before the call",
+                device.name,
+            )
+        self.real.beside(device)
+        self.trace.committed = True
+        return self
 
     def can_use(self, placement: Placement) -> bool:
         """Return whether a tensor may be an operand, also one of a trace around this one."""
