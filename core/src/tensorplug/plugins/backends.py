@@ -75,7 +75,8 @@ def set_backend(name: str) -> None:
 
     ``name``: ``"opencl"``, ``"opencl:1"`` for one of its devices, or ``"auto"`` for the engine's
     own choice. Threads and tasks inside ``use_backend`` keep theirs. Tensors of other backends
-    stay where they are and are copied when a kernel needs them.
+    stay where they are and are copied when a kernel needs them. Calls with committed tensors
+    (``device=``, ``to``) run where these are.
 
     Raises:
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
@@ -96,6 +97,9 @@ def set_backend(name: str) -> None:
 
 class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like a function
     """Make a backend the active one inside a ``with`` block, in this thread or task only.
+
+    A thread that starts inside has the backend of the process, unless it runs in a copy of this
+    context: ``contextvars.copy_context().run``, ``asyncio.to_thread``.
 
     Raises, when entered:
         RuntimeError: this object is already entered, here or in another thread.
