@@ -66,6 +66,11 @@ def find_device(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> Devi
         DeviceMismatchError: inputs are committed to different devices.
 
     """
+    for value in inputs:
+        if value.__class__ is not Tensor or value._placement.committed:
+            break
+    else:
+        return device  # the most frequent case
     tensors: list[Any] = []
     names: list[str] = []
     for name, value in zip(spec.input_names, inputs, strict=False):
