@@ -10,9 +10,12 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import DeviceMismatchError
+from tensorplug.tensors import tree
 from tensorplug.testing import isolated_engine
 
 from .tensors import same
+from .test_bad_input import CALLS as VALID
+from .test_bad_input import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +31,18 @@ def engine() -> Iterator[Engine]:
     with isolated_engine() as made:
         tp.set_backend("cpu")
         yield made
+
+
+@pytest.fixture
+def twin(engine: Engine) -> Iterator[str]:  # in which it is registered
+    """Yield the name of a second backend, with the kernels of cpu."""
+
+    class Twin(type(tp.find_backend("cpu"))):  # type: ignore[misc]  # a class of that moment
+        name = "twin"
+
+    tp.register_backend("twin", Twin)
+    with tp.copy_registered_kernels("cpu", "twin"):
+        yield "twin"
 
 
 def there() -> tp.Tensor:
@@ -108,6 +123,7 @@ CALLS: dict[str, tuple[Callable[[tp.Tensor], Any], np.ndarray]] = {
     "custom gradient": (tp.grad(lambda x: tp.sum(_own(x))), 5 * np.ones(3)),
     "NumPy's function": (np.square, X**2),
     "kernel by name": (lambda x: tp.run_kernel("Square", {"x": x}, {}), X**2),
+    "DLPack": (tp.from_dlpack, X),
     "moved again": (lambda x: x.to("cpu").to("minimal"), X),
 }
 
@@ -256,16 +272,12 @@ def test_a_warm_call_with_committed_inputs_takes_the_fast_path(
         assert call().device == "minimal"
 
 
-def test_autocast_of_committed_tensors() -> None:
-    class Twin(type(tp.find_backend("cpu"))):  # type: ignore[misc]  # a class of that moment
-        name = "twin"
-
-    tp.register_backend("twin", Twin)
-    with tp.copy_registered_kernels("cpu", "twin"), tp.autocast("float16"):
-        x = tp.asarray(np.eye(3, dtype=np.float32), device="twin")
+def test_autocast_of_committed_tensors(twin: str) -> None:
+    with tp.autocast("float16"):
+        x = tp.asarray(np.eye(3, dtype=np.float32), device=twin)
         for _ in range(2):
             result = x @ x
-            assert (result.device, result.dtype) == ("twin", tp.float16)
+            assert (result.device, result.dtype) == (twin, tp.float16)
 
 
 @pytest.mark.parametrize("observed", [False, True])
@@ -276,3 +288,13 @@ def test_a_removed_backend_frees_what_was_committed(observed: bool) -> None:
     tp.remove_backend("minimal")
     assert (y.device, y.is_committed) == ("host", False)
     assert (y + 1).device == "cpu"
+
+
+def test_every_public_function_stays_on_the_device(twin: str) -> None:
+    wrong = []
+    for name, (tensors, rest) in VALID.items():
+        result = FUNCTIONS[name](*(tp.asarray(x, device=twin) for x in tensors), *rest)
+        leaves = [leaf for leaf in tree.flatten(result)[0] if isinstance(leaf, tp.Tensor)]
+        if not all(leaf.device == twin and leaf.is_committed for leaf in leaves):
+            wrong.append(name)
+    assert not wrong

@@ -61,7 +61,8 @@ def from_dlpack(
         x: an object with ``__dlpack__`` and ``__dlpack_device__``, whose data is in host memory,
             or on the device if its backend exchanges memory. Arrays of NumPy, PyTorch and JAX
             have these methods, and so do tensors.
-        device: of the tensor, such as ``"opencl"``; the active one by default.
+        device: of the tensor, such as ``"opencl"``; by default the active one, or that of ``x`` if
+            it is a committed tensor.
         copy: True always copies, False never does; by default, copy only if necessary.
 
     Raises:
@@ -86,6 +87,8 @@ def from_dlpack(
     context = current_context()
     optional_flag(copy, "from_dlpack: copy")
     engine = engine_of(context)
+    if device is None and isinstance(x, Tensor) and x.is_committed:
+        device = x.device
     place, producer = _look_at(x)
     if not is_text(device, HOST):
         target = context.device or engine.open(None) if device is None else engine.open(device)
