@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 import pytest
+
+os.environ.setdefault("TENSORPLUG_TRACEBACK", "full")  # failures of the core's own tests
 
 
 def pytest_collection_finish() -> None:

@@ -24,6 +24,8 @@ from tensorplug.errors import SettingsError, SettingsWarning
         ({"TENSORPLUG_AUTOLOAD": "Yes"}, Settings()),
         ({"TENSORPLUG_FALLBACK": "error"}, Settings(fallback="error")),
         ({"TENSORPLUG_FALLBACK": " allow "}, Settings(fallback="allow")),
+        ({"TENSORPLUG_TRACEBACK": " full "}, Settings(traceback="full")),
+        ({"TENSORPLUG_TRACEBACK": "short"}, Settings()),
         ({"TENSORPLUG_DEBUG": "on"}, Settings(debug=frozenset({"verify", "nan", "inf"}))),
         ({"TENSORPLUG_DEBUG": "1"}, Settings(debug=settings.DEFAULT_CHECKS)),
         ({"TENSORPLUG_DEBUG": "0"}, Settings()),
@@ -52,6 +54,8 @@ DEBUG = "must be 0, 1 or names of checks (verify, nan, inf, leaks)"
         ("TENSORPLUG_DEBUG", ",", DEBUG),
         ("TENSORPLUG_FALLBACK", "never", "must be error, warn or allow"),
         ("TENSORPLUG_FALLBACK", "", "must be error, warn or allow"),
+        ("TENSORPLUG_TRACEBACK", "1", "must be short or full"),
+        ("TENSORPLUG_TRACEBACK", "", "must be short or full"),
     ],
 )
 def test_value_that_is_not_allowed(name, value, allowed):

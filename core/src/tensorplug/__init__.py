@@ -66,6 +66,7 @@ from tensorplug.contract.dtypes import bool_ as bool  # the array API standard's
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.context import set_default_engine as _set_default_engine
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.introspection import tracebacks as _tracebacks
 from tensorplug.memory.scopes import dispose, keep, memory, tidy
 from tensorplug.plugins.backends import (
     backends,
@@ -149,6 +150,7 @@ _methods.attach_parts()
 for _, _family in _ops.families():
     _methods.attach(_methods.find_chained(_family))
 _foreign_members.attach()
+_tracebacks.install()
 __all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 
 
@@ -168,6 +170,7 @@ def __dir__():
 def __getattr__(name):
     if name in _LATE:
         module = _import_module(f"tensorplug.{_LATE[name] or name}")
+        _tracebacks.hide_from_pytest()
         value = globals()[name] = getattr(module, name) if _LATE[name] else module
         return value
     if name.startswith("__"):  # asked for by Python itself

@@ -16,10 +16,20 @@ from tensorplug.errors import SettingsError, SettingsWarning
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CHECKS", "DEFAULT_CHECKS", "Check", "Fallback", "Settings", "read"]
+__all__ = [
+    "CHECKS",
+    "DEFAULT_CHECKS",
+    "Check",
+    "Fallback",
+    "Settings",
+    "Traceback",
+    "read",
+    "traceback",
+]
 
 Fallback = Literal["error", "warn", "allow"]
 Check = Literal["verify", "nan", "inf", "leaks"]
+Traceback = Literal["short", "full"]
 
 CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 DEFAULT_CHECKS: Final[frozenset[Check]] = frozenset({"verify", "nan", "inf"})
@@ -38,7 +48,7 @@ class Settings:
     same name; None for all. ``denied``: plugins never to load, in the same form. ``autoload``:
     whether to use plugins that ``allowed`` does not name. ``fallback``: the policy if a backend
     cannot run a kernel (``Engine``). ``debug``: the checks of ``tensorplug.debug`` that are
-    active in the whole process.
+    active in the whole process. ``traceback``: whether tracebacks show the core's frames.
     """
 
     backends: tuple[str, ...] = ()
@@ -47,6 +57,7 @@ class Settings:
     autoload: bool = True
     fallback: Fallback = "warn"
     debug: frozenset[Check] = frozenset()
+    traceback: Traceback = "short"
 
 
 def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
@@ -75,12 +86,27 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
         autoload=_flag(variables, "TENSORPLUG_AUTOLOAD", default=True),
         fallback=_fallback(variables.get("TENSORPLUG_FALLBACK", "warn")),
         debug=_checks(variables.get("TENSORPLUG_DEBUG", "")),
+        traceback=traceback(variables),
     )
+
+
+def traceback(environ: Mapping[str, str] | None = None) -> Traceback:
+    """Parse ``TENSORPLUG_TRACEBACK`` alone, by default in the environment of the process.
+
+    Raises:
+        SettingsError: the value is not allowed.
+
+    """
+    variables = os.environ if environ is None else environ
+    value = variables.get("TENSORPLUG_TRACEBACK", "short").strip()
+    if value not in get_args(Traceback):
+        raise SettingsError(f"TENSORPLUG_TRACEBACK={value!r}: must be short or full")
+    return cast("Traceback", value)
 
 
 _NAMES = (
     *("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG"),
-    *("DEFAULT_FLOAT", "DEFAULT_INT"),
+    *("DEFAULT_FLOAT", "DEFAULT_INT", "TRACEBACK"),
 )
 _KNOWN = tuple(PREFIX + name for name in _NAMES)
 

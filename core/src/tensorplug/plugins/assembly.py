@@ -15,6 +15,7 @@ from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
+from tensorplug.introspection import tracebacks
 from tensorplug.observers import debugging
 from tensorplug.plugins import catalogue, garbage_collection, metadata
 from tensorplug.plugins.selection import Selection
@@ -51,6 +52,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
             source.load_extensions()
     finally:
         _building.set(False)
+    tracebacks.hide_from_pytest()
     chosen = selection.settings
     return Engine(
         source,
