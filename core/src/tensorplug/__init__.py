@@ -81,14 +81,13 @@ from tensorplug.plugins.backends import (
     trim_memory,
     use_backend,
 )
+from tensorplug.plugins.kernel_calls import explain, run_kernel
 from tensorplug.plugins.registration import (
     copy_registered_kernels,
-    explain,
     kernels_for,
     register_decomposition,
     register_gradient,
     register_kernel,
-    run_kernel,
     unregister_gradient,
     unregister_kernel,
 )

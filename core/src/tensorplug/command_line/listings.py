@@ -16,7 +16,7 @@ from tensorplug.engine.current import current_engine
 from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import ArgumentError, TensorplugError
 from tensorplug.plugins import backends as control
-from tensorplug.plugins import registration
+from tensorplug.plugins import kernel_calls
 from tensorplug.plugins.discovery import backends, extensions
 from tensorplug.plugins.metadata import core_version
 
@@ -127,7 +127,7 @@ def kernels(
     name = backend or control.get_backend()
     lines = []
     for spec in _matching(current_engine().registry.state.specs.values(), patterns):
-        found = registration.explain(spec.name, backend=name, dtype=wanted)
+        found = kernel_calls.explain(spec.name, backend=name, dtype=wanted)
         if how and (found.how or "not-possible") not in how:
             continue
         lines.append(
@@ -173,7 +173,7 @@ def explained(
         raise ArgumentError("to explain a call with attributes, pass the types of its inputs too")
     types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
-    return registration.explain(kernel, types or None, options, backend=name)
+    return kernel_calls.explain(kernel, types or None, options, backend=name)
 
 
 def explanation(found: Explanation) -> Line:

@@ -28,6 +28,7 @@ __all__ = [
     "ExchangesDeviceMemory",
     "ExclusiveBuffer",
     "FlushesSubnormals",
+    "GuidesAuthors",
     "Measures",
     "OverwritesBuffers",
     "ReusesMemory",
@@ -346,6 +347,18 @@ class FlushesSubnormals(Protocol):
 
         A complex dtype follows that of its parts.
         """
+
+
+@runtime_checkable
+class GuidesAuthors(Protocol):
+    """A backend that says where authors of kernels read how its kernels are written.
+
+    Without this, errors of kernels that take a buffer for a NumPy array name "its documentation".
+    """
+
+    @property
+    def kernel_guide(self) -> str:
+        """A module or a page, as it ends a sentence: ``the module acme.kernels``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ field                methods of the backend                   without them
 ``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
                                                              with bfloat16 in float32
 ``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
+``kernel_guide``     the property ``kernel_guide``            errors name its documentation
 ===================  =======================================  =================================
 """
 
@@ -65,15 +66,22 @@ class Capabilities:
     binds: BindsConstants | None = None
     widens: frozenset[DType] = dt.WIDENED
     flushes: frozenset[DType] = frozenset()
+    kernel_guide: str = ""
 
 
 def of(backend: Backend) -> Capabilities:
     """Return the capabilities of ``backend``.
 
     Raises:
-        RegistrationError: it has some methods of a capability, but not all of them.
+        RegistrationError: it has some methods of a capability, but not all of them; or its guide
+            is no text.
 
     """
+    guide = getattr(backend, "kernel_guide", "")
+    if not isinstance(guide, str):
+        raise RegistrationError(
+            f"backend {backend.name!r}: kernel_guide must be a str, got {type(guide).__name__}"
+        )
     measures = _find(backend, Measures)
     trims = _find(backend, Trims)
     overwrites = _find(backend, OverwritesBuffers)
@@ -90,6 +98,7 @@ def of(backend: Backend) -> Capabilities:
         binds=_find(backend, BindsConstants),
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
         flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
+        kernel_guide=guide,
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
+
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import buffers_of
 from tensorplug.dispatch.tensor import Tensor
@@ -17,6 +19,7 @@ from tensorplug.errors import (
     BackendMemoryError,
     KernelOutputError,
     KernelRefusedError,
+    RegistrationError,
     TensorplugError,
 )
 
@@ -125,6 +128,7 @@ class Plan:
 
         Raises:
             BackendMemoryError: ``error`` is that of a library that found no room.
+            RegistrationError: the kernel takes the buffers of the backend for NumPy arrays.
 
         """
         note = f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
@@ -136,8 +140,33 @@ class Plan:
             )
             found.add_note(note)
             raise found from error
+        mistaken = self._mistaken_buffer(error)
+        if mistaken is not None:
+            raise RegistrationError(
+                f"{self.describe()}: the kernel of {self.owner} must compute with buffers of backend "
+                f"{self.device.name!r}, but it uses a {mistaken.__module__}.{mistaken.__qualname__} "
+                f"as if it were a NumPy array ({type(error).__name__}: {error}). {self._guide()}"
+            ) from error
         if self.source is None:  # else the program has named the kernel that failed
             error.add_note(note)
+
+    def _mistaken_buffer(self, error: BaseException) -> type | None:
+        """Return the class of the buffers if a kernel by somebody else took them for arrays.
+
+        Python's and NumPy's errors then name this class.
+        """
+        if not isinstance(error, TypeError | AttributeError) or isinstance(error, TensorplugError):
+            return None
+        dtypes = [type_.dtype for type_ in flatten(self.inputs) if type_ is not None]
+        if self.owner == self.device.owner or not dtypes:
+            return None
+        kind = type(self.device.backend.from_host(np.zeros((), dtypes[0].numpy)))
+        return None if issubclass(kind, np.ndarray) or kind.__name__ not in str(error) else kind
+
+    def _guide(self) -> str:
+        """Return where to read how kernels of this backend are written."""
+        guide = self.device.capabilities.kernel_guide
+        return f"For kernels of this backend, see {guide or 'its documentation'}"
 
     def execute(self, tensors: Sequence[Any]) -> list[Tensor]:
         """Run on live tensors of this plan's types and device; return the outputs."""
@@ -245,9 +274,10 @@ class Plan:
         try:
             real = placement.device.backend.describe(buffer)
         except TypeError as error:
+            hint = f". {self._guide()}" if self.owner != self.device.owner else ""
             raise KernelOutputError(
                 f"{self.describe()} of {self.owner}: {label} is not a buffer of backend "
-                f"{placement.device.name!r}: {error}"
+                f"{placement.device.name!r}: {error}{hint}"
             ) from None
         if not placement.type.admits(real):
             raise KernelOutputError(

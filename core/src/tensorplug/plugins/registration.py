@@ -1,12 +1,11 @@
-"""Running kernels by name, registering and removing kernels and rules, explaining calls."""
+"""Registering, listing and removing kernels, gradient rules and decompositions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.entries import (
     decomposition_entry,
@@ -15,99 +14,47 @@ from tensorplug.contract.entries import (
     kernel_entry,
 )
 from tensorplug.contract.owner import PROGRAM
-from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context
 from tensorplug.engine.current import current_engine
+from tensorplug.engine.registry import Handle
 from tensorplug.errors import ArgumentError
 from tensorplug.plugins import provisional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.entries import OnDevice
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
-    from tensorplug.engine.registry import Handle
-    from tensorplug.introspection.explanation import Explanation
-    from tensorplug.typing import DTypeLike
 
 __all__ = [
     "copy_registered_kernels",
-    "explain",
     "kernels_for",
     "register_decomposition",
     "register_gradient",
     "register_kernel",
-    "run_kernel",
     "unregister_gradient",
     "unregister_kernel",
 ]
 
-
-def run_kernel(
-    spec: KernelSpec | str,
-    inputs: Mapping[str, Any] | Sequence[Any],
-    attributes: Mapping[str, Any] | None = None,
-) -> Tensor | list[Tensor]:
-    """Run a kernel by spec or name on the active backend.
-
-    Args:
-        spec: such as ``"SquaredDifference"``.
-        inputs: by name (a list for a variadic input, absent optional ones left out), or all of
-            them in order.
-        attributes: by name; absent ones take their defaults.
-
-    Returns:
-        A tensor, or a list of tensors if the spec has multiple outputs.
-
-    Raises:
-        ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
-        KernelNotFoundError: the active backend cannot run it.
-
-    Examples:
-        >>> tp.run_kernel("SquaredDifference", {"a": [1.0, 2.0], "b": 4.0})
-        Tensor([9., 4.], dtype=float32, device='cpu')
-        >>> tp.run_kernel("Concat", {"xs": [[1, 2], [3]]}, {"axis": 0})
-        Tensor([1, 2, 3], dtype=int32, device='cpu')
-
-    """
-    engine = current_engine()
-    found = engine.registry.spec(spec)
-    if isinstance(inputs, Mapping):
-        unknown = [name for name in inputs if name not in found.input_names]
-        if unknown:
-            raise ArgumentError(
-                f"{found.name} has no input {unknown[0]!r}; its inputs: "
-                f"{', '.join(found.input_names) or 'none'}"
-            )
-        ordered = [inputs.get(name) for name in found.input_names]
-    else:
-        ordered = _in_order(inputs, found)
-    checked = _attributes(attributes, found)
-    result: Tensor | list[Tensor] = engine.run(current_context(), found, ordered, checked)
-    return result
+F = TypeVar("F", bound="Callable[..., Any]")
+_ABSENT: Final[Any] = object()
 
 
-def _in_order(inputs: object, spec: KernelSpec) -> list[Any]:
-    """Return inputs in order; refuse a single tensor, which would be split into its rows."""
-    if not isinstance(inputs, list | tuple):
-        raise ArgumentError(
-            f"{spec.name}: inputs must be a mapping by name, or a list in the order "
-            f"({', '.join(spec.input_names)}), got {type(inputs).__name__}"
-        )
-    return list(inputs)
+class Decorator(Handle):
+    """Registers the functions that it decorates; ``remove()`` undoes that, as does ``with``."""
+
+    def __init__(self, register: Callable[[Any], Handle]) -> None:
+        super().__init__(current_engine().registry, [])
+        self._register = register
+
+    def __call__(self, function: F) -> F:
+        """Register ``function``, and return it."""
+        self._additions += self._register(function)._additions
+        return function
 
 
-def _attributes(attributes: Mapping[str, Any] | None, spec: KernelSpec) -> Mapping[str, Any]:
-    if attributes is None or isinstance(attributes, Mapping):
-        return attributes or {}
-    raise ArgumentError(
-        f"{spec.name}: attributes must be a mapping by name, got {type(attributes).__name__}"
-    )
-
-
+@overload
 def register_kernel(
     spec: KernelSpec | str,
     backend: str,
@@ -118,14 +65,37 @@ def register_kernel(
     override: bool = False,
     setup: OnDevice | None = None,
     teardown: OnDevice | None = None,
-) -> Handle:
+) -> Handle: ...
+@overload
+def register_kernel(
+    spec: KernelSpec | str,
+    backend: str,
+    *,
+    prepares: bool = False,
+    dtypes: Iterable[DType] | None = None,
+    override: bool = False,
+    setup: OnDevice | None = None,
+    teardown: OnDevice | None = None,
+) -> Decorator: ...
+def register_kernel(
+    spec: KernelSpec | str,
+    backend: str,
+    function: Any = _ABSENT,
+    *,
+    prepares: bool = False,
+    dtypes: Iterable[DType] | None = None,
+    override: bool = False,
+    setup: OnDevice | None = None,
+    teardown: OnDevice | None = None,
+) -> Any:
     """Register a kernel for a backend in the running program.
 
     Args:
         spec: a spec of your own, or the name of a known one.
         backend: the name of a backend, loaded or not.
         function: of buffers, as ``KernelTable.register`` describes; with ``prepares`` of types,
-            as ``KernelTable.prepare`` does.
+            as ``KernelTable.prepare`` does. Without it, ``register_kernel`` returns a decorator,
+            which returns the function as it is.
         prepares: see ``function``.
         dtypes: the dtypes that the kernel supports; all by default.
         override: replace a registered kernel.
@@ -135,7 +105,8 @@ def register_kernel(
 
     Returns:
         A handle whose ``remove()`` undoes the registration and restores what it replaced; also
-        a context manager.
+        a context manager. The decorator is such a handle itself: keep it if you will need
+        ``remove()``, or call ``unregister_kernel``.
 
     Raises:
         RegistrationError: the function does not fit the spec, or a kernel is registered already.
@@ -146,8 +117,28 @@ def register_kernel(
         >>> with tp.register_kernel(spec, "cpu", lambda x: x / 2):
         ...     tp.run_kernel(spec, [[1.0, 3.0]])
         Tensor([0.5, 1.5], dtype=float32, device='cpu')
+        >>> kernel = tp.register_kernel(spec, "cpu")
+        >>> @kernel
+        ... def halve(x):
+        ...     return x / 2
+        >>> tp.run_kernel(spec, [[1.0, 3.0]]).tolist(), halve(3.0)
+        ([0.5, 1.5], 1.5)
+        >>> kernel.remove()
 
     """
+    if function is _ABSENT:
+        return Decorator(
+            partial(
+                register_kernel,
+                spec,
+                backend,
+                prepares=prepares,
+                dtypes=None if dtypes is None else frozenset(dtypes),
+                override=override,
+                setup=setup,
+                teardown=teardown,
+            )
+        )
     engine = current_engine()
     found = engine.registry.spec(spec)
     _check_backend_name(backend, f"kernel {found.name!r}")
@@ -192,17 +183,36 @@ def _check_backend_name(name: object, role: str) -> None:
         )
 
 
+@overload
 def register_gradient(
     spec: KernelSpec | str,
     wrt: str | Sequence[str],
     rule: Callable[..., Any] | None,
     *,
     override: bool = False,
-) -> Handle:
-    """Register the gradient rule of a kernel for one input; None if there is no gradient.
+) -> Handle: ...
+@overload
+def register_gradient(
+    spec: KernelSpec | str, wrt: str | Sequence[str], *, override: bool = False
+) -> Decorator: ...
+def register_gradient(
+    spec: KernelSpec | str,
+    wrt: str | Sequence[str],
+    rule: Any = _ABSENT,
+    *,
+    override: bool = False,
+) -> Any:
+    """Register the gradient rule of a kernel.
 
-    The rule is as ``GradientTable.wrt`` describes; for a list of inputs, which share work, as
-    ``GradientTable.of`` does. Returns and raises as ``register_kernel``.
+    Args:
+        spec: a spec, or the name of one.
+        wrt: the name of the input, or a list of names with a joint rule.
+        rule: as ``GradientTable.wrt`` describes; None if there is no gradient. For a list of
+            inputs, which share work, as ``GradientTable.of`` describes. Without it,
+            ``register_gradient`` returns a decorator, as ``register_kernel`` does.
+        override: replace a registered rule.
+
+    Returns and raises as ``register_kernel``.
 
     Examples:
         >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
@@ -215,6 +225,8 @@ def register_gradient(
         Tensor([0.5, 0.5], dtype=float32, device='cpu')
 
     """
+    if rule is _ABSENT:
+        return Decorator(partial(register_gradient, spec, wrt, override=override))
     engine = current_engine()
     found = engine.registry.spec(spec)
     if isinstance(wrt, str):
@@ -229,16 +241,35 @@ def register_gradient(
     return _add(engine, gradients=entries, override=override)
 
 
+@overload
 def register_decomposition(
     spec: KernelSpec | str,
     function: Callable[..., Any],
     *,
     on_host: bool = False,
     override: bool = False,
-) -> Handle:
-    """Register a kernel written with other ops, as ``DecompositionTable.of`` describes.
+) -> Handle: ...
+@overload
+def register_decomposition(
+    spec: KernelSpec | str, *, on_host: bool = False, override: bool = False
+) -> Decorator: ...
+def register_decomposition(
+    spec: KernelSpec | str,
+    function: Any = _ABSENT,
+    *,
+    on_host: bool = False,
+    override: bool = False,
+) -> Any:
+    """Register a kernel written with other ops, for backends without a native one.
 
-    ``on_host``: ``function`` works on NumPy arrays instead (``DecompositionTable.on_host``).
+    Args:
+        spec: a spec, or the name of one.
+        function: of tensors, as ``DecompositionTable.of`` describes. Without it,
+            ``register_decomposition`` returns a decorator, as ``register_kernel`` does.
+        on_host: ``function`` works on NumPy arrays instead (``DecompositionTable.on_host``).
+        override: replace a registered decomposition.
+
+    Returns and raises as ``register_kernel``.
 
     Examples:
         >>> spec = tp.KernelSpec("Halve", ("x",), lambda x: x)
@@ -247,6 +278,10 @@ def register_decomposition(
         Tensor([0.5, 1.5], dtype=float32, device='cpu') decomposed
 
     """
+    if function is _ABSENT:
+        return Decorator(
+            partial(register_decomposition, spec, on_host=on_host, override=override)
+        )
     engine = current_engine()
     entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
     return _add(engine, decompositions=[entry], override=override)
@@ -306,60 +341,3 @@ def kernels_for(backend: str) -> list[str]:
     engine = current_engine()
     name = engine.devices.open(backend).backend_name
     return sorted(kernel for kernel, owner in engine.registry.state.kernels if owner == name)
-
-
-def explain(
-    spec: KernelSpec | str,
-    inputs: Sequence[Any] | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    *,
-    backend: str | None = None,
-    dtype: DTypeLike | None = None,
-) -> Explanation:
-    """Say how a kernel would run: native, decomposed, by fallback, or why not.
-
-    Args:
-        spec: a spec or a name.
-        inputs: tensors or tensor types, in order. Without them the answer is general: it says
-            what is registered, not what a particular call would do.
-        attributes: the attributes of the call, by name.
-        backend: the active one by default.
-        dtype: restricts a general answer.
-
-    No kernel runs. A decomposition is called with tensors without data, so that its calls are
-    explained too (``inner``), and missing kernels are found. Of a large call, the backend is asked
-    for its groups. ``str()`` formats the result.
-
-    Examples:
-        >>> explanation = tp.explain("SquaredDifference", backend="cpu")
-        >>> explanation.how
-        'native'
-        >>> print(explanation)
-        SquaredDifference(a, b) on backend 'cpu': native
-          native: kernel of tensorplug-cpu ...
-
-    """
-    from tensorplug.introspection.explanation import Explanation  # loaded at first use
-
-    engine = current_engine()
-    found = engine.registry.spec(spec)
-    device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
-    if inputs is None:
-        wanted = None if dtype is None else dt.of(dtype, "explain")
-        return Explanation.in_general(engine, found, device, wanted)
-    variadic = [declared.variadic for declared in found.declared]
-    types = [
-        [_type(tensor) for tensor in value]
-        if at < len(variadic) and variadic[at] and isinstance(value, list | tuple)
-        else _type(value)
-        for at, value in enumerate(_in_order(inputs, found))
-    ]
-    return Explanation.of(engine, found, device, types, _attributes(attributes, found))
-
-
-def _type(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, TensorType):
-        return TensorType(dt.of(value.dtype, "explain"), value.shape)
-    return as_tensor(value, what="explain: an input").type

@@ -15,7 +15,7 @@ from tensorplug.compile.tracing.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
-from tensorplug.errors import BackendMemoryError
+from tensorplug.errors import TensorplugError
 from tensorplug.ops import movement
 from tensorplug.ops.indexing import slicing
 
@@ -161,7 +161,7 @@ class Executable:
             if slot in failed.outputs and failed.spec is call.plan.spec:
                 try:
                     call.plan.annotate(error)
-                except BackendMemoryError as found:
+                except TensorplugError as found:  # in place of the one that was raised
                     _locate(found, call)
                     raise
                 _locate(error, call)
