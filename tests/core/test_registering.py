@@ -168,3 +168,152 @@ def test_half_a_capability_is_refused(engine):
     engine.devices.source.offers["memory"] = {"share_to_host": lambda buffer: buffer}
     with pytest.raises(RegistrationError, match="SharesHostMemory, but lacks share_from_host"):
         engine.open("memory")
+
+
+DECORATORS = [  # the function that returns the decorator, the function to decorate, 3 -> ?
+    (lambda spec: tp.register_kernel(spec, "memory"), triple, 9),
+    (lambda spec: tp.register_kernel(spec, "memory", dtypes=[tp.float32]), triple, 9),
+    (lambda spec: tp.register_decomposition(spec), lambda x: x + x, 6),
+    (lambda spec: tp.register_decomposition(spec, on_host=True), triple, 9),
+]
+
+
+@pytest.mark.parametrize(("make", "function", "expected"), DECORATORS)
+def test_decorators(make, function, expected):
+    spec, x = spec_of("Decorated"), tp.asarray([3.0])
+    decorator = make(spec)
+    assert decorator(function) is function
+    expect(tp.run_kernel(spec, [x]), "float32", (1,), [expected])
+    with pytest.raises(RegistrationError, match="registered already|already registered"):
+        decorator(function)
+    decorator.remove()
+    decorator.remove()
+    with pytest.raises(KernelNotFoundError):
+        tp.run_kernel(spec, [x])
+    with make(spec) as again:
+        again(function)
+        expect(tp.run_kernel(spec, [x]), "float32", (1,), [expected])
+    with pytest.raises(KernelNotFoundError):
+        tp.run_kernel(spec, [x])
+
+
+def test_decorated_gradients():
+    spec, x = spec_of("Decorated"), tp.asarray([3.0])
+
+    def gradient():
+        return tp.grad(lambda x: tp.sum(tp.run_kernel(spec, [x])))(x)
+
+    with tp.register_kernel(spec, "memory", triple):
+        decorator = tp.register_gradient(spec, "x")
+
+        @decorator
+        def rule(dy):
+            return dy * 3
+
+        expect(gradient(), "float32", (1,), [3])
+        decorator.remove()
+        with tp.register_gradient(spec, ["x"]) as joint:
+            joint(lambda dy, wanted: {"x": dy * 4})
+            expect(gradient(), "float32", (1,), [4])
+        with tp.register_gradient(spec, "x", None), pytest.raises(TensorplugError):
+            gradient()  # None is a rule: there is no gradient
+
+
+class Opaque:
+    """A buffer that is no NumPy array."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def opaque(engine):
+    """Give the backend "memory" such buffers."""
+    backend = engine.open("memory").backend
+    backend.from_host = lambda array: Opaque(np.array(array))
+    backend.to_host = lambda buffer: buffer.array
+
+    def describe(buffer):
+        if not isinstance(buffer, Opaque):
+            raise TypeError(f"{buffer!r} is not opaque")
+        return tp.TensorType(tp.float32, buffer.array.shape)
+
+    backend.describe = describe
+
+
+def doubled(x):
+    return x * 2
+
+
+FOR_ARRAYS = [
+    (triple, "TypeError: unsupported operand type(s) for *: 'Opaque' and 'int'"),
+    (lambda x: x.sum(), "AttributeError: 'Opaque' object has no attribute 'sum'"),
+    (lambda x: x[0], "TypeError: 'Opaque' object is not subscriptable"),
+    (lambda x: np.exp(x), "TypeError: loop of ufunc does not support argument 0 of type Opaque"),
+    (lambda x: doubled(x), "TypeError: unsupported operand type(s) for *: 'Opaque' and 'int'"),
+]
+
+
+@pytest.mark.parametrize(("guide", "page"), [("the page", "the page"), (None, "its documentation")])
+@pytest.mark.parametrize("prepares", [False, True])
+@pytest.mark.parametrize(("function", "cause"), FOR_ARRAYS)
+def test_a_kernel_that_takes_buffers_for_arrays(engine, function, cause, prepares, guide, page):
+    if guide is not None:
+        engine.devices.source.offers["memory"] = {"kernel_guide": guide}
+    opaque(engine)
+    spec = spec_of("ForArrays")
+    kernel = (lambda x: function) if prepares else function
+    with (
+        tp.register_kernel(spec, "memory", kernel, prepares=prepares),
+        pytest.raises(RegistrationError, match="ForArrays") as caught,
+    ):
+        tp.run_kernel(spec, [tp.asarray([1.0])])
+    message = str(caught.value)
+    assert message.startswith(
+        "ForArrays(x=float32[1]): the kernel of the running program must compute with buffers of "
+        f"backend 'memory', but it uses a {__name__}.Opaque as if it were a NumPy array ({cause}"
+    )
+    assert message.endswith(f"For kernels of this backend, see {page}")
+    assert type(caught.value.__cause__).__name__ == cause.partition(":")[0]
+
+
+OTHER_FAULTS = [  # that have nothing to do with buffers, and errors of kernels of the backend
+    (lambda x: 1 + "1", TypeError),
+    (lambda x: x.array.no_such_thing, AttributeError),
+    (lambda x: {}["x"], KeyError),
+]
+
+
+@pytest.mark.parametrize(("function", "kind"), OTHER_FAULTS)
+def test_other_faults_of_a_kernel_stay_as_they_are(engine, function, kind):
+    opaque(engine)
+    spec = spec_of("Faulty")
+    with tp.register_kernel(spec, "memory", function), pytest.raises(kind) as caught:
+        tp.run_kernel(spec, [tp.asarray([1.0])])
+    assert caught.type is kind
+    assert caught.value.__notes__ == [
+        "in kernel Faulty(x=float32[1]) of the running program on backend 'memory'"
+    ]
+
+
+def test_a_fault_of_a_backends_own_kernel_stays_as_it_is(engine):
+    opaque(engine)
+    with pytest.raises(TypeError, match="Opaque") as caught:
+        tp.negative(tp.asarray([1.0]))  # NumPy's function of an Opaque
+    assert caught.type is not RegistrationError
+
+
+def test_a_kernel_that_returns_an_array_instead_of_a_buffer(engine):
+    engine.devices.source.offers["memory"] = {"kernel_guide": "the page"}
+    opaque(engine)
+    spec = spec_of("Returning")
+    with (
+        tp.register_kernel(spec, "memory", lambda x: x.array),
+        pytest.raises(TensorplugError, match=r"is not opaque\. For kernels .* see the page$"),
+    ):
+        tp.run_kernel(spec, [tp.asarray([1.0])])
+
+
+def test_a_guide_that_is_no_text(engine):
+    engine.devices.source.offers["memory"] = {"kernel_guide": 5}
+    with pytest.raises(RegistrationError, match="'memory': kernel_guide must be a str, got int"):
+        engine.open("memory")

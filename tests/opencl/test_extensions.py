@@ -7,9 +7,11 @@ import doctest
 import numpy as np
 import pytest
 
+import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug.errors import KernelRefusedError
+from tensorplug.errors import KernelRefusedError, RegistrationError
+from tensorplug.plugin import KernelSpec, dispatch, inference
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl import extensions
 from tensorplug_opencl.extensions import Formula, elementwise, elementwise_multiple, program
@@ -254,3 +256,17 @@ def test_impossible_multiple_results_are_refused(backend):
     ):
         with pytest.raises(ValueError, match=message):
             elementwise_multiple(backend, "Own", "a = x;", inputs, outs)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tp.compile], ids=["eager", "compiled"])
+def test_a_kernel_for_numpy_arrays_is_told_the_right_form(wrap):
+    spec = KernelSpec("Halve", ("x",), inference.same)
+    with isolated_engine("opencl"), tp.register_kernel(spec, "opencl", lambda x: x / 2):
+        call = wrap(lambda x: dispatch(spec, x))
+        with pytest.raises(RegistrationError) as caught:
+            call(tp.asarray([1.0, 2.0]))
+    message = str(caught.value)
+    assert message.startswith("Halve(x=float32[2]): the kernel of the running program must")
+    assert "uses a tensorplug_opencl.buffers.DeviceBuffer as if it were a NumPy array" in message
+    assert "see the module tensorplug_opencl.extensions" in message
+    assert "unsupported operand" in str(caught.value.__cause__)
