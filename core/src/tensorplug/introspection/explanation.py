@@ -1,13 +1,15 @@
-"""Explanations of how a kernel runs on a device, as data and as text."""
+"""Explanations of how a kernel, or the kernels of a function, run on a device: data and text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.compile.decomposed import find_groups
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
+from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
 from tensorplug.engine.plans import BY_OPS
@@ -15,7 +17,7 @@ from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError
 from tensorplug.mapping import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import How, Plan, Step
 
 __all__ = ["Explanation"]
+
+CALLS: Final = "calls"  # how a function runs: by calls of kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,15 @@ class Explanation:
     distribution whose code runs. ``inner`` are the explanations of a decomposition's calls, in
     order; they are unknown without the types of a call. ``vmap``: how that runs the kernel on
     all examples, in an explanation without the types of a call.
+
+    Of a function, ``kernel`` is its name, ``how`` is ``"calls"``, and ``inner`` are the
+    explanations of the kernels that it calls.
     """
 
     kernel: str
     call: str
     backend: str
-    how: How | None
+    how: How | Literal["calls"] | None
     owner: str
     steps: tuple[Step, ...]
     reason: str = ""
@@ -62,6 +69,21 @@ class Explanation:
         A decomposition is called with tensors without data, to find its calls.
         """
         return _Explainer(engine, device).explain(spec, types, attributes)
+
+    @classmethod
+    def of_function(
+        cls,
+        engine: Engine,
+        device: Device,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Explanation:
+        """Call a function with tensors without data, and explain the calls of kernels.
+
+        Of ``arguments`` and ``options``, which may be lists, tensor types become tensors.
+        """
+        return _Explainer(engine, device).explain_function(function, arguments, options)
 
     @classmethod
     def in_general(
@@ -158,6 +180,38 @@ class _Explainer:
             self._trace.finish()
             del self._trace  # whose engine this is
 
+    def explain_function(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Explanation:
+        """Return the explanation of a call of a function."""
+        name = getattr(function, "__name__", type(function).__name__)
+        shown = [_described(argument) for argument in arguments]
+        shown += [f"{key}={_described(value)}" for key, value in options.items()]
+        call = f"{name}({', '.join(shown)})"
+        steps: tuple[Step, ...] = ()
+        how: Literal["calls"] | None = CALLS
+        reason = ""
+        try:
+            with use_context(self._trace.context()):
+                given = [self._enter(argument) for argument in arguments]
+                function(*given, **{key: self._enter(value) for key, value in options.items()})
+        except CompileError as error:
+            steps = (_further_calls(error),)
+        except KernelNotFoundError:
+            how = None  # the last call says why
+        except TensorplugError as error:
+            how, reason = None, str(error)
+        except Exception as error:  # noqa: BLE001  # of any function; a call would raise it, too
+            how, reason = None, f"it raises {type(error).__name__}: {error}"
+        finally:
+            device = self._trace.real
+            self._trace.finish()
+            del self._trace  # whose engine this is
+        return Explanation(name, call, device.name, how, "", steps, reason, tuple(self._calls))
+
     def _resolve(
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
     ) -> tuple[Explanation, Plan | None]:
@@ -174,11 +228,11 @@ class _Explainer:
             steps.insert(0, _promotion(dtype))
         return replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps)), plan
 
-    def _enter(self, type_: Any) -> Any:
-        """Return a tensor without data for a type, a list of them, or None."""
-        if isinstance(type_, list):
-            return [self._enter(member) for member in type_]
-        return None if type_ is None else self._trace.enter(type_)[1]
+    def _enter(self, value: Any) -> Any:
+        """Return a tensor without data for a type, also in lists; any other value unchanged."""
+        if isinstance(value, list | tuple):
+            return type(value)(map(self._enter, value))
+        return self._trace.enter(value)[1] if isinstance(value, TensorType) else value
 
     def _call(
         self,
@@ -202,9 +256,7 @@ class _Explainer:
         try:
             result = self._engine.run(context, spec, tensors, attributes)
         except CompileError as error:
-            why = error.reason if isinstance(error, DataNeededError) else str(error)
-            unknown = ("unknown", f"its further calls depend on data: {why}")
-            found = replace(found, steps=(*found.steps, unknown))
+            found = replace(found, steps=(*found.steps, _further_calls(error)))
             result = self._outputs(plan)
         except KernelNotFoundError as error:
             reason = str(error)
@@ -257,6 +309,18 @@ class _Explainer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
+
+
+def _further_calls(error: CompileError) -> Step:
+    why = error.reason if isinstance(error, DataNeededError) else str(error)
+    return ("unknown", f"its further calls depend on data: {why}")
+
+
+def _described(value: Any) -> str:
+    """Return an argument of a call as text."""
+    if isinstance(value, list | tuple) and any(isinstance(each, TensorType) for each in value):
+        return f"[{', '.join(map(_described, value))}]"
+    return str(value) if isinstance(value, TensorType) else quoted(value)
 
 
 def _find_groups(engine: Engine, plan: Plan) -> list[Step]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine.current import current_engine
 from tensorplug.errors import ArgumentError
+from tensorplug.introspection import public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +87,7 @@ def _attributes(attributes: Mapping[str, Any] | None, spec: KernelSpec) -> Mappi
 
 
 def explain(
-    spec: KernelSpec | str,
+    spec: KernelSpec | str | Callable[..., Any],
     inputs: Sequence[Any] | None = None,
     attributes: Mapping[str, Any] | None = None,
     *,
@@ -95,16 +97,22 @@ def explain(
     """Say how a kernel would run: native, decomposed, by fallback, or why not.
 
     Args:
-        spec: a spec or a name.
-        inputs: tensors or tensor types, in order. Without them the answer is general: it says
-            what is registered, not what a particular call would do.
-        attributes: the attributes of the call, by name.
+        spec: a kernel's spec or its name; or a function of tensors (``tp.matmul``), or the name
+            of a public one (``"nn.conv2d"``), whose kernels are explained.
+        inputs: tensors or tensor types, in order; a function's other arguments as they are.
+            Without them the answer for a kernel is general: it says what is registered, not what
+            a particular call would do. For a public function, they are those of the call in its
+            documentation.
+        attributes: the attributes of the call, or a function's arguments, by name.
         backend: the active one by default.
-        dtype: restricts a general answer.
+        dtype: restricts a general answer; for a function's documented call, the dtype of floats.
 
-    No kernel runs. A decomposition is called with tensors without data, so that its calls are
-    explained too (``inner``), and missing kernels are found. Of a large call, the backend is asked
-    for its groups. ``str()`` formats the result.
+    No kernel is run for the explained call. A decomposition or a function is called with tensors
+    without data, so that its calls are explained too (``inner``), and missing kernels are found.
+    Of a large call, the backend is asked for its groups. ``str()`` formats the result.
+
+    Raises:
+        ArgumentError: there is no such kernel or function, or the arguments are not its own.
 
     Examples:
         >>> explanation = tp.explain("SquaredDifference", backend="cpu")
@@ -113,12 +121,19 @@ def explain(
         >>> print(explanation)
         SquaredDifference(a, b) on backend 'cpu': native
           native: kernel of tensorplug-cpu ...
+        >>> row = tp.TensorType(tp.float32, (2,))
+        >>> print(tp.explain(tp.nn.softmax, [row], backend="cpu"))
+        softmax(float32[2]) on backend 'cpu': calls
+            Softmax(logits=float32[2]): native
 
     """
     from tensorplug.introspection.explanation import Explanation  # loaded at first use
 
     engine = current_engine()
-    found = engine.registry.spec(spec)
+    function = _find_function(spec, engine.registry.state.specs)
+    if function is not None:
+        return _explain_function(function, inputs, attributes, backend, dtype)
+    found = engine.registry.spec(spec)  # type: ignore[arg-type]  # no function
     device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:
         wanted = None if dtype is None else dt.of(dtype, "explain")
@@ -131,6 +146,59 @@ def explain(
         for at, value in enumerate(_in_order(inputs, found))
     ]
     return Explanation.of(engine, found, device, types, _attributes(attributes, found))
+
+
+def _find_function(named: Any, specs: Mapping[str, KernelSpec]) -> Callable[..., Any] | None:
+    """Return the function to explain; None if ``named`` is a kernel, or nothing.
+
+    Raises:
+        ArgumentError: no kernel and no function has that name, but some have similar ones.
+
+    """
+    if isinstance(named, KernelSpec) or not isinstance(named, str):
+        function: Callable[..., Any] | None = named if inspect.isroutine(named) else None
+        return function
+    if named in specs:
+        return None
+    function = public_functions.find(named)
+    if function is None:
+        from difflib import get_close_matches  # imported only for errors
+
+        near = get_close_matches(named, [*specs, *public_functions.names()], n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ArgumentError(f"no kernel and no public function is called {named!r}{hint}")
+    return function
+
+
+def _explain_function(
+    function: Callable[..., Any],
+    inputs: Sequence[Any] | None,
+    attributes: Mapping[str, Any] | None,
+    backend: str | None,
+    dtype: DTypeLike | None,
+) -> Explanation:
+    from tensorplug.introspection.explanation import Explanation  # loaded at first use
+
+    name = function.__name__
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise ArgumentError(
+            f"{name}: attributes must be a mapping by name, got {type(attributes).__name__}"
+        )
+    if inputs is not None and not isinstance(inputs, list | tuple):
+        raise ArgumentError(f"{name}: inputs must be a list, got {type(inputs).__name__}")
+    wanted = None if dtype is None else dt.of(dtype, "explain")
+    engine = current_engine()
+    device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
+    arguments, options = list(inputs or ()), dict(attributes or {})
+    if inputs is None:
+        with use_context(current_context().replace(device=device)):
+            found = public_functions.example_call(function)
+        if found is None:
+            raise ArgumentError(f"{name}: its documentation has no call; pass the inputs of one")
+        arguments, options = found[0], {**found[1], **options}
+    public_functions.check_arguments(function, arguments, options)
+    given, by_name = public_functions.of_types((arguments, options), wanted)
+    return Explanation.of_function(engine, device, function, given, by_name)
 
 
 def _type(value: Any) -> Any:
