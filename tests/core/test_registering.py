@@ -173,7 +173,7 @@ def test_half_a_capability_is_refused(engine):
 DECORATORS = [  # the function that returns the decorator, the function to decorate, 3 -> ?
     (lambda spec: tp.register_kernel(spec, "memory"), triple, 9),
     (lambda spec: tp.register_kernel(spec, "memory", dtypes=[tp.float32]), triple, 9),
-    (lambda spec: tp.register_decomposition(spec), lambda x: x + x, 6),
+    (tp.register_decomposition, lambda x: x + x, 6),
     (lambda spec: tp.register_decomposition(spec, on_host=True), triple, 9),
 ]
 
@@ -184,7 +184,7 @@ def test_decorators(make, function, expected):
     decorator = make(spec)
     assert decorator(function) is function
     expect(tp.run_kernel(spec, [x]), "float32", (1,), [expected])
-    with pytest.raises(RegistrationError, match="registered already|already registered"):
+    with pytest.raises(RegistrationError, match="is already registered by"):
         decorator(function)
     decorator.remove()
     decorator.remove()
@@ -213,7 +213,7 @@ def test_decorated_gradients():
         expect(gradient(), "float32", (1,), [3])
         decorator.remove()
         with tp.register_gradient(spec, ["x"]) as joint:
-            joint(lambda dy, wanted: {"x": dy * 4})
+            joint(lambda dy, wanted: dict.fromkeys(wanted, dy * 4))
             expect(gradient(), "float32", (1,), [4])
         with tp.register_gradient(spec, "x", None), pytest.raises(TensorplugError):
             gradient()  # None is a rule: there is no gradient
@@ -244,16 +244,25 @@ def doubled(x):
     return x * 2
 
 
+def doubled_twice(x):
+    return doubled(doubled(x))
+
+
 FOR_ARRAYS = [
     (triple, "TypeError: unsupported operand type(s) for *: 'Opaque' and 'int'"),
     (lambda x: x.sum(), "AttributeError: 'Opaque' object has no attribute 'sum'"),
     (lambda x: x[0], "TypeError: 'Opaque' object is not subscriptable"),
-    (lambda x: np.exp(x), "TypeError: loop of ufunc does not support argument 0 of type Opaque"),
-    (lambda x: doubled(x), "TypeError: unsupported operand type(s) for *: 'Opaque' and 'int'"),
+    (
+        lambda x: np.exp(x) + 0,
+        "TypeError: loop of ufunc does not support argument 0 of type Opaque",
+    ),
+    (doubled_twice, "TypeError: unsupported operand type(s) for *: 'Opaque' and 'int'"),
 ]
 
 
-@pytest.mark.parametrize(("guide", "page"), [("the page", "the page"), (None, "its documentation")])
+@pytest.mark.parametrize(
+    ("guide", "page"), [("the page", "the page"), (None, "its documentation")]
+)
 @pytest.mark.parametrize("prepares", [False, True])
 @pytest.mark.parametrize(("function", "cause"), FOR_ARRAYS)
 def test_a_kernel_that_takes_buffers_for_arrays(engine, function, cause, prepares, guide, page):
@@ -261,7 +270,11 @@ def test_a_kernel_that_takes_buffers_for_arrays(engine, function, cause, prepare
         engine.devices.source.offers["memory"] = {"kernel_guide": guide}
     opaque(engine)
     spec = spec_of("ForArrays")
-    kernel = (lambda x: function) if prepares else function
+
+    def prepare(x):
+        return function
+
+    kernel = prepare if prepares else function
     with (
         tp.register_kernel(spec, "memory", kernel, prepares=prepares),
         pytest.raises(RegistrationError, match="ForArrays") as caught,
@@ -277,9 +290,9 @@ def test_a_kernel_that_takes_buffers_for_arrays(engine, function, cause, prepare
 
 
 OTHER_FAULTS = [  # that have nothing to do with buffers, and errors of kernels of the backend
-    (lambda x: 1 + "1", TypeError),
+    (lambda x: x.array.size + "1", TypeError),
     (lambda x: x.array.no_such_thing, AttributeError),
-    (lambda x: {}["x"], KeyError),
+    (lambda x: {}[x], KeyError),
 ]
 
 

@@ -273,6 +273,26 @@ def test_explaining_a_call(run: Callable[..., tuple[int, str]]) -> None:
     assert text.splitlines()[0].endswith("on backend 'minimal': decomposed")
 
 
+def test_explaining_a_function(run: Callable[..., tuple[int, str]]) -> None:
+    code, text = run("explain", "matmul", "float32[2,3]", "float32[3,4]", "--backend", "cpu")
+    assert code == 0
+    assert text.splitlines() == [
+        "matmul(float32[2,3], float32[3,4]) on backend 'cpu': calls",
+        "    BatchMatMul(a=float32[2,3], b=float32[3,4]): native",
+    ]
+    code, text = run("explain", "tp.nn.conv2d", "--backend", "minimal")
+    assert code == 0
+    assert (
+        "    Conv2D(x=float32[1,3,3,1], filter=float32[2,2,1,1]): decomposed" in text.splitlines()
+    )
+    code, text = run(
+        "explain", "sum", "int8[3]", "--set", "dtype=int64", "--backend", "cpu", "--json"
+    )
+    assert [call["kernel"] for call in json.loads(text)["inner"]] == ["Cast", "Sum"]
+    code, text = run("explain", "add", "complex64[2]", "complex64[2]", "--backend", "minimal")
+    assert code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -284,7 +304,14 @@ def test_explaining_a_call(run: Callable[..., tuple[int, str]]) -> None:
             "is not an attribute, such as axis=-1",
         ),
         (("explain", "Sum", "--set", "axis=0"), "pass the types of its inputs too"),
-        (("explain", "Summe"), "Summe"),
+        (("explain", "Summe"), "no kernel and no function of tensors is called 'Summe'"),
+        (
+            ("explain", "Reshape", "float32[2]"),
+            "Reshape: attributes are missing: --set shape=VALUE",
+        ),
+        (("explain", "reshape", "float32[2]"), "missing a required argument: 'shape'"),
+        (("explain", "reshape", "float32[2]"), "--set NAME=VALUE"),
+        (("explain", "add", "[2]"), "is not a tensor type"),
     ],
 )
 def test_wrong_calls(

@@ -45,6 +45,7 @@ OFFERS: dict[str, tuple[set[str], bool]] = {
     "tensorplug explain SquaredD": ({"SquaredDifference"}, True),
     "tensorplug completion ": (set(SHELLS), True),
     "tensorplug doctor --t": ({"--timeout"}, True),
+    "tensorplug explain nn.softm": ({"nn.softmax"}, True),
     "tensorplug explain Add --set ": (set(), True),
 }
 
@@ -210,6 +211,7 @@ def test_words(capsys: pytest.CaptureFixture[str]) -> None:
     for kind, some in (
         ("backends", {"cpu", "minimal"}),
         ("kernels", {"Add", "Swish", "_FusedMatMul"}),
+        ("explained", {"Add", "add", "nn.conv2d", "_FusedMatMul"}),
         ("dtypes", {"bool", "float32", "int4", "string"}),
     ):
         assert main(["completion", "--words", kind]) == 0

@@ -42,6 +42,8 @@ def validator(name: str) -> Draft202012Validator:
         ("kernels", "kernels add --backend minimal --how host --json", 1),
         ("explain", "explain Softmax --backend minimal --json", 0),
         ("explain", "explain Softmax float32[3] --backend minimal --json", 0),
+        ("explain", "explain nn.softmax --backend minimal --json", 0),
+        ("explain", "explain matmul float32[2] float32[3] --backend minimal --json", 1),
         ("explain", "explain Add complex64[3] complex64[3] --backend minimal --json", 1),
         ("version", "--version --json", 0),
     ],

@@ -23,7 +23,7 @@ __all__ = ["OpenedDevice"]
 class OpenedDevice:
     """A device whose memory, queue and programs are in ``runtime``, and the dtypes it has."""
 
-    kernel_guide = "the module tensorplug_opencl.extensions, and docs/guides/write_an_op.md, part 6"
+    kernel_guide = "the module tensorplug_opencl.extensions, and docs/guides/write_an_op.md"
 
     def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
         self.runtime = Runtime(device, limits)

@@ -1,7 +1,7 @@
 """Scripts that complete the commands in bash, zsh and fish.
 
-Commands and options are written into the script; the names of backends, kernels and dtypes are
-asked for when they are needed, from the program that the user typed.
+Commands and options are written into the script; the names of backends, kernels, functions and
+dtypes are asked for when they are needed, from the program that the user typed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "backend": "backends",
     "directory": _DIRECTORY,
     "dtype": "dtypes",
-    "kernel": "kernels",
+    "kernel": "explained",
     "kernels": "kernels",
 }
 

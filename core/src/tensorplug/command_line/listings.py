@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
+from tensorplug.contract.spec import REQUIRED, TensorType
 from tensorplug.engine.current import current_engine
 from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import ArgumentError, TensorplugError
+from tensorplug.introspection import public_functions
 from tensorplug.plugins import backends as control
 from tensorplug.plugins import kernel_calls
 from tensorplug.plugins.discovery import backends, extensions
@@ -162,18 +163,31 @@ def _matching(specs: Iterable[KernelSpec], patterns: Sequence[str]) -> list[Kern
 def explained(
     kernel: str, backend: str | None, inputs: Sequence[str], attributes: Sequence[str]
 ) -> Explanation:
-    """Return the explanation of a kernel, or of its call with inputs of these types.
+    """Return the explanation of a kernel or function, or of its call with inputs of these types.
 
     Raises:
-        ArgumentError: a type or an attribute cannot be read.
+        ArgumentError: a type or an attribute cannot be read, or an attribute is missing.
 
     """
     options = dict(map(_attribute, attributes))
-    if options and not inputs:
+    spec = current_engine().registry.state.specs.get(kernel)
+    if spec is not None and options and not inputs:
         raise ArgumentError("to explain a call with attributes, pass the types of its inputs too")
+    if spec is not None and inputs:
+        _check_complete(spec, options)
     types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
     return kernel_calls.explain(kernel, types or None, options, backend=name)
+
+
+def _check_complete(spec: KernelSpec, options: Collection[str]) -> None:
+    missing = [
+        f"--set {name}=VALUE"
+        for name, attribute in spec.attributes.items()
+        if attribute.default is REQUIRED and name not in options
+    ]
+    if missing:
+        raise ArgumentError(f"{spec.name}: attributes are missing: {', '.join(missing)}")
 
 
 def explanation(found: Explanation) -> Line:
@@ -192,11 +206,12 @@ def explanation(found: Explanation) -> Line:
 
 
 def words(kind: str) -> list[str]:
-    """Return the names of the "backends", "kernels" or "dtypes" that a shell may complete."""
+    """Return the names of a kind, one of ``parser.WORDS``, that a shell may complete."""
     if kind == "backends":
         return [info.name for info in backends()]
-    if kind == "kernels":
-        return sorted(current_engine().registry.state.specs)
+    if kind in ("explained", "kernels"):
+        functions = public_functions.names() if kind == "explained" else []
+        return sorted([*current_engine().registry.state.specs, *functions])
     return sorted(map(str, dt.STORED))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["HOW", "SHELLS", "WORDS", "Parser", "make_parser", "parse"]
 
 SHELLS: Final = ("bash", "zsh", "fish")
-WORDS: Final = ("backends", "dtypes", "kernels")  # that shells ask for
+WORDS: Final = ("backends", "dtypes", "explained", "kernels")  # that shells ask for
 # How a kernel may run on a backend; None, "not possible", has this name as a filter.
 HOW: Final = ("native", "widened", "decomposed", "host", "fallback", "not-possible")
 _EPILOG: Final = (
@@ -83,7 +83,7 @@ def make_parser(prog: str) -> Parser:
     devices = add("devices", "list the devices of backends", shared)
     devices.add_argument("backend", nargs="?", metavar="BACKEND", help="only of this one")
     _add_kernels(add("kernels", "list kernels and how they run on a backend", shared))
-    _add_explain(add("explain", "say how a kernel runs, and why", shared))
+    _add_explain(add("explain", "say how a kernel or a function runs, and why", shared))
     cure = add("doctor", "try each backend in a separate process", shared)
     cure.add_argument("backend", nargs="?", metavar="BACKEND", help="only this one")
     cure.add_argument(
@@ -114,12 +114,21 @@ def _add_kernels(parser: Parser) -> None:
 
 
 def _add_explain(parser: Parser) -> None:
-    parser.add_argument("kernel", metavar="KERNEL", help="its name, such as Softmax")
+    parser.add_argument(
+        "kernel",
+        metavar="NAME",
+        help="a kernel, such as Softmax, or a public function, such as nn.softmax, whose kernels "
+        "are listed; without types, those of the call in its documentation",
+    )
     parser.add_argument(
         "inputs", nargs="*", metavar="TYPE", help="of an input, such as float32[2,3]; - if absent"
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="an attribute of the call"
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an attribute of the call, or an argument of the function",
     )
     parser.add_argument("--backend", metavar="NAME", help="the active one by default")
 

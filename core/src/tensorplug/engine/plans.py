@@ -143,9 +143,10 @@ class Plan:
         mistaken = self._mistaken_buffer(error)
         if mistaken is not None:
             raise RegistrationError(
-                f"{self.describe()}: the kernel of {self.owner} must compute with buffers of backend "
-                f"{self.device.name!r}, but it uses a {mistaken.__module__}.{mistaken.__qualname__} "
-                f"as if it were a NumPy array ({type(error).__name__}: {error}). {self._guide()}"
+                f"{self.describe()}: the kernel of {self.owner} must compute with buffers of "
+                f"backend {self.device.name!r}, but it uses a "
+                f"{mistaken.__module__}.{mistaken.__qualname__} as if it were a NumPy "
+                f"array ({type(error).__name__}: {error}). {self._guide()}"
             ) from error
         if self.source is None:  # else the program has named the kernel that failed
             error.add_note(note)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.compile.decomposed import find_groups
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
+from tensorplug.introspection import public_functions
 from tensorplug.mapping import examples
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ class Explanation:
         return "\n".join(self._lines(""))
 
     def _lines(self, indent: str) -> Iterator[str]:
-        yield f"{indent}{self.call} on backend {self.backend!r}: {self.how or 'not possible'}"
+        nothing = " no kernel" if self.how == CALLS and not self.inner and not self.steps else ""
+        how = self.how or "not possible"
+        yield f"{indent}{self.call} on backend {self.backend!r}: {how}{nothing}"
         for what, outcome in self.steps:
             into = ", into" if what in BY_OPS and self.inner else ""
             yield f"{indent}  {what}: {outcome}{into}"
@@ -187,9 +190,9 @@ class _Explainer:
         options: Mapping[str, Any],
     ) -> Explanation:
         """Return the explanation of a call of a function."""
-        name = getattr(function, "__name__", type(function).__name__)
-        shown = [_described(argument) for argument in arguments]
-        shown += [f"{key}={_described(value)}" for key, value in options.items()]
+        name = public_functions.name_of(function)
+        shown = [*map(public_functions.shown, arguments)]
+        shown += [f"{key}={public_functions.shown(value)}" for key, value in options.items()]
         call = f"{name}({', '.join(shown)})"
         steps: tuple[Step, ...] = ()
         how: Literal["calls"] | None = CALLS
@@ -197,7 +200,9 @@ class _Explainer:
         try:
             with use_context(self._trace.context()):
                 given = [self._enter(argument) for argument in arguments]
-                function(*given, **{key: self._enter(value) for key, value in options.items()})
+                more = {key: self._enter(value) for key, value in options.items()}
+                if isinstance(function(*given, **more), FunctionType):
+                    how, reason = None, "it returns a function: explain a call of that one"
         except CompileError as error:
             steps = (_further_calls(error),)
         except KernelNotFoundError:
@@ -314,13 +319,6 @@ class _Explainer:
 def _further_calls(error: CompileError) -> Step:
     why = error.reason if isinstance(error, DataNeededError) else str(error)
     return ("unknown", f"its further calls depend on data: {why}")
-
-
-def _described(value: Any) -> str:
-    """Return an argument of a call as text."""
-    if isinstance(value, list | tuple) and any(isinstance(each, TensorType) for each in value):
-        return f"[{', '.join(map(_described, value))}]"
-    return str(value) if isinstance(value, TensorType) else quoted(value)
 
 
 def _find_groups(engine: Engine, plan: Plan) -> list[Step]:

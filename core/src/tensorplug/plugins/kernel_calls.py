@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -155,18 +154,18 @@ def _find_function(named: Any, specs: Mapping[str, KernelSpec]) -> Callable[...,
         ArgumentError: no kernel and no function has that name, but some have similar ones.
 
     """
-    if isinstance(named, KernelSpec) or not isinstance(named, str):
-        function: Callable[..., Any] | None = named if inspect.isroutine(named) else None
-        return function
+    if not isinstance(named, str):
+        is_function = callable(named) and not isinstance(named, type | KernelSpec)
+        return named if is_function else None
     if named in specs:
         return None
     function = public_functions.find(named)
     if function is None:
         from difflib import get_close_matches  # imported only for errors
 
-        near = get_close_matches(named, [*specs, *public_functions.names()], n=3)
+        near = get_close_matches(named, [*specs, *public_functions.names()], n=2, cutoff=0.75)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ArgumentError(f"no kernel and no public function is called {named!r}{hint}")
+        raise ArgumentError(f"no kernel and no function of tensors is called {named!r}{hint}")
     return function
 
 
@@ -179,7 +178,8 @@ def _explain_function(
 ) -> Explanation:
     from tensorplug.introspection.explanation import Explanation  # loaded at first use
 
-    name = function.__name__
+    public_functions.refuse_others(function)
+    name = public_functions.name_of(function)
     if attributes is not None and not isinstance(attributes, Mapping):
         raise ArgumentError(
             f"{name}: attributes must be a mapping by name, got {type(attributes).__name__}"

@@ -279,9 +279,7 @@ def register_decomposition(
 
     """
     if function is _ABSENT:
-        return Decorator(
-            partial(register_decomposition, spec, on_host=on_host, override=override)
-        )
+        return Decorator(partial(register_decomposition, spec, on_host=on_host, override=override))
     engine = current_engine()
     entry = decomposition_entry(engine.registry.spec(spec), function, on_host=on_host)
     return _add(engine, decompositions=[entry], override=override)
