@@ -183,13 +183,23 @@ class Tensor:
         if shown is not None:
             return shown
         try:
-            numbers, digits = self.numpy(), None
-            if self.dtype in dt.WIDENED:  # NumPy writes these without its own formats
-                numbers, digits = numbers.astype(self.dtype.compute.numpy), 4
+            numbers, digits = self._shown()
             body = np.array2string(numbers, precision=digits, separator=", ", prefix="Tensor(")
         except Exception as error:  # noqa: BLE001  # a debugger must be able to show it
             return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
-        return f"Tensor({body}, dtype={self.dtype}, device={self.device!r})"
+        # As NumPy does: the shape if the elements do not show it.
+        hidden = self.size > np.get_printoptions()["threshold"] or (
+            self.size == 0 and self.ndim != 1
+        )
+        shape = f", shape={self.shape}" if hidden else ""
+        return f"Tensor({body}{shape}, dtype={self.dtype}, device={self.device!r})"
+
+    def _shown(self) -> tuple[np.ndarray[Any, Any], int | None]:
+        """Return the elements in a dtype that NumPy can write, and how many digits to write."""
+        numbers = self.numpy()
+        if self.dtype in dt.WIDENED:  # NumPy writes these without its own formats
+            return numbers.astype(self.dtype.compute.numpy), 4
+        return numbers, None
 
     def __format__(self, spec: str) -> str:
         """Format a tensor with one element as a number; without ``spec``, others as ``str``."""

@@ -19,6 +19,7 @@ from tensorplug.ops.default_integers import in_public
 from tensorplug.tensors.assignment import Assignment
 from tensorplug.tensors.indexing import Indexing
 from tensorplug.tensors.interchange import Interchange
+from tensorplug.tensors.notebooks import Notebooks
 from tensorplug.tensors.operators import Operators
 from tensorplug.tensors.ufuncs import Ufuncs
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "as_method", "attach", "attach_parts", "find_chained", "takes_numbers"]
 
-PARTS: Final = (Operators, Indexing, Assignment, Interchange, Ufuncs)
+PARTS: Final = (Operators, Indexing, Assignment, Interchange, Notebooks, Ufuncs)
 """The classes whose members become members of Tensor."""
 
 _SPREAD: Final = frozenset(("shape", "axes"))  # parameters that hold one number per axis
