@@ -70,6 +70,8 @@ class IntegerInfo:
 def finfo(type: Typed, /) -> FloatInfo:
     """Return the limits of a floating or complex dtype, or of a tensor's.
 
+    ``type``: a dtype or a tensor.
+
     Raises:
         DTypeError: the dtype is neither floating nor complex.
 
@@ -89,6 +91,8 @@ def finfo(type: Typed, /) -> FloatInfo:
 
 def iinfo(type: Typed, /) -> IntegerInfo:
     """Return the limits of an integer dtype, or of a tensor's.
+
+    ``type``: a dtype or a tensor.
 
     Raises:
         DTypeError: the dtype is not an integer.
@@ -143,6 +147,8 @@ def can_cast(from_: Typed, to: DTypeLike, /) -> bool:
 
     Such a cast loses nothing, except for precision from integers to floats.
 
+    ``from_``: a dtype or a tensor.
+
     Examples:
         >>> tp.can_cast("int32", "float32"), tp.can_cast("float32", "int32")
         (True, False)
@@ -160,6 +166,8 @@ def result_type(*arrays_and_dtypes: Typed | Scalar) -> DType:
     """Return the common dtype of tensors, dtypes and scalars.
 
     A scalar, Python's or NumPy's, is weak: only its kind counts.
+
+    ``arrays_and_dtypes``: any number of them.
 
     Raises:
         ArgumentError: there is neither a tensor nor a dtype.

@@ -144,6 +144,11 @@ def jacfwd(
     than ``jacobian`` where y has more elements than x. Args, results and errors are those of
     ``jacobian``, except that y may be complex for a real x; then the result is complex, too.
 
+    ``f``: a function of tensors or trees of them that returns one tensor y; ``argnums``: the
+    position of the argument to differentiate, or several positions; ``unconnected``: ``"error"``
+    or ``"zeros"`` for an argument on which y does not depend; ``holomorphic``: compute the complex
+    derivative of a holomorphic function.
+
     Examples:
         >>> tp.jacfwd(lambda x: x**2)(tp.asarray([1.0, 3.0])).tolist()
         [[2.0, 0.0], [0.0, 6.0]]

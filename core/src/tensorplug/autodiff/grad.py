@@ -198,6 +198,11 @@ def grad(
 
     With ``has_aux`` it returns ``(gradient, aux)``.
 
+    ``argnums``: the position of the argument to differentiate, 0 by default; for several positions
+    the gradient is a tuple; ``unconnected``: ``"error"`` (the default) or ``"zeros"`` for an
+    argument on which the result does not depend; ``holomorphic``: compute the complex derivative
+    of a holomorphic function instead.
+
     Examples:
         >>> tp.grad(lambda w: tp.sum(w**3))(tp.asarray([1.0, 2.0]))
         Tensor([ 3., 12.], dtype=float32, device='cpu')
@@ -249,6 +254,8 @@ def vjp(
     The cotangent of a complex z = x + iy is dL/dx - i dL/dy, as in gradient rules: the conjugate
     of the gradient of ``grad``. So ``vjp_function`` is the transpose of the derivative:
     ``real(sum(dy * jvp(f, (z,), (u,))[1])) == real(sum(vjp_function(dy)[0] * u))``.
+
+    ``unconnected``: ``"error"`` or ``"zeros"`` for a primal on which the result does not depend.
 
     Returns:
         ``(y, vjp_function)``; with ``has_aux``, for an ``f`` that returns ``(y, aux)``,

@@ -35,6 +35,8 @@ class TensorType:
     A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
     tensors themselves have none such.
 
+    ``dtype``: of the elements.
+
     Examples:
         >>> image = tp.TensorType(tp.uint8, (28, 28))
         >>> str(image), image.size, image.nbytes

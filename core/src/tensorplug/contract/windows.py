@@ -260,12 +260,18 @@ def rounding_attribute() -> Attribute:
 
 
 def channel_axis(data_format: str) -> int:
-    """Return the axis of the channels: 3 for NHWC, 1 for NCHW."""
+    """Return the axis of the channels: 3 for NHWC, 1 for NCHW.
+
+    ``data_format``: the name of one of the two.
+    """
     return data_format.index("C")
 
 
 def spatial_axes(data_format: str) -> Shape:
-    """Return the spatial axes: (1, 2) for NHWC, (2, 3) for NCHW, (1, 2, 3) for NDHWC."""
+    """Return the spatial axes: (1, 2) for NHWC, (2, 3) for NCHW, (1, 2, 3) for NDHWC.
+
+    ``data_format``: the name of one of the three.
+    """
     return tuple(at for at, letter in enumerate(data_format) if letter not in "NC")
 
 

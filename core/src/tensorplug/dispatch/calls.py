@@ -63,6 +63,8 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
 
     ``inputs``: one per declared input: a tensor or anything ``as_tensor`` accepts, a list for a
     variadic input, None for an absent optional input.
+
+    ``attributes``: by name; absent ones take their defaults.
     """
     context = innermost()
     try:
@@ -114,7 +116,10 @@ def _dispatch_lists(
 
 
 def dispatch_multiple(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> list[Tensor]:
-    """Run the kernel of ``spec``, which has multiple outputs; see ``dispatch``."""
+    """Run the kernel of ``spec``, which has multiple outputs; see ``dispatch``.
+
+    ``inputs``: one per declared input; ``attributes``: by name.
+    """
     if not spec.multiple_outputs:
         raise ArgumentError(f"{spec.name} has one output; call dispatch")
     context = innermost()
@@ -319,6 +324,8 @@ def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argume
 
     ``what`` names the value in messages: ``"squeeze: x"``.
 
+    ``dtype``: of the result; None leaves it to the value.
+
     Raises:
         DisposedError: the tensor was disposed.
         ArgumentError, DTypeError, ShapeError: the value is not an array of numbers.
@@ -388,6 +395,9 @@ def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
 
 
 def chained(function: F) -> F:
-    """Mark an op as a method of ``Tensor``; the package attaches it under the same name."""
+    """Mark an op as a method of ``Tensor``; the package attaches it under the same name.
+
+    ``function``: the op, whose first parameter is the tensor.
+    """
     function.__tensorplug_chained__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function

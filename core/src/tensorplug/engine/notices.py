@@ -18,7 +18,10 @@ _PACKAGE: Final = __name__.partition(".")[0]
 
 
 def warn(message: str, category: type[Warning], *, within: Collection[str] = ()) -> None:
-    """Issue a warning at the line that called into this package, or into those in ``within``."""
+    """Issue a warning at the line that called into this package, or into those in ``within``.
+
+    ``message``: its text; ``category``: its class.
+    """
     packages = {_PACKAGE, *within}
     level = 2  # the caller of this function
     frame: FrameType | None = sys._getframe(1)

@@ -124,11 +124,11 @@ def tidy(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 def tidy(function: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Any:
     """Free the tensors that a function or block creates, except its result.
 
-    ``tidy(f, *args)`` returns ``f(*args)``. It does not free the tensors in the result (in nested
-    dicts, lists, tuples, named tuples and dataclasses, which may contain themselves) and those
-    passed to ``keep``, even if they share memory with freed ones. ``with tidy():`` frees all
-    tensors not passed to ``keep``. An exception inside frees all new tensors. Variables and older
-    tensors are never freed.
+    ``tidy(f, *args, **kwargs)`` returns ``f(*args, **kwargs)``. It does not free the tensors in
+    the result (in nested dicts, lists, tuples, named tuples and dataclasses, which may contain
+    themselves) and those passed to ``keep``, even if they share memory with freed ones. ``with
+    tidy():`` frees all tensors not passed to ``keep``. An exception inside frees all new tensors.
+    Variables and older tensors are never freed.
 
     In ``async`` code use ``with tidy():``, also around ``await``: each task has its own scopes,
     but a task started inside shares that scope, which frees its tensors. A generator shares
@@ -220,6 +220,8 @@ def dispose(tree: Any) -> None:
     """Dispose of every tensor in nested dicts, lists, tuples and dataclasses.
 
     Disposed tensors are skipped. Other tensors that share the memory keep it.
+
+    ``tree``: a tensor, or any nesting of them.
 
     Examples:
         >>> x = tp.ones(3)

@@ -155,9 +155,9 @@ def profile(function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) ->
 def profile(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Profile:
     """Record time, memory and line of every kernel call.
 
-    ``profile(f, *args)`` calls ``f(*args)`` and returns a ``Profile`` with its ``result``.
-    ``with profile() as p:`` records the calls of this thread or task inside the block. An
-    exception ends the profile, which keeps its records.
+    ``profile(f, *args, **kwargs)`` calls ``f`` with these arguments and returns a ``Profile`` with
+    its ``result``. ``with profile() as p:`` records the calls of this thread or task inside the
+    block. An exception ends the profile, which keeps its records.
 
     Each kernel waits for its device, before and after, so that calls do not overlap. The overhead
     of the profile lies between the kernels, and so inside decompositions: compare times of

@@ -29,7 +29,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def match_ranks(shape: Shape, reps: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
-    """Return a shape and repetitions of equal length, padded with ones in front."""
+    """Return a shape and repetitions of equal length, padded with ones in front.
+
+    ``reps``: one repetition per axis.
+    """
     rank = max(len(shape), len(reps))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(reps)) + reps
 

@@ -111,7 +111,10 @@ SPACE_TO_BATCH_ND = KernelSpec(
 
 
 def split_spatial_axes(shape: Shape, block_shape: tuple[int, ...]) -> Shape:
-    """Return the shape with each spatial axis split into blocks and cells."""
+    """Return the shape with each spatial axis split into blocks and cells.
+
+    ``block_shape``: the size of a block along each spatial axis.
+    """
     spatial = zip(shape[1:], block_shape, strict=False)
     pairs = [part for size, block in spatial for part in (size // block, block)]
     return (shape[0], *pairs, *shape[1 + len(block_shape) :])
@@ -121,6 +124,8 @@ def cells_first_permutation(rank: int, block_rank: int) -> tuple[int, ...]:
     """Return the permutation that puts the cells of a block first.
 
     It applies to the axes of ``split_spatial_axes``.
+
+    ``rank``: of the tensor before the split; ``block_rank``: the number of axes that are split.
     """
     cells = range(2, 2 * block_rank + 1, 2)
     blocks = range(1, 2 * block_rank, 2)
@@ -175,6 +180,10 @@ def plan_depth_rearrangement(
     """Return the shape with each block on its own axes, and the permutation to apply.
 
     The channels of a pixel hold the cells of its block one after another, in row-major order.
+
+    ``x``: the shape of the images; ``block_size``: the height and width of a block;
+    ``data_format``: ``"NHWC"`` or ``"NCHW"``; ``into_depth``: whether blocks move into channels,
+    or out of them.
     """
     n, height, width, channels = _unpack_shape(x, data_format)
     b = block_size
@@ -288,6 +297,8 @@ def depth_to_space(x: TensorLike, block_size: int, data_format: DataFormat = "NH
 @chained
 def space_to_depth(x: TensorLike, block_size: int, data_format: DataFormat = "NHWC") -> Tensor:
     """Return images with blocks of pixels moved into channels: the inverse of ``depth_to_space``.
+
+    ``x``: images; ``block_size``: the height and width of a block.
 
     Raises:
         ShapeError: the rank is not 4, or height and width are not a multiple of the block.

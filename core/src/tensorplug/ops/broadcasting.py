@@ -45,6 +45,8 @@ def broadcast_args(s0: ArrayLike, s1: ArrayLike) -> Tensor:
 
     ``broadcast_shapes`` does the same for tuples.
 
+    ``s0``: the first shape; ``s1``: the second one.
+
     Raises:
         ShapeError: the shapes do not broadcast, or are not vectors.
         DTypeError: they are not integers.
@@ -61,6 +63,8 @@ def broadcast_args(s0: ArrayLike, s1: ArrayLike) -> Tensor:
 
 def broadcast_shapes(*all_shapes: ShapeLike) -> Shape:
     """Return the shape to which shapes (tuples or lists of sizes) broadcast; ``()`` by default.
+
+    ``all_shapes``: any number of shapes.
 
     Raises:
         ShapeError: they do not broadcast, or a size is negative.
@@ -81,6 +85,8 @@ def broadcast_shapes(*all_shapes: ShapeLike) -> Shape:
 
 def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """Return the tensors, of any dtypes, broadcast to their common shape.
+
+    ``arrays``: tensors, or what becomes a tensor.
 
     Raises:
         ShapeError: their shapes do not broadcast.

@@ -79,6 +79,9 @@ def allclose(
 
     Arguments and errors are those of ``isclose``.
 
+    ``rtol``: the relative tolerance; ``atol``: the absolute one; ``equal_nan``: whether NaN is
+    close to NaN.
+
     Source: NumPy's allclose.
 
     Examples:

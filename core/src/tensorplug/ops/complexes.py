@@ -82,6 +82,8 @@ def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:
 def conj(x: ArrayLike, /) -> Tensor:
     """Return the complex conjugate elementwise; real numbers stay as they are.
 
+    ``x``: numbers of any shape.
+
     Raises:
         DTypeError: booleans or strings.
 
@@ -100,6 +102,8 @@ def conj(x: ArrayLike, /) -> Tensor:
 def imag(x: ArrayLike, /) -> Tensor:
     """Return the imaginary part elementwise, in the dtype of the parts; 0 for real numbers.
 
+    ``x``: numbers of any shape.
+
     Raises:
         DTypeError: booleans or strings.
 
@@ -117,6 +121,8 @@ def imag(x: ArrayLike, /) -> Tensor:
 
 def real(x: ArrayLike, /) -> Tensor:
     """Return the real part elementwise, in the dtype of the parts; real numbers stay.
+
+    ``x``: numbers of any shape.
 
     Raises:
         DTypeError: booleans or strings.

@@ -61,6 +61,8 @@ def corrcoef(x: ArrayLike, /) -> Tensor:
 
     Shapes and errors are the same. The correlations of a constant variable are NaN.
 
+    ``x``: one variable per row, one observation per column.
+
     Source: NumPy's corrcoef.
 
     Examples:

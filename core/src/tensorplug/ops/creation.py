@@ -237,6 +237,8 @@ def zeros(
 
     ``shape`` is one size or a sequence, ``device`` the active one by default.
 
+    ``dtype``: of the elements.
+
     Raises:
         ShapeError: a size is negative.
 
@@ -289,6 +291,8 @@ def empty(
     """Return a tensor of ``shape``, filled with 0 as by ``zeros``, float32 by default.
 
     Tensors are immutable values, so uninitialized ones would have no use.
+
+    ``dtype``: of the result; ``device``: the device of the result; the current one by default.
 
     Raises:
         ShapeError: a size is negative.
@@ -346,6 +350,9 @@ def empty_like(
     x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
     """Return zeros with the type of ``x``, as ``zeros_like`` does.
+
+    ``dtype``: of the result; that of ``x`` by default; ``device``: the device of the result; that
+    of ``x`` by default.
 
     Source: the array API standard.
 
@@ -422,6 +429,8 @@ def arange(
     A single argument is the stop; the start is then 0. The default dtype is int32 if all are
     integers (int64 if the numbers do not fit), else float32. The arguments may be tensors or
     arrays of rank 0, which are read.
+
+    ``device``: the device of the result; the current one by default.
 
     Raises:
         ArgumentError: the step is 0, or a number is not finite or does not fit into ``dtype``.

@@ -163,6 +163,8 @@ def cumulative_prod(
 
     ``include_initial`` puts a 1 in front. The rest is as for ``cumulative_sum``.
 
+    ``x``: numbers of any shape; ``dtype``: of the result.
+
     Source: the array API standard.
 
     Examples:

@@ -70,6 +70,9 @@ def matmul(
     axis. The flags transpose the last two axes of an operand first. Dtypes are promoted; integers
     wrap. (The array API standard's ``matmul``; the flags are those of TensorFlow.js.)
 
+    ``b``: the right operand, as ``a`` is the left one; ``transpose_a``: whether to transpose
+    ``a``; ``transpose_b``: whether to transpose ``b``.
+
     Raises:
         ShapeError: rank 0, different inner sizes, or batch shapes that do not broadcast.
         DTypeError: booleans or strings.
@@ -115,6 +118,8 @@ def dot(t1: ArrayLike, t2: ArrayLike, /) -> Tensor:
     """Return the product of two vectors, of a matrix and a vector, or of two matrices.
 
     Dtypes are promoted. (TensorFlow.js's dot; ``matmul`` for higher ranks.)
+
+    ``t1``: the left operand; ``t2``: the right one.
 
     Raises:
         ShapeError: an operand of rank 0 or above 2, or different inner sizes.

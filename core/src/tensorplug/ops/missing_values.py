@@ -48,6 +48,9 @@ def nansum(
 
     Otherwise it is like ``sum``. Source: NumPy's nansum.
 
+    ``x``: numbers of any shape; ``dtype``: in which to add; ``keepdims``: whether reduced axes
+    stay, with length 1.
+
     Raises:
         DTypeError: strings.
         ShapeError: an axis is out of range or named twice.
@@ -76,6 +79,9 @@ def nanprod(
 
     Otherwise it is like ``prod``. Source: NumPy's nanprod.
 
+    ``x``: numbers of any shape; ``dtype``: in which to multiply; ``keepdims``: whether reduced
+    axes stay, with length 1.
+
     Raises:
         DTypeError: strings.
         ShapeError: an axis is out of range or named twice.
@@ -93,6 +99,8 @@ def nanmean(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False
     """Return the mean of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     Integers and booleans become float32 first. Source: NumPy's nanmean.
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: strings.
@@ -119,6 +127,8 @@ def nanvar(
 
     It is ``sum((x - mean(x))**2) / (n - correction)``, as ``var`` computes it: NaN unless
     ``n - correction`` is positive.
+
+    ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: complex numbers or strings.
@@ -148,6 +158,9 @@ def nanstd(
 
     It is the square root of ``nanvar``, with the same arguments. Where it is 0, its gradient is
     0. Source: NumPy's nanstd.
+
+    ``x``: numbers of any shape; ``correction``: what is subtracted from the number of elements, as
+    for ``var``; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: complex numbers or strings.
@@ -186,6 +199,8 @@ def _compute_variance(
 def nanmax(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the largest element along ``axis`` that is not NaN, or NaN if all are.
 
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
+
     Source: NumPy's nanmax.
 
     Raises:
@@ -203,6 +218,8 @@ def nanmax(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False)
 @chained
 def nanmin(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the smallest element along ``axis`` that is not NaN, or NaN if all are.
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Source: NumPy's nanmin.
 

@@ -110,6 +110,9 @@ def percentile(
 
     It is ``quantile`` of ``q / 100``, with the same arguments and errors.
 
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1;
+    ``method``: how to interpolate, as for ``quantile``.
+
     Source: NumPy's percentile.
 
     Examples:
@@ -137,6 +140,9 @@ def nanquantile(
 
     Arguments and errors are those of ``quantile``.
 
+    ``x``: numbers of any shape; ``q``: fractions from 0 to 1; ``keepdims``: whether reduced axes
+    stay, with length 1; ``method``: how to interpolate, as for ``quantile``.
+
     Source: NumPy's nanquantile.
 
     Examples:
@@ -162,6 +168,9 @@ def nanpercentile(
 ) -> Tensor:
     """Return ``nanquantile`` of ``q / 100``, with the same arguments and errors.
 
+    ``x``: numbers of any shape; ``axis``: an axis, several, or None for all; ``keepdims``: whether
+    reduced axes stay, with length 1; ``method``: how to interpolate, as for ``quantile``.
+
     Source: NumPy's nanpercentile.
 
     Examples:
@@ -178,6 +187,8 @@ def nanmedian(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = Fal
     """Return the median of the elements along ``axis`` that are not NaN; NaN if there are none.
 
     It is ``nanquantile`` with q = 0.5. Source: NumPy's nanmedian.
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: complex numbers or strings.
@@ -197,6 +208,8 @@ def median(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False)
 
     It is ``quantile`` with q = 0.5: integers become float32, and NaN gives NaN. Source: NumPy's
     median. (PyTorch's median is the lower one: ``quantile(x, 0.5, method="lower")``.)
+
+    ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: complex numbers or strings.

@@ -123,6 +123,8 @@ def sum(
     in uint32; other dtypes stay. Integers wrap. ``dtype`` converts the elements first.
     (The array API standard's ``sum``; the kernel Sum keeps all dtypes but bool.)
 
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         DTypeError: strings.
         ShapeError: an axis is out of range or named twice.
@@ -157,6 +159,9 @@ def prod(
     Dtypes are as for ``sum``: integers of 8 and 16 bits are multiplied in 32 bits, and all
     integers wrap. (The array API standard's ``prod``.)
 
+    ``x``: numbers of any shape; ``dtype``: in which to multiply; ``keepdims``: whether reduced
+    axes stay, with length 1.
+
     Raises:
         DTypeError: strings.
         ShapeError: an axis is out of range or named twice.
@@ -177,6 +182,8 @@ def mean(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) -
 
     Integers and booleans become float32 first. (The array API standard's ``mean``, which does
     not specify integers.)
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: strings.
@@ -202,6 +209,8 @@ def max(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
     The gradient is shared equally among the largest elements. (The array API standard's
     ``max``.)
 
+    ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         ShapeError: a reduced axis is empty.
         DTypeError: complex numbers or strings.
@@ -225,6 +234,8 @@ def min(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
     The gradient is shared equally among the smallest elements. (The array API standard's
     ``min``.)
 
+    ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         ShapeError: a reduced axis is empty.
         DTypeError: complex numbers or strings.
@@ -244,6 +255,9 @@ def any(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
     """Return whether any element along ``axis`` is True or nonzero; False if there are none.
 
     NaN is nonzero. (The array API standard's ``any``.)
+
+    ``x``: numbers or booleans of any shape; ``keepdims``: whether reduced axes stay, with length
+    1.
 
     Raises:
         DTypeError: strings.
@@ -265,6 +279,9 @@ def all(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False) ->
 
     NaN is nonzero. (The array API standard's ``all``.)
 
+    ``x``: numbers or booleans of any shape; ``keepdims``: whether reduced axes stay, with length
+    1.
+
     Raises:
         DTypeError: strings.
         ShapeError: an axis is out of range or named twice.
@@ -285,6 +302,8 @@ def count_nonzero(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool =
     """Return the number of nonzero elements along ``axis`` (int32). NaN is nonzero.
 
     (The array API standard's ``count_nonzero``.)
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: strings.
@@ -308,6 +327,8 @@ def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
     Without ``axis`` it is that of the flattened tensor. NaN counts as largest. (The array API
     standard's ``argmax``.)
 
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         ShapeError: the axis is empty.
         DTypeError: complex numbers or strings.
@@ -330,6 +351,8 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 
     Without ``axis`` it is that of the flattened tensor. NaN counts as smallest, so its index is
     returned. (The array API standard's ``argmin``.)
+
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         ShapeError: the axis is empty.

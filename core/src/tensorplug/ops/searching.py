@@ -104,6 +104,9 @@ def lower_bound(sorted_sequence: ArrayLike, values: ArrayLike, /) -> Tensor:
 
     Arguments, result (int32) and errors are those of ``searchsorted``. (TensorFlow's LowerBound.)
 
+    ``sorted_sequence``: sorted in ascending order along its last axis; ``values``: the numbers to
+    look up.
+
     Examples:
         >>> tp.lower_bound([1, 3, 3, 5], [3, 4])
         Tensor([1, 3], dtype=int32, device='cpu')
@@ -117,6 +120,9 @@ def upper_bound(sorted_sequence: ArrayLike, values: ArrayLike, /) -> Tensor:
     """Return the number of elements not greater than each value: ``searchsorted``, side right.
 
     Arguments, result (int32) and errors are those of ``searchsorted``. (TensorFlow's UpperBound.)
+
+    ``sorted_sequence``: sorted in ascending order along its last axis; ``values``: the numbers to
+    look up.
 
     Examples:
         >>> tp.upper_bound([1, 3, 3, 5], [3, 4])

@@ -159,6 +159,8 @@ def unique_counts(x: TensorLike, /) -> UniqueCountsResult:
 
     (The array API standard.)
 
+    ``x``: numbers of any shape.
+
     Examples:
         >>> values, counts = tp.unique_counts([3, 1, 1, 2, 1])
         >>> values
@@ -177,6 +179,8 @@ def unique_inverse(x: TensorLike, /) -> UniqueInverseResult:
 
     ``inverse_indices`` (int32) has the shape of x, and ``values[inverse_indices]`` is x. (The
     array API standard.)
+
+    ``x``: numbers of any shape.
 
     Examples:
         >>> values, inverse = tp.unique_inverse([30, 10, 30])

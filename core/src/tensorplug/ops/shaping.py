@@ -95,6 +95,8 @@ def copy(x: TensorLike, /) -> Tensor:
 def swapaxes(x: TensorLike, axis1: int, axis2: int, /) -> Tensor:
     """Return ``x`` with two of its axes swapped.
 
+    ``axis1``: the one axis; ``axis2``: the other one; both may be negative.
+
     Raises:
         ShapeError: an axis is out of range.
 

@@ -66,6 +66,8 @@ def cosine_window(
 def hann_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Return a Hann window: ``0.5 - 0.5 * cos(2 pi k / n)``; see ``cosine_window``.
 
+    ``window_length``: the number of points.
+
     Raises:
         ArgumentError: the length is below 1.
         DTypeError: the dtype is not floating.
@@ -82,6 +84,8 @@ def hann_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor
 
 def hamming_window(window_length: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """Return a Hamming window: ``0.54 - 0.46 * cos(2 pi k / n)``; see ``cosine_window``.
+
+    ``window_length``: the number of points.
 
     Raises:
         ArgumentError: the length is below 1.

@@ -102,6 +102,8 @@ def topk(x: ArrayLike, /, k: int = 1, *, sorted: bool = True) -> tuple[Tensor, T
     The largest come first, and among equals the lowest index. NaN counts as largest.
     ``sorted=False`` permits any order. (TensorFlow's TopKV2.)
 
+    ``x``: numbers of rank 1 or more.
+
     Raises:
         ShapeError: rank 0, or ``k`` larger than the last axis.
         DTypeError: complex numbers or strings.
@@ -218,6 +220,8 @@ def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -
     """Return the indices (int32) that order ``x`` along ``axis`` as ``partition`` does.
 
     Arguments and errors are the same. Source: NumPy's argpartition.
+
+    ``kth``: the places, in sorted order, that get their elements.
 
     Examples:
         >>> x = tp.asarray([7, 1, 5, 3, 9])

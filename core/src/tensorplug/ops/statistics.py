@@ -74,6 +74,9 @@ def std(
 
     Where it is 0, its gradient is 0. Otherwise it is like ``var``. Source: the array API standard.
 
+    ``x``: numbers of any shape; ``correction``: what is subtracted from the number of elements, as
+    for ``var``; ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         DTypeError: complex numbers or strings.
         ShapeError: an axis is out of range or named twice.
@@ -134,6 +137,8 @@ def log_sum_exp(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = F
     It is ``m + log(sum(exp(x - m)))`` for the largest element m. Integers become float32. Rows
     of -infinity and empty rows give -infinity; a NaN gives NaN.
     (TensorFlow.js's logSumExp.)
+
+    ``keepdims``: whether reduced axes stay, with length 1.
 
     Raises:
         DTypeError: complex numbers or strings.

@@ -98,6 +98,8 @@ def set_backend(name: str) -> None:
 class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like a function
     """Make a backend the active one inside a ``with`` block, in this thread or task only.
 
+    ``name``: of a backend, or of one of its devices (``"opencl:1"``).
+
     A thread that starts inside has the backend of the process, unless it runs in a copy of this
     context: ``contextvars.copy_context().run``, ``asyncio.to_thread``.
 
@@ -193,6 +195,8 @@ def find_backend(name: str) -> Backend | None:
 
     None if no such backend is installed, or its hardware is missing. Raises as ``set_backend`` if
     it is broken.
+
+    ``name``: of a backend, or of one of its devices (``"opencl:1"``).
 
     Examples:
         >>> tp.find_backend("cpu").name

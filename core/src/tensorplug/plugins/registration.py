@@ -154,6 +154,9 @@ def copy_registered_kernels(source: str, target: str, *, override: bool = False)
     This includes their set-up and tear-down functions. Returns and raises as
     ``register_kernel``; all kernels are copied, or none.
 
+    ``source``: the backend whose kernels are copied; ``target``: the one that gets them;
+    ``override``: replace kernels that ``target`` has.
+
     Examples:
         >>> class Twin(type(tp.find_backend("cpu"))):
         ...     name = "twin"
@@ -293,6 +296,8 @@ def _add(engine: Engine, **entries: Any) -> Handle:
 def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
     """Remove the current kernel of a backend, of any owner.
 
+    ``spec``: a spec, or the name of one.
+
     Raises:
         RegistrationError: there is none.
 
@@ -310,6 +315,8 @@ def unregister_kernel(spec: KernelSpec | str, backend: str) -> None:
 
 def unregister_gradient(spec: KernelSpec | str, wrt: str | None = None) -> None:
     """Remove the current gradient rule for one input, or for all inputs.
+
+    ``spec``: a spec, or the name of one; ``wrt``: the name of the input; None for all.
 
     Raises:
         RegistrationError: there is none.

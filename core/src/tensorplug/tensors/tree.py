@@ -92,6 +92,8 @@ def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
     Dicts match by key, in any order.
 
+    ``others``: further trees, whose leaves are further arguments.
+
     Raises:
         ArgumentError: ``function`` is not a function, the trees differ in structure, or one
             contains itself.

@@ -271,6 +271,8 @@ def register_tree(
 def unregister_tree(kind: type) -> None:
     """Undo ``register_tree``: instances of the class become what they were before.
 
+    ``kind``: the class.
+
     Raises:
         RegistrationError: the class is not registered.
 

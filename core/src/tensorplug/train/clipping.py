@@ -80,6 +80,8 @@ def clip_by_norm(gradients: T, max_norm: float) -> T:
 
     Each leaf is multiplied by ``max_norm / max(norm, max_norm)`` with its own norm.
 
+    ``gradients``: a tree of tensors.
+
     Args and errors: see ``clip_by_global_norm``.
 
     Examples:

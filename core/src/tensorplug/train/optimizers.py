@@ -18,6 +18,9 @@ __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Momentum", "RMSProp"
 class SGD(Optimizer):
     """Gradient descent: ``w -= lr * g``.
 
+    ``learning_rate``: a number, or a function of the step; ``loss_scale``: a ``LossScale`` for
+    narrow floats, or None.
+
     Examples:
         >>> w = tp.Variable(1.0)
         >>> optimizer = tp.train.SGD(0.25)
@@ -38,6 +41,9 @@ class SGD(Optimizer):
 
 class Momentum(Optimizer):
     """Gradient descent with momentum; see ``momentum``.
+
+    ``learning_rate``: a number, or a function of the step; ``nesterov``: whether the step looks
+    ahead; ``loss_scale``: a ``LossScale`` for narrow floats, or None.
 
     Examples:
         >>> w = tp.Variable(1.0)
@@ -67,6 +73,9 @@ class Momentum(Optimizer):
 class Adagrad(Optimizer):
     """Steps divided by the root of the sum of squares; see ``adagrad``.
 
+    ``learning_rate``: a number, or a function of the step; ``initial_accumulator_value``: the
+    sum's start; ``loss_scale``: a ``LossScale`` for narrow floats, or None.
+
     Examples:
         >>> w = tp.Variable(1.0)
         >>> optimizer = tp.train.Adagrad(0.1)
@@ -92,6 +101,10 @@ class Adagrad(Optimizer):
 
 class Adadelta(Optimizer):
     """Steps in the units of the variable, from running means of squares; see ``adadelta``.
+
+    ``learning_rate``: a number, or a function of the step; ``rho``: of the running means;
+    ``epsilon``: keeps the roots from 0; ``loss_scale``: a ``LossScale`` for narrow floats, or
+    None.
 
     Examples:
         >>> w = tp.Variable(1.0)
@@ -120,6 +133,10 @@ class Adadelta(Optimizer):
 
 class Adam(Optimizer):
     """Steps of about the learning rate, from running means; see ``adam``.
+
+    ``learning_rate``: a number, or a function of the step; ``beta1``: of the running mean of
+    gradients; ``beta2``: of that of their squares; ``epsilon``: keeps the divisor from 0;
+    ``loss_scale``: a ``LossScale`` for narrow floats, or None.
 
     Examples:
         >>> w = tp.Variable(1.0)
@@ -150,6 +167,10 @@ class Adam(Optimizer):
 
 class Adamax(Optimizer):
     """Adam with the largest recent gradient instead of the mean square; see ``adamax``.
+
+    ``learning_rate``: a number, or a function of the step; ``beta1``: of the running mean of
+    gradients; ``beta2``: of the largest ones; ``epsilon``: keeps the divisor from 0; ``decay``: of
+    the learning rate, per step; ``loss_scale``: a ``LossScale`` for narrow floats, or None.
 
     Examples:
         >>> w = tp.Variable(1.0)
@@ -182,6 +203,11 @@ class Adamax(Optimizer):
 
 class RMSProp(Optimizer):
     """Steps divided by the root of the running mean of squares; see ``rmsprop``.
+
+    ``learning_rate``: a number, or a function of the step; ``decay``: of the running mean of
+    squares; ``momentum``: the part of the last step that is added; ``epsilon``: keeps the root
+    from 0; ``centered``: whether to subtract the square of the mean gradient; ``loss_scale``: a
+    ``LossScale`` for narrow floats, or None.
 
     Examples:
         >>> w = tp.Variable(1.0)

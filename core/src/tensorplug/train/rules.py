@@ -52,6 +52,8 @@ def momentum(
     With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
     (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
 
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
     Examples:
         >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
         >>> state = optimizer.init(w)
@@ -77,6 +79,8 @@ def adagrad(
 
     s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
     "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
@@ -105,6 +109,8 @@ def adadelta(
     ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
     ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. s and u are the slots ``"squares"`` and
     ``"updates"``. (Zeiler, "ADADELTA: an adaptive learning rate method", 2012.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adadelta(1.0), tp.asarray(1.0)
@@ -141,6 +147,8 @@ def adam(
     slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
     optimization", 2015.)
 
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
     Examples:
         >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
         >>> state = optimizer.init(w)
@@ -174,6 +182,8 @@ def adamax(
     ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
     slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
@@ -212,6 +222,8 @@ def rmsprop(
     slots are ``"squares"``, ``"means"`` and ``"velocity"``. (Hinton, lecture 6 of "Neural networks
     for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
     2013.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)

@@ -105,6 +105,10 @@ class GradientTransformation:
     Nothing is changed in place, so steps can be parts of compiled functions, and states can be
     saved and compared. Made by ``sgd``, ``adam`` and the others.
 
+    ``name``: for messages; ``slots``: the initial number of each further tensor that the rule
+    keeps, by name; ``formula``: computes a step of one parameter; ``learning_rate``: a number, a
+    tensor of rank 0, or a schedule, as for ``sgd``.
+
     Examples:
         >>> optimizer = tp.train.sgd(0.5)
         >>> params = {"w": tp.asarray([1.0, -2.0])}
@@ -277,6 +281,9 @@ class _Directions(NamedTuple):
 
 def apply_updates(params: T, updates: Any) -> T:
     """Return a tree with the sums of matching leaves: the parameters after a step.
+
+    ``params``: a tree of parameters; ``updates``: a tree of the same structure, as ``update``
+    returns it.
 
     Raises:
         ArgumentError: the trees differ in structure.

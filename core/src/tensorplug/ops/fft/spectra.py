@@ -119,6 +119,10 @@ def ifftn(
 ) -> Tensor:
     """Return the inverse of ``fftn``. Arguments and errors are the same.
 
+    ``x``: real or complex numbers; ``s``: the lengths along the axes, as for ``fftn``; ``axes``:
+    the axes to transform, all by default; ``norm``: ``"backward"`` (the default), ``"ortho"`` or
+    ``"forward"``, as for ``fft``.
+
     Source: the array API standard.
 
     Examples:
@@ -146,6 +150,9 @@ def rfftn(
     Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, and along the
     others ``fft``. Arguments and errors are those of ``fftn``; complex numbers raise a
     ``DTypeError``.
+
+    ``x``: real numbers; ``s``: the lengths along the axes, as for ``fftn``; ``norm``:
+    ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as for ``fft``.
 
     Source: the array API standard.
 
@@ -175,6 +182,9 @@ def irfftn(
     """Return the inverse of ``rfftn``. Arguments and errors are the same.
 
     ``s`` has the lengths of the result; the last is 2 * (m - 1) by default.
+
+    ``x``: what ``rfftn`` returns; ``axes``: the axes to transform, all by default; ``norm``:
+    ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as for ``fft``.
 
     Source: the array API standard.
 
@@ -220,6 +230,8 @@ def fftfreq(
 
     They are ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (n * d)``, float32 by default.
 
+    ``device``: the device of the result; the current one by default.
+
     Raises:
         ArgumentError: ``n`` is below 1.
         DTypeError: the dtype is not floating.
@@ -242,6 +254,8 @@ def rfftfreq(
     """Return the frequencies of the elements of an ``rfft`` of ``n`` points spaced by ``d``.
 
     They are ``[0, 1, ..., n//2] / (n * d)``, float32 by default. Errors are those of ``fftfreq``.
+
+    ``dtype``: of the result; ``device``: the device of the result; the current one by default.
 
     Source: the array API standard.
 

@@ -214,6 +214,9 @@ def rfft(
     The others are their conjugates. Arguments and errors are those of ``fft``. Integers and
     booleans become float32. float64 gives complex128, other floats complex64.
 
+    ``x``: real numbers; ``norm``: ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as
+    for ``fft``.
+
     Raises:
         DTypeError: complex numbers.
 
@@ -276,6 +279,9 @@ def hfft(
     2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
     ``fft``.
 
+    ``axis``: the axis to transform, the last by default; ``norm``: ``"backward"`` (the default),
+    ``"ortho"`` or ``"forward"``, as for ``fft``.
+
     Source: the array API standard.
 
     Examples:
@@ -297,6 +303,9 @@ def ihfft(
 
     The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
     ``ifft``.
+
+    ``x``: real numbers; ``axis``: the axis to transform, the last by default; ``norm``:
+    ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as for ``fft``.
 
     Source: the array API standard.
 

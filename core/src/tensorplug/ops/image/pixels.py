@@ -56,6 +56,8 @@ def levels(x: Any, by: Arithmetic) -> Any:
 
     It takes tensors and arrays. 255 x may round up to a half; 256 x is exact, and so is its
     distance to the next integer.
+
+    ``by``: multiplies, exactly: ``operator.mul`` or a function like it.
     """
     level = by.floor(x * 255 + 0.5)
     return by.where(x * 256 - (level - 0.5) < x, level - 1, level)

@@ -56,6 +56,9 @@ def bilinear_taps(
     """Return the taps of ``new`` pixels on an axis of ``old``; None if they are the old ones.
 
     Places outside use the nearest pixel.
+
+    ``align_corners``: whether the centers of the corners stay in place; ``half_pixel_centers``:
+    whether pixels are sampled at their centers.
     """
     if old == new:
         return None
@@ -73,7 +76,11 @@ def bilinear_taps(
 def nearest_pixels(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.int32]:
-    """Return for each of ``new`` pixels the number of the ``old`` one."""
+    """Return for each of ``new`` pixels the number of the ``old`` one.
+
+    ``align_corners``: whether the centers of the corners stay in place; ``half_pixel_centers``:
+    whether pixels are sampled at their centers.
+    """
     at = _compute_positions(
         old, new, align_corners=align_corners, half_pixel_centers=half_pixel_centers
     )

@@ -135,6 +135,9 @@ def rotation_sources(
     """Return the source pixel of each place of a rotated image, and whether it exists.
 
     Pixels are numbered in row-major order; the number is 0 for pixels that do not exist.
+
+    ``height``: of the image; ``width``: of the image; ``radians``: the angle; ``center``: the
+    point that stays in place, in parts of width and height.
     """
     center_x, center_y = center[0] * width, center[1] * height
     x = np.arange(width)[None, :] - center_x

@@ -94,6 +94,8 @@ def scatter_depth(indices: Shape, updates: Shape, shape: Shape) -> int:
     Indices of rank 1 are one index (TensorFlow) or, if the shape of the updates requires it, one
     index of depth 1 for each update (TensorFlow.js).
 
+    ``indices``: the shape of the indices.
+
     Raises:
         ShapeError: the shape of the updates allows neither.
 

@@ -112,6 +112,8 @@ def selection(shape: Shape, slice_attributes: Mapping[str, Any]) -> Selection:
     - ``shrink_axis_mask``: the element at begin is taken, and the axis is dropped.
     - ``begin_mask`` and ``end_mask``: the range begins, or ends, at the border of the axis.
 
+    ``slice_attributes``: those of StridedSlice, by name.
+
     Raises:
         ShapeError: there are more entries than axes, or the index of a shrunk axis is out of
             range.

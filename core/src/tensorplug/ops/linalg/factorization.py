@@ -261,6 +261,8 @@ def det(x: ArrayLike, /) -> Tensor:
 
     Integers become float32. The gradient needs the inverse, so it fails for singular matrices.
 
+    ``x``: the matrices [..., n, n].
+
     Raises:
         ShapeError: x does not hold square matrices.
 
@@ -282,6 +284,8 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     It does not overflow or underflow where ``det`` does. A singular matrix gives 0 and -inf. The
     sign of a complex matrix has modulus 1.
 
+    ``x``: the matrices [..., n, n].
+
     Raises:
         ShapeError: x does not hold square matrices.
 
@@ -301,6 +305,8 @@ def inv(x: ArrayLike, /) -> Tensor:
     """Return the inverses of the matrices [..., n, n]. Integers become float32.
 
     To solve equations, ``solve`` is faster and more accurate.
+
+    ``x``: the matrices [..., n, n].
 
     Raises:
         ShapeError: x does not hold square matrices.
@@ -451,6 +457,8 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: ArrayLike, /) -> Tensor:
     """Return the singular values [..., min(m, n)], largest first; errors are those of ``svd``.
 
+    ``x``: the matrices [..., m, n].
+
     Source: the array API standard.
 
     Examples:
@@ -490,6 +498,8 @@ def eigh(x: ArrayLike, /) -> EigResult:
 def eigvalsh(x: ArrayLike, /) -> Tensor:
     """Return the eigenvalues [..., n] of Hermitian matrices, smallest first; see ``eigh``.
 
+    ``x``: the matrices [..., n, n].
+
     Raises:
         ShapeError, LinAlgError: as ``eigh``.
 
@@ -507,6 +517,8 @@ def eig(x: ArrayLike, /) -> EigResult:
     """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
 
     Both are complex, in no particular order. Gradients need distinct eigenvalues.
+
+    ``x``: the matrices [..., n, n].
 
     Raises:
         ShapeError: x does not hold square matrices.
@@ -529,6 +541,8 @@ def eig(x: ArrayLike, /) -> EigResult:
 
 def eigvals(x: ArrayLike, /) -> Tensor:
     """Return the eigenvalues [..., n], which are complex, of any square matrices; see ``eig``.
+
+    ``x``: the matrices [..., n, n].
 
     Raises:
         ShapeError, LinAlgError: as ``eig``.

@@ -50,6 +50,8 @@ def _read_matrices(x: Any, caller: str, *, square: bool = False) -> Tensor:
 def cross(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along ``axis``; other axes broadcast.
 
+    ``x1``: the left operand; ``x2``: the right one.
+
     Source: the array API standard 2025.12.
 
     Raises:
@@ -103,6 +105,8 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals [..., k] of the matrices [..., m, n].
 
     ``offset`` selects a diagonal above (positive) or below; beyond the matrix it is empty.
+    ``x``: the matrices.
+
     Source: the array API standard 2025.12.
 
     Raises:
@@ -131,6 +135,8 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of the diagonals of the matrices [..., m, n], in the dtype of ``sum``.
 
+    ``x``: the matrices; ``offset``: selects a diagonal, as for ``diagonal``.
+
     Source: the array API standard 2025.12.
 
     Raises:
@@ -151,6 +157,8 @@ def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
 
     Power 0 gives identity matrices; a negative power multiplies the inverses. Source: the
     array API standard 2025.12.
+
+    ``x``: the matrices [..., n, n].
 
     Raises:
         ShapeError: x does not hold square matrices.

@@ -236,6 +236,8 @@ def euclidean_norm(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool 
 
     (TensorFlow.js's euclideanNorm.) Errors are those of ``norm``.
 
+    ``x``: numbers of any shape; ``keepdims``: whether reduced axes stay, with length 1.
+
     Examples:
         >>> tp.linalg.euclidean_norm([[3.0, 4.0], [5.0, 12.0]], axis=1)
         Tensor([ 5., 13.], dtype=float32, device='cpu')

@@ -50,7 +50,10 @@ _OPTIONS = {
 
 
 def channel_broadcast_shape(shape: Shape, rank: int, data_format: str | None) -> Shape:
-    """Return the shape in which a bias broadcasts; a vector has one value per channel."""
+    """Return the shape in which a bias broadcasts; a vector has one value per channel.
+
+    ``rank``: of the result; ``data_format``: ``"NHWC"`` or ``"NCHW"``.
+    """
     behind = rank - 1 - channel_axis(data_format) if data_format else 0
     return (*shape, *(1,) * behind) if len(shape) == 1 and shape[0] != 1 else shape
 
@@ -232,6 +235,12 @@ def fused_depthwise_conv2d(
 
     Arguments and errors are those of ``fused_conv2d``, but the filter is that of
     ``depthwise_conv2d``: [height, width, channels, multiplier].
+
+    ``strides``: how far the filter moves; ``pad``: ``"valid"``, ``"same"`` or the padding;
+    ``prelu_activation_weights``: the slopes of the activation ``"prelu"``; ``leakyrelu_alpha``:
+    the slope of the activation ``"leakyrelu"``; ``data_format``: ``"NHWC"`` or ``"NCHW"``;
+    ``dilations``: the distance between the taps of the filter; ``dim_rounding_mode``: how the
+    number of places is rounded.
 
     Source: TensorFlow.js's fused.depthwiseConv2d.
 

@@ -90,6 +90,8 @@ def instance_norm(
     ``group_norm`` with as many groups as channels, and with its arguments and errors. x must
     have a third axis.
 
+    ``channel_axis``: the axis of the channels.
+
     Source: "Instance normalization: the missing ingredient for fast stylization" (Ulyanov et
     al., 2016).
 

@@ -226,6 +226,8 @@ def moments(x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False) -
     ``axis`` is None for all axes, an int, or several. The variance divides by the number of
     elements. Integers become floats first. Without elements both are NaN.
 
+    ``keepdims``: whether reduced axes stay, with length 1.
+
     Raises:
         DTypeError: x is complex.
 

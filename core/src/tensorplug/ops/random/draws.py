@@ -155,6 +155,8 @@ def exponential(
     Shape, dtype, accuracy and errors are as for ``normal``. The numbers are never 0 and at most
     22.2 times ``scale`` (36.8 times for float64).
 
+    ``key``: from ``key`` or ``split``; ``shape``: of the result.
+
     Source: NumPy's Generator.exponential.
 
     Examples:

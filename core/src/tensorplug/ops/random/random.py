@@ -288,6 +288,8 @@ def as_key(key: Any, caller: str) -> Tensor:
 def halves(number: int, what: str) -> tuple[int, int]:
     """Return the lower and the upper 32 bits of an integer.
 
+    ``number``: the integer; ``what``: names it in messages.
+
     Raises:
         ArgumentError: it is outside [0, 2**64).
 

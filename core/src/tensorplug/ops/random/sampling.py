@@ -80,6 +80,9 @@ def gumbel(
     Arguments and errors are as for ``normal``. For float32, ``loc`` 0 and ``scale`` 1 the numbers
     are in [-3.1, 22.2].
 
+    ``key``: from ``key`` or ``split``; ``shape``: of the result; ``dtype``: floating, the default
+    float by default.
+
     Source: NumPy's Generator.gumbel.
 
     Examples:

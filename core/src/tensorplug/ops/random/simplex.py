@@ -54,6 +54,9 @@ def laplace(
     Arguments and errors are as for ``normal``; the result is differentiable in ``loc`` and
     ``scale``.
 
+    ``key``: from ``key`` or ``split``; ``shape``: of the result; ``dtype``: floating, the default
+    float by default.
+
     Source: NumPy's Generator.laplace.
 
     Examples:

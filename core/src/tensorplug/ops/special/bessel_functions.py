@@ -74,6 +74,8 @@ def i0(x: ArrayLike, /) -> Tensor:
 
     Integers become the default float first.
 
+    ``x``: numbers of any shape.
+
     Raises:
         DTypeError: complex numbers or strings.
 
@@ -91,6 +93,8 @@ def i1(x: ArrayLike, /) -> Tensor:
     """Return the modified Bessel function of the first kind and order 1 elementwise.
 
     Integers become the default float first.
+
+    ``x``: numbers of any shape.
 
     Raises:
         DTypeError: complex numbers or strings.
@@ -139,6 +143,8 @@ def j1(x: ArrayLike, /) -> Tensor:
     """Return the Bessel function of the first kind and order 1 elementwise; 0 at infinity.
 
     Integers become the default float first. For its error see ``j0``.
+
+    ``x``: numbers of any shape.
 
     Raises:
         DTypeError: complex numbers or strings.

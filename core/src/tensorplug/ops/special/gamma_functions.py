@@ -76,6 +76,8 @@ def digamma(x: ArrayLike, /) -> Tensor:
 
     It is -inf at 0, inf at -0.0, and NaN at -1, -2, ..., where its sign changes.
 
+    ``x``: numbers of any shape.
+
     Raises:
         DTypeError: complex numbers or strings.
 

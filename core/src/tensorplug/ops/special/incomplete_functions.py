@@ -79,6 +79,8 @@ def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
 
     Arguments, special values and derivatives are as for ``gammainc``.
 
+    ``a``: positive numbers of any shape; ``x``: numbers that are not negative; both broadcast.
+
     Raises:
         ShapeError: the shapes do not broadcast.
         DTypeError: complex numbers or strings.

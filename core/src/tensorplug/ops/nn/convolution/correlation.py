@@ -104,7 +104,10 @@ def _unequal_channels(channels: int, filter: Shape, data_format: str) -> str:
 
 
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
-    """Return ``geometry`` from the attributes of any of the kernels."""
+    """Return ``geometry`` from the attributes of any of the kernels.
+
+    ``x``: the shape of the images; ``filter``: the shape of the filters.
+    """
     return geometry(x, filter, **window_attributes(attributes))
 
 

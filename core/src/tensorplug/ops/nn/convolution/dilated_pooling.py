@@ -39,7 +39,12 @@ def pool_geometry(
     dim_rounding_mode: str | None = "floor",
     **_rest: object,
 ) -> Windows:
-    """Return the windows of kernel Pool, which has one to three spatial axes."""
+    """Return the windows of kernel Pool, which has one to three spatial axes.
+
+    ``input``: the shape of the input; ``window_shape``: the size of the window; ``pad``: as the
+    attribute of the kernel; ``dilations``: the distance between taps; ``strides``: how far the
+    window moves; ``dim_rounding_mode``: how the number of windows is rounded.
+    """
     return geometry(
         input,
         filter_size=window_shape,

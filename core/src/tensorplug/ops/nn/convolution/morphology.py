@@ -33,6 +33,9 @@ __all__ = [
 def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
     """Return the windows of height and width.
 
+    ``x``: the shape of the images; ``filter``: the shape of the filters; ``attributes``: those of
+    the kernel.
+
     Raises:
         ShapeError: ranks or channels do not fit, or the window does not fit.
 

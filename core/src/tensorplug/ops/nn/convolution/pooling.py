@@ -49,6 +49,11 @@ def geometry(
 ) -> Windows:
     """Return the windows of a pooling over shape ``x``, one per spatial axis.
 
+    ``filter_size``: the size of the window; ``strides``: how far it moves; ``pad``: as the
+    attribute of the kernel; ``dim_rounding_mode``: how the number of windows is rounded;
+    ``data_format``: ``"NHWC"`` or ``"NCHW"``; with depth ``"NDHWC"`` or ``"NCDHW"``;
+    ``dilations``: the distance between taps.
+
     Raises:
         ShapeError: the rank is not that of the data format, or a window does not fit.
 
@@ -243,6 +248,10 @@ def avg_pool(
     Arguments and errors are those of ``max_pool``. Integers become floats first. A window with
     nothing but padding gives NaN.
 
+    ``x``: images, as for ``max_pool``; ``filter_size``: the height and width of the window;
+    ``strides``: how far it moves; ``pad``: ``"valid"``, ``"same"`` or the padding;
+    ``dim_rounding_mode``: how the number of windows is rounded.
+
     Source: TensorFlow.js's avgPool.
 
     Examples:
@@ -327,6 +336,10 @@ def avg_pool3d(
 
     Arguments and errors are those of ``max_pool3d``. Padding does not count. Integers become
     floats first.
+
+    ``x``: volumes, as for ``max_pool3d``; ``filter_size``: the size of the window; ``strides``:
+    how far it moves; ``pad``: ``"valid"``, ``"same"`` or the padding; ``dim_rounding_mode``: how
+    the number of windows is rounded; ``data_format``: ``"NDHWC"`` or ``"NCDHW"``.
 
     Source: TensorFlow.js's avgPool3d.
 
