@@ -322,13 +322,13 @@ from tensorplug.plugins.backends import set_backend as set_backend
 from tensorplug.plugins.backends import synchronize as synchronize
 from tensorplug.plugins.backends import trim_memory as trim_memory
 from tensorplug.plugins.backends import use_backend as use_backend
+from tensorplug.plugins.kernel_calls import explain as explain
+from tensorplug.plugins.kernel_calls import run_kernel as run_kernel
 from tensorplug.plugins.registration import copy_registered_kernels as copy_registered_kernels
-from tensorplug.plugins.registration import explain as explain
 from tensorplug.plugins.registration import kernels_for as kernels_for
 from tensorplug.plugins.registration import register_decomposition as register_decomposition
 from tensorplug.plugins.registration import register_gradient as register_gradient
 from tensorplug.plugins.registration import register_kernel as register_kernel
-from tensorplug.plugins.registration import run_kernel as run_kernel
 from tensorplug.plugins.registration import unregister_gradient as unregister_gradient
 from tensorplug.plugins.registration import unregister_kernel as unregister_kernel
 from tensorplug.tensors.files import load as load

@@ -62,7 +62,7 @@ def _show(
         return shown_by(kind, error, shortened, *more, **options)
 
 
-def _show_in_thread(shown_by: Callable[..., None], arguments: Any) -> None:
+def _show_in_thread(shown_by: Callable[..., Any], arguments: Any) -> None:
     kind, error, traceback, thread = arguments
     with _short(error, traceback) as shortened:
         shown_by(threading.ExceptHookArgs((kind, error, shortened, thread)))

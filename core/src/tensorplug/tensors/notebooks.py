@@ -29,13 +29,13 @@ _SMALL: Final = "opacity: 0.75; font-size: 90%"
 class Notebooks:
     """The member that Jupyter and IPython ask for."""
 
-    def _repr_html_(self: Tensor) -> str:
+    def _repr_html_(self: Any) -> str:
         """Return the tensor as HTML."""
         from html import escape  # needed in notebooks alone
 
         read = getattr(self, "_reading", None)  # of a variable, in the current context
         held: Tensor = self if read is None else read()
-        title = escape(type(self).__name__ + (f" {self.name!r}" if read is not None else ""))  # type: ignore[attr-defined]  # a variable's
+        title = escape(type(self).__name__ + (f" {self.name!r}" if read is not None else ""))
         if held.is_disposed:
             return _page(title, [("shape", held.shape), ("dtype", held.dtype)], "disposed")
         trace = held._placement.device.trace

@@ -214,8 +214,8 @@ def rfft(
     The others are their conjugates. Arguments and errors are those of ``fft``. Integers and
     booleans become float32. float64 gives complex128, other floats complex64.
 
-    ``x``: real numbers; ``norm``: ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as
-    for ``fft``.
+    ``x``: real numbers; ``n``: to which length to cut or pad it; ``norm``: ``"backward"`` (the
+    default), ``"ortho"`` or ``"forward"``, as for ``fft``.
 
     Raises:
         DTypeError: complex numbers.
@@ -304,8 +304,9 @@ def ihfft(
     The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
     ``ifft``.
 
-    ``x``: real numbers; ``axis``: the axis to transform, the last by default; ``norm``:
-    ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as for ``fft``.
+    ``x``: real numbers; ``n``: to which length to cut or pad it; ``axis``: the axis to transform,
+    the last by default; ``norm``: ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as
+    for ``fft``.
 
     Source: the array API standard.
 
