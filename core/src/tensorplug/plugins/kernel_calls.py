@@ -11,7 +11,6 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine.current import current_engine
 from tensorplug.errors import ArgumentError
-from tensorplug.introspection import public_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,6 +158,8 @@ def _find_function(named: Any, specs: Mapping[str, KernelSpec]) -> Callable[...,
         return named if is_function else None
     if named in specs:
         return None
+    from tensorplug.introspection import public_functions  # loaded at first use
+
     function = public_functions.find(named)
     if function is None:
         from difflib import get_close_matches  # imported only for errors
@@ -176,7 +177,8 @@ def _explain_function(
     backend: str | None,
     dtype: DTypeLike | None,
 ) -> Explanation:
-    from tensorplug.introspection.explanation import Explanation  # loaded at first use
+    from tensorplug.introspection import public_functions  # loaded at first use
+    from tensorplug.introspection.explanation import Explanation
 
     public_functions.refuse_others(function)
     name = public_functions.name_of(function)
