@@ -98,7 +98,7 @@ def test_other_spellings(part, name, hint):
 # Of other libraries, without a counterpart here: no name of ours is near enough to be meant.
 NOTHING = """
 frexp ldexp nancumprod gcd lcm unwrap real_if_close isreal isrealobj diag_indices diagflat
-fill_diagonal ix_ ogrid mask_indices polyfit polyadd roots poly bmat trim_zeros unpackbits packbits
+fill_diagonal ix_ ogrid mask_indices polyadd roots poly bmat trim_zeros unpackbits packbits
 choose lexsort sort_complex cumulative_trapezoid correlate blackman bartlett kaiser fromfunction
 fromiter fromstring load_npz memmap setxor1d ndenumerate ndindex nditer apply_over_axes frompyfunc
 common_type min_scalar_type isscalar base_repr binary_repr busday_count datetime64 array_str
@@ -107,7 +107,7 @@ celu chain_matmul channel_shuffle cholesky_inverse cholesky_solve clamp_min clam
 compiled_with_cxx11_abi conj_physical constant_pad_nd conv_tbc cosine_embedding_loss ctc_loss
 detach dist dsplit embedding_bag feature_dropout fbgemm fused_dropout geqrf gru_cell hardshrink
 hinge_embedding_loss hspmm igamma igammac index_add index_copy index_fill index_put kthvalue
-layout lobpcg lu lu_solve margin_ranking_loss matrix_exp max_pool2d_with_indices mode mvlgamma
+layout lobpcg lu_solve margin_ranking_loss max_pool2d_with_indices mode mvlgamma
 nonzero_static nuclear_norm orgqr ormqr pairwise_distance pdist poisson_nll_loss polar renorm
 rnn_tanh rrelu saddmm segment_reduce select_scatter smm softshrink sparse_coo_tensor sspmm
 sym_float symeig triangular_solve triplet_margin_loss unflatten unfold unique_consecutive

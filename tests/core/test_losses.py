@@ -62,6 +62,20 @@ CASES = {
         {"axis": 0},
         1 - np.einsum("ij,ij->j", LABELS, PREDICTIONS)[None],
     ),
+    "binary_cross_entropy": (BITS, PREDICTIONS, {}, binary(BITS, PREDICTIONS)),
+    "binary_cross_entropy smooth": (
+        BITS,
+        PREDICTIONS,
+        {"label_smoothing": 0.2},
+        binary(BITS * 0.8 + 0.1, PREDICTIONS),
+    ),
+    "kl_divergence": (LABELS, PREDICTIONS, {}, (LABELS * np.log(LABELS / PREDICTIONS)).sum(-1)),
+    "kl_divergence axis 0": (
+        LABELS,
+        PREDICTIONS,
+        {"axis": 0},
+        (LABELS * np.log(LABELS / PREDICTIONS)).sum(0),
+    ),
     "sigmoid_cross_entropy": (BITS, LOGITS, {}, binary(BITS, sigmoid(LOGITS))),
     "sigmoid_cross_entropy smooth": (
         BITS,
@@ -108,8 +122,8 @@ def test_values(case, weights):
     labels, predictions, options, losses = CASES[case]
     function = called(case.split()[0])
     given = WEIGHTS[weights]
-    if given is not None and given.ndim and losses.ndim == 2:
-        given = given[: losses.shape[0], None]
+    if given is not None and given.ndim:
+        given = given[: losses.shape[0]].reshape(-1, *(1,) * (losses.ndim - 1))
     for how in REDUCTIONS:
         found = function(labels, predictions, given, reduction=how, **options)
         right = expected(losses, given, how)
@@ -170,7 +184,7 @@ def test_integers_become_floats():
 def test_bad_calls(name):
     function = called(name)
     x = tp.asarray([[1.0, 2.0, 3.0]])
-    what = "logits" if "entropy" in name else "predictions"
+    what = "logits" if "logits" in inspect.signature(function).parameters else "predictions"
     with pytest.raises(ShapeError) as caught:
         function(x, x[:, :2])
     assert (
@@ -186,6 +200,80 @@ def test_bad_calls(name):
             DTypeError, match=f"{name}: .* must hold numbers or booleans, got string"
         ):
             function(*given)
+
+
+INF, NAN = np.inf, np.nan
+LARGE = 1 + np.log(4.0)  # the slope of y * log(y / p) in y, at y = 1 and p = 1/4
+EDGES = {  # name: labels, predictions, losses, their slopes in the labels, in the predictions
+    "binary_cross_entropy": [
+        (1.0, 1.0, 0.0, -100.0, -1.0),
+        (0.0, 0.0, 0.0, 100.0, 1.0),
+        (1.0, 0.0, 100.0, 100.0, 0.0),
+        (0.0, 1.0, 100.0, -100.0, 0.0),
+        (0.5, 1.0, 50.0, -100.0, -0.5),
+        (1.0, NAN, NAN, NAN, NAN),
+    ],
+    "kl_divergence": [
+        (0.0, 0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.25, 0.0, 0.0, 0.0),
+        (1.0, 0.25, np.log(4.0), LARGE, -4.0),
+        (1.0, 1.0, 0.0, 1.0, -1.0),
+        (1.0, 0.0, INF, INF, -INF),
+        (0.0, NAN, NAN, NAN, NAN),
+        (NAN, 0.5, NAN, NAN, NAN),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", EDGES)
+def test_probabilities_of_0_and_1(name, dtype):
+    labels, predictions, losses, *slopes = np.array(EDGES[name]).T[..., None]
+    function = getattr(tp.losses, name)
+    given = [tp.asarray(x, dtype=dtype) for x in (labels, predictions)]
+
+    def total(y, p):
+        return function(y, p, reduction="sum")
+
+    found = function(*given, reduction="none")
+    assert (str(found.dtype), found.numpy().size) == (dtype, len(labels))
+    rtol = float(tp.finfo(dtype).eps)
+    found = found.astype("float64").numpy().ravel()
+    np.testing.assert_allclose(found, losses.ravel(), rtol=rtol, equal_nan=True)
+    assert not np.signbit(found[~np.isnan(found)]).any()  # no -0
+    for slope, right in zip(tp.grad(total, argnums=(0, 1))(*given), slopes, strict=True):
+        assert str(slope.dtype) == dtype
+        found = slope.astype("float64").numpy()
+        np.testing.assert_allclose(found, right, rtol=rtol, equal_nan=True)
+
+
+def test_probabilities_near_0_lose_nothing():
+    """1 - 1e-9 is 1 in float32, so its logarithm must not be taken."""
+    found = tp.losses.binary_cross_entropy([0.0], [1e-9])
+    assert found.item() == pytest.approx(1e-9, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "kl_divergence"])
+def test_losses_of_probabilities_in_programs_and_batches(name):
+    """Compiled, mapped, from integers."""
+    function = getattr(tp.losses, name)
+    labels, p = tp.asarray(ONEHOT.astype(np.int32)), tp.asarray(PREDICTIONS.astype(np.float32))
+    right = tp.value_and_grad(lambda p: function(labels, p))(p)
+    compiled = tp.compile(tp.value_and_grad(lambda p: function(labels, p)))(p)
+    for a, b in zip(compiled, right, strict=True):
+        assert (a.dtype, a.shape) == (tp.float32, b.shape)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+    mapped = tp.vmap(lambda y, p: function(y, p, reduction="sum"))(labels, p)
+    each = [function(y, p, reduction="sum").item() for y, p in zip(labels, p, strict=True)]
+    assert mapped.shape == (4,)
+    np.testing.assert_allclose(mapped.numpy(), each, rtol=1e-6)
+    with pytest.raises(DTypeError, match=f"{name}: labels must hold real numbers, got complex64"):
+        function([1j], [0.5])
+
+
+def test_the_axis_of_classes():
+    with pytest.raises(ShapeError, match=r"kl_divergence of float32\[2\]: axis 1 is out of range"):
+        tp.losses.kl_divergence([0.0, 1.0], [0.5, 0.5], axis=1)
 
 
 def test_labels_without_an_axis():
@@ -300,7 +388,8 @@ def test_arguments_have_names(name):
     names = list(inspect.signature(function).parameters)
     labels = np.asarray([2, 0, 1]) if "sparse" in name else ONEHOT[:3]
     weights = np.asarray([0.5, 0.0, 3.0])
-    known = {"axis": 1, "weights": weights if "softmax" in name else weights[:, None]}
+    rowwise = "softmax" in name or name == "losses.kl_divergence"
+    known = {"axis": 1, "weights": weights if rowwise else weights[:, None]}
     scores = PREDICTIONS[:3]
     values = {at: known.get(at, labels if "labels" in at else scores) for at in names}
     given = {at: values[at] for at in names[: names.index("weights") + 1]}

@@ -87,9 +87,50 @@ def test_along_several_axes():
 
 
 @pytest.mark.parametrize(
+    "given",
+    [{}, {"s": (5, 4)}, {"s": (-1, 6)}, {"axes": (0, 1)}, {"axes": (2, 0), "norm": "ortho"}],
+    ids=str,
+)
+def test_along_two_axes(given):
+    z, x = wave(2, 3, 4), real(2, 3, 4)
+    first, last = given.get("axes", (-2, -1))
+    lengths = [None if n == -1 else n for n in given.get("s", (None, None))]
+    norm = given.get("norm", "backward")
+
+    def both(x, sign, factors):
+        rows = defined(x, lengths[0], first, sign, factors[norm])
+        return defined(rows, lengths[1], last, sign, factors[norm])
+
+    close(tp.fft.fft2(z, **given), both(z, -1, FORWARD), tp.complex128)
+    close(tp.fft.ifft2(z, **given), both(z, 1, INVERSE), tp.complex128)
+    whole = both(x, -1, FORWARD)
+    close(tp.fft.rfft2(x, **given), halved(whole, last), tp.complex128)
+    signal = defined(defined(whole, None, first, 1, INVERSE[norm]), None, last, 1, INVERSE[norm])
+    back = {**given, "s": (-1, whole.shape[last])}
+    close(tp.fft.irfft2(halved(whole, last), **back), signal.real, tp.float64)
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2"])
+def test_planes_in_gradients_programs_and_batches(name):
+    function = getattr(tp.fft, name)
+    given = real(2, 3, 4)
+
+    def total(x):
+        y = function(x)
+        return tp.sum(tp.real(y) ** 2 + 3 * tp.imag(y))
+
+    check_grads(total, [given], order=2)
+    eager = function(given)
+    for found in (tp.compile(function)(tp.asarray(given)), tp.vmap(function)(tp.asarray(given))):
+        close(found, eager.numpy(), eager.dtype)
+
+
+@pytest.mark.parametrize(
     ("function", "given", "wanted"),
     [
         ("fft", "float32", "complex64"),
+        ("fft2", "int32", "complex64"),
+        ("irfft2", "bfloat16", "float32"),
         ("fft", "float64", "complex128"),
         ("fft", "int32", "complex64"),
         ("fft", "complex64", "complex64"),
@@ -101,7 +142,8 @@ def test_along_several_axes():
     ],
 )
 def test_dtypes(function, given, wanted):
-    assert getattr(tp.fft, function)(np.ones(4, given)).dtype.name == wanted
+    shape = (4, 4) if function.endswith("2") else (4,)
+    assert getattr(tp.fft, function)(tp.ones(shape, dtype=given)).dtype.name == wanted
 
 
 def test_frequencies_and_shifts():
@@ -144,6 +186,22 @@ def test_decomposed_lengths(n):
     ("call", "error", "message"),
     [
         (lambda: tp.fft.fft([1.0], norm="none"), ArgumentError, "norm must be one of 'backward'"),
+        (
+            lambda: tp.fft.fft2([1.0]),
+            ShapeError,
+            "fft2 of float32[1]: axes -2 is out of range for rank 1",
+        ),
+        (
+            lambda: tp.fft.irfft2(np.ones((2, 2)), axes=(1,)),
+            ArgumentError,
+            "irfft2: axes must be two axes, got [1]; irfftn takes any number",
+        ),
+        (
+            lambda: tp.fft.rfft2(np.ones((2, 2), np.float32), s=(3,)),
+            ArgumentError,
+            "rfft2 of float32[2,2]: s has 1 lengths, but axes has 2 entries",
+        ),
+        (lambda: tp.fft.rfft2([[1j]]), DTypeError, "RFFT(input=complex64"),
         (lambda: tp.fft.fft([1.0], n=0), ArgumentError, "n must be at least 1, got 0"),
         (lambda: tp.fft.fft([1.0], axis=1), ShapeError, "axis 1 is out of range for rank 1"),
         (lambda: tp.fft.fft(1.0), ShapeError, "out of range for rank 0"),

@@ -37,38 +37,58 @@ __all__ = [
 Lengths = list[int | None]
 
 
-def _plan(x: Tensor, s: Any, axes: Any, caller: str) -> tuple[list[int], Lengths]:
-    """Return the axes to transform, and the requested length along each, or None."""
-    what = f"{caller} of {x.type}"
+def _plan(x: Any, s: Any, axes: Any, caller: str) -> tuple[Tensor, list[int], Lengths]:
+    """Return the tensor, its axes to transform, and the requested length along each, or None."""
+    tensor = as_tensor(x, what=f"{caller}: x")
+    what = f"{caller} of {tensor.type}"
     lengths = None if s is None else shapes.as_ints(s, f"{what}: s")
     if axes is None:
-        count = x.ndim if lengths is None else len(lengths)
-        if count > x.ndim:
-            raise ArgumentError(f"{what}: s has {count} lengths, but x has {x.ndim} axes")
-        chosen = list(range(x.ndim - count, x.ndim))
+        count = tensor.ndim if lengths is None else len(lengths)
+        if count > tensor.ndim:
+            raise ArgumentError(f"{what}: s has {count} lengths, but x has {tensor.ndim} axes")
+        chosen = list(range(tensor.ndim - count, tensor.ndim))
     else:
         listed = shapes.as_ints(axes, f"{what}: axes")
-        chosen = [shapes.normalize_axis(axis, x.ndim, f"{what}: axes") for axis in listed]
+        chosen = [shapes.normalize_axis(axis, tensor.ndim, f"{what}: axes") for axis in listed]
     if lengths is None:
-        return chosen, [None] * len(chosen)
+        lengths = [-1] * len(chosen)
     if len(lengths) != len(chosen):
         raise ArgumentError(
             f"{what}: s has {len(lengths)} lengths, but axes has {len(chosen)} entries"
         )
-    return chosen, [None if length == -1 else length for length in lengths]
+    if not chosen:
+        raise ArgumentError(f"{what} must have at least one axis to transform")
+    return tensor, chosen, [None if length == -1 else length for length in lengths]
 
 
 def _transform_each(
-    transform: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: Norm
+    along: Callable[..., Tensor], x: Tensor, axes: Sequence[int], s: Lengths, norm: Norm
 ) -> Tensor:
     for axis, length in reversed(list(zip(axes, s, strict=True))):
-        x = transform(x, n=length, axis=axis, norm=norm)
+        x = along(x, n=length, axis=axis, norm=norm)
     return x
 
 
-def _check_axes(axes: list[int], x: Tensor, caller: str) -> None:
-    if not axes:
-        raise ArgumentError(f"{caller} of {x.type} must have at least one axis to transform")
+def transform(
+    along: Callable[..., Tensor], x: Any, s: Any, axes: Any, norm: Norm, caller: str
+) -> Tensor:
+    """Return ``x`` transformed by ``fft`` or ``ifft`` along each of several axes."""
+    tensor, chosen, lengths = _plan(x, s, axes, caller)
+    return _transform_each(along, tensor, chosen, lengths, norm)
+
+
+def transform_real(x: Any, s: Any, axes: Any, norm: Norm, caller: str) -> Tensor:
+    """Return ``rfft`` along the last of several axes, then ``fft`` along the others."""
+    tensor, (*others, last), (*sizes, length) = _plan(x, s, axes, caller)
+    half = rfft(tensor, n=length, axis=last, norm=norm)
+    return _transform_each(fft, half, others, sizes, norm)
+
+
+def restore_real(x: Any, s: Any, axes: Any, norm: Norm, caller: str) -> Tensor:
+    """Return ``ifft`` along several axes but the last, then ``irfft`` along that one."""
+    tensor, (*others, last), (*sizes, length) = _plan(x, s, axes, caller)
+    half = _transform_each(ifft, tensor, others, sizes, norm)
+    return irfft(half, n=length, axis=last, norm=norm)
 
 
 def fftn(
@@ -103,10 +123,7 @@ def fftn(
         (5, 16, 4)
 
     """
-    tensor = as_tensor(x, what="fftn: x")
-    chosen, lengths = _plan(tensor, s, axes, "fftn")
-    _check_axes(chosen, tensor, "fftn")
-    return _transform_each(fft, tensor, chosen, lengths, norm)
+    return transform(fft, x, s, axes, norm, "fftn")
 
 
 def ifftn(
@@ -131,10 +148,7 @@ def ifftn(
                 [3., 4.]], dtype=float32, device='cpu')
 
     """
-    tensor = as_tensor(x, what="ifftn: x")
-    chosen, lengths = _plan(tensor, s, axes, "ifftn")
-    _check_axes(chosen, tensor, "ifftn")
-    return _transform_each(ifft, tensor, chosen, lengths, norm)
+    return transform(ifft, x, s, axes, norm, "ifftn")
 
 
 def rfftn(
@@ -164,11 +178,7 @@ def rfftn(
         (8, 5)
 
     """
-    tensor = as_tensor(x, what="rfftn: x")
-    chosen, lengths = _plan(tensor, s, axes, "rfftn")
-    _check_axes(chosen, tensor, "rfftn")
-    half = rfft(tensor, n=lengths[-1], axis=chosen[-1], norm=norm)
-    return _transform_each(fft, half, chosen[:-1], lengths[:-1], norm)
+    return transform_real(x, s, axes, norm, "rfftn")
 
 
 def irfftn(
@@ -195,11 +205,7 @@ def irfftn(
                 [1., 0., 1., 2.]], dtype=float32, device='cpu')
 
     """
-    tensor = as_tensor(x, what="irfftn: x")
-    chosen, lengths = _plan(tensor, s, axes, "irfftn")
-    _check_axes(chosen, tensor, "irfftn")
-    half = _transform_each(ifft, tensor, chosen[:-1], lengths[:-1], norm)
-    return irfft(half, n=lengths[-1], axis=chosen[-1], norm=norm)
+    return restore_real(x, s, axes, norm, "irfftn")
 
 
 def _list_frequencies(
