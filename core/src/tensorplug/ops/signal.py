@@ -13,13 +13,20 @@ from tensorplug.contract.arguments import quoted, real
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.elementwise import astype
-from tensorplug.ops.fft.spectral import rfft
+from tensorplug.ops.comparison import less_equal
+from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.fft.spectral import irfft, resize_last, rfft
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.movement import pad
+from tensorplug.ops.kinds import floating
+from tensorplug.ops.movement import broadcast_to, pad, permute_dims, reshape
+from tensorplug.ops.reduction import max as greatest
+from tensorplug.ops.reduction import sum as total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, DTypeLike, Operand
@@ -30,8 +37,11 @@ __all__ = [
     "frame",
     "hamming_window",
     "hann_window",
+    "istft",
     "stft",
 ]
+
+_LEAST_WEIGHT = 1e-10  # of a sample, beside the largest, that can be restored
 
 
 def _read_positive(value: Any, what: str) -> int:
@@ -108,12 +118,17 @@ def _make_window(
     wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
     if wanted not in dt.FLOATING:
         raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
-    if length == 1:
-        return as_tensor(np.ones(1), wanted)
     first, second = real(a, f"{caller}: a"), real(b, f"{caller}: b")
     with host_values.room_for((length,), caller):
-        turns = np.arange(length) / (length - length % 2)
-        return as_tensor(first - second * np.cos(2 * np.pi * turns), wanted)
+        return as_tensor(_list_weights(length, first, second), wanted)
+
+
+def _list_weights(length: int, a: float, b: float) -> NDArray[np.float64]:
+    """Return the elements of a window; see ``cosine_window``."""
+    if length == 1:
+        return np.ones(1)
+    turns = np.arange(length) / (length - length % 2)
+    return np.asarray(a - b * np.cos(2 * np.pi * turns))
 
 
 def enclosing_power_of_two(value: float) -> int:
@@ -228,9 +243,129 @@ def stft(
         tensor = astype(tensor, dt.default_float)
     length = _read_positive(frame_length, "stft: frame_length")
     frames = frame(tensor, length, frame_step)
-    if window_fn in (hann_window, hamming_window) and tensor.dtype in dt.FLOATING:
+    if window_fn in _WEIGHTS and tensor.dtype in dt.FLOATING:
         frames = frames * window_fn(length, dtype=tensor.dtype)
     elif window_fn is not None:
         frames = frames * window_fn(length)
     points = enclosing_power_of_two(length) if fft_length is None else fft_length
     return rfft(frames, n=points)
+
+
+_WEIGHTS: Any = {hann_window: (0.5, 0.5), hamming_window: (0.54, 0.46)}
+
+
+def istft(
+    stfts: ArrayLike,
+    frame_length: int,
+    frame_step: int,
+    fft_length: int | None = None,
+    window_fn: Callable[[int], Operand] | None = hann_window,
+) -> Tensor:
+    """Return the signal whose short-time Fourier transforms these are: the inverse of ``stft``.
+
+    Of spectra that no signal has, it is the signal with the nearest ones, in the sense of least
+    squares: ``sum(window * frame) / sum(window**2)`` over all frames that hold a sample. Samples
+    that have weight 0 in all frames are lost, and are 0 here: with ``hann_window`` the first one.
+    Near both ends rounding errors grow. Pad the signal by a frame before ``stft`` if its ends
+    matter.
+
+    Args:
+        stfts: [..., frames, fft_length // 2 + 1], complex; real numbers are converted.
+        frame_length: as for ``stft``.
+        frame_step: as for ``stft``, but at most ``frame_length``.
+        fft_length: as for ``stft``.
+        window_fn: as for ``stft``: the window by which the frames were multiplied.
+
+    Returns:
+        [..., (frames - 1) * frame_step + frame_length], real.
+
+    Raises:
+        ShapeError: the rank is below 2, or the last axis or the window has another length.
+        ArgumentError: a length or step is below 1; or frames overlap so little that samples are
+            lost between them. (A window that ``window_fn`` returns as a tensor is not read to
+            find out.)
+        DTypeError: strings, or a complex window.
+
+    Source: Griffin and Lim, Signal estimation from modified short-time Fourier transform (1984).
+
+    Examples:
+        >>> x = tp.sin(tp.arange(64) / 3)
+        >>> spectra = tp.signal.stft(x, 16, 4)
+        >>> back = tp.signal.istft(spectra, 16, 4)
+        >>> back.shape
+        (64,)
+        >>> bool(tp.allclose(back[4:-4], x[4:-4], atol=1e-5))
+        True
+
+    """
+    tensor = as_tensor(stfts, what="istft: stfts")
+    length = _read_positive(frame_length, "istft: frame_length")
+    step = _read_positive(frame_step, "istft: frame_step")
+    points = enclosing_power_of_two(length)
+    if fft_length is not None:
+        points = _read_positive(fft_length, "istft: fft_length")
+    if tensor.ndim < 2 or tensor.shape[-1] != points // 2 + 1:
+        raise ShapeError(
+            f"istft: stfts must have the shape [..., frames, {points // 2 + 1}] for an fft_length "
+            f"of {points}, got {tensor.type}"
+        )
+    seen = min(length, points)  # stft cuts longer frames
+    window = _read_window(window_fn, length)
+    _check_overlap(window, seen, step)
+    *batch, count, _ = tensor.shape
+    dtype = dt.real_part(dt.inexact(tensor.dtype))
+    if not count:
+        return zeros((*batch, 0), dtype=dtype)
+    frames = resize_last(resize_last(irfft(tensor, n=points), seen), length)
+    weights = resize_last(resize_last(as_tensor(window, frames.dtype), seen), length)
+    added = _add_overlapping(frames * weights, step)
+    weight = _add_overlapping(broadcast_to(weights * weights, (count, length)), step)
+    # Below that, nothing but rounding errors is left of a sample.
+    lost = less_equal(weight, greatest(weight) * frames.dtype.eps**2)
+    return where(lost, 0, added / where(lost, 1, weight))
+
+
+def _read_window(window_fn: Callable[[int], Operand] | None, length: int) -> NDArray[Any] | Tensor:
+    """Return the window, on the host if it is known there."""
+    if window_fn is None:
+        return np.ones(length)
+    if window_fn in _WEIGHTS:
+        return _list_weights(length, *_WEIGHTS[window_fn])
+    made = window_fn(length)
+    window = floating(made, "istft: the window")
+    if window.shape != (length,):
+        raise ShapeError(f"istft: the window must be a vector of {length}, got {window.type}")
+    return window if hasattr(made, "_placement") else np.asarray(made)
+
+
+def _check_overlap(window: Any, seen: int, step: int) -> None:
+    """Refuse frames that leave out samples between the first and the last frame."""
+    least = seen - step
+    if least >= 0 and isinstance(window, np.ndarray):
+        periods = np.zeros(-(-seen // step) * step)
+        periods[:seen] = window[:seen].astype(np.float64) ** 2
+        sums = periods.reshape(-1, step).sum(axis=0)
+        least = -1 if sums.min() <= _LEAST_WEIGHT * sums.max() else 0
+    if least < 0:
+        raise ArgumentError(
+            f"istft: frames of length {seen} in steps of {step} with this window lose samples "
+            "between them; stft needs a smaller frame_step"
+        )
+
+
+def _add_overlapping(frames: Tensor, step: int) -> Tensor:
+    """Return the sum of frames [..., count, length], each placed ``step`` after the one before."""
+    *batch, count, length = frames.shape
+    parts = -(-length // step)
+    pieces = reshape(resize_last(frames, parts * step), (*batch, count, parts, step))
+    at = len(batch)
+    turned = permute_dims(pieces, (*range(at), at + 1, at, at + 2))
+    # Row f of part j belongs at f + j. Rows that are one longer than those they are cut into
+    # move each part by one more than the part before.
+    nothing = [(0, 0)] * (at + 1)
+    longer = pad(turned, [*nothing, (0, parts), (0, 0)])
+    rows = count + parts - 1
+    flat = reshape(longer, (*batch, parts * (rows + 1) * step))
+    moved = reshape(resize_last(flat, parts * rows * step), (*batch, parts, rows, step))
+    added = reshape(total(moved, axis=-3), (*batch, rows * step))
+    return resize_last(added, (count - 1) * step + length)

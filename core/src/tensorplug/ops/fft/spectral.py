@@ -130,7 +130,7 @@ def _swap_last(x: Tensor, axis: int) -> Tensor:
     return permute_dims(x, order)
 
 
-def _resize_last(x: Tensor, length: int) -> Tensor:
+def resize_last(x: Tensor, length: int) -> Tensor:
     """Return ``x`` with its last axis cut or zero-padded to ``length``."""
     have = x.shape[-1]
     if have > length:
@@ -176,7 +176,7 @@ def fft(
     tensor = _read_complex(x, "fft")
     length, at = _check_arguments(tensor, n, axis, norm, "fft")
     moved = _swap_last(tensor, at)
-    sized = moved if length is None else _resize_last(moved, length)
+    sized = moved if length is None else resize_last(moved, length)
     return _swap_last(_scale(dispatch(FFT, sized), _NORM[norm][0](max(sized.shape[-1], 1))), at)
 
 
@@ -201,7 +201,7 @@ def ifft(
     tensor = _read_complex(x, "ifft")
     length, at = _check_arguments(tensor, n, axis, norm, "ifft")
     moved = _swap_last(tensor, at)
-    sized = moved if length is None else _resize_last(moved, length)
+    sized = moved if length is None else resize_last(moved, length)
     return _swap_last(_scale(dispatch(IFFT, sized), _NORM[norm][1](max(sized.shape[-1], 1))), at)
 
 
