@@ -16,9 +16,11 @@ FIRST = np.zeros((1,), np.int32)
 EIGHT = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
 
 CALLS: dict[str, list[Any]] = {  # a good value for each tensor, and the other arguments
+    "center_crop": [[IMAGE], ((2, 2),)],
     "crop_and_resize": [[IMAGE, BOXES, FIRST], ((2, 2),)],
     "draw": [[IMAGE[0]], ()],
     "flip_left_right": [[IMAGE], ()],
+    "flip_up_down": [[IMAGE], ()],
     "from_pixels": [[IMAGE[0].astype(np.uint8)], ()],
     "grayscale_to_rgb": [[IMAGE[..., :1]], ()],
     "grid_sample": [[IMAGE, np.zeros((1, 4, 2), np.float32)], ()],
@@ -40,7 +42,7 @@ KERNELS = {  # where the kernel's name in messages is not the function's in capi
     "non_max_suppression_with_score": "NonMaxSuppressionV5",
     "to_pixels": "Draw",
 }
-TAKE_STRINGS = {"grayscale_to_rgb"}  # it moves elements and does not look at them
+TAKE_STRINGS = {"center_crop", "flip_up_down", "grayscale_to_rgb"}  # they move elements unread
 
 CASES = [  # id, call, error, what the message says
     (

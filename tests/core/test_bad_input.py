@@ -143,6 +143,8 @@ OTHERS = {
     "pad": [[X], ([(0, 0), (0, 0)],)],
     "partition": [[X], (0,)],
     "percentile": [[X], (50,)],
+    "polyfit": [[X[0], X[0]], (1,)],
+    "polyval": [[X, X], ()],
     "pool": [[IMAGE], (2, "max")],
     "prelu": [[X, X], ()],
     "quantile": [[X], (0.5,)],
@@ -160,6 +162,7 @@ OTHERS = {
     "softmax_cross_entropy": [[X, X], ()],
     **{name: [[X, X], ()] for name in ("absolute_difference", "hinge_loss", "huber_loss")},
     **{name: [[X, X], ()] for name in ("log_loss", "mean_squared_error")},
+    **{name: [[X, X], ()] for name in ("binary_cross_entropy", "kl_divergence")},
     "compute_weighted_loss": [[X], ()],
     "cosine_distance": [[X, X], (0,)],
     "sigmoid_cross_entropy": [[X, X], ()],
@@ -275,6 +278,7 @@ OTHER_TESTS = {
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
     "einsum",  # test_contraction
+    "random_crop",  # test_images
     *("lstm", "gru"),  # test_recurrent_layers
     *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent_cells, test_regularization
 }

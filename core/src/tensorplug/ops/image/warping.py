@@ -13,7 +13,10 @@ from tensorplug.contract.arguments import quoted, real
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.arrangement import flip
+from tensorplug.ops.image.ranks import read_images
 from tensorplug.ops.image.resizing import size_attribute
+from tensorplug.ops.movement import expand_dims, squeeze
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "flip_left_right",
+    "flip_up_down",
     "rotate_with_offset",
     "transform",
 ]
@@ -57,10 +61,11 @@ def flip_left_right(image: ArrayLike) -> Tensor:
     """Return images mirrored from left to right.
 
     Args:
-        image: [batch, height, width, channels], of any dtype.
+        image: [batch, height, width, channels], or one image [height, width, channels], of any
+            dtype.
 
     Raises:
-        ShapeError: the rank is not 4.
+        ShapeError: the rank is neither 3 nor 4.
 
     Source: TensorFlow.js's image.flipLeftRight.
 
@@ -70,7 +75,24 @@ def flip_left_right(image: ArrayLike) -> Tensor:
                 [4, 3]], dtype=int32, device='cpu')
 
     """
-    return dispatch(FLIP_LEFT_RIGHT, image)
+    tensor = read_images(image, "flip_left_right: image")
+    if tensor.ndim == 4:
+        return dispatch(FLIP_LEFT_RIGHT, tensor)
+    return squeeze(dispatch(FLIP_LEFT_RIGHT, expand_dims(tensor, axis=0)), 0)
+
+
+def flip_up_down(image: ArrayLike) -> Tensor:
+    """Return images turned upside down, by reflection. Arguments and errors: ``flip_left_right``.
+
+    Source: TensorFlow's image.flip_up_down.
+
+    Examples:
+        >>> tp.image.flip_up_down([[[1], [2]], [[3], [4]]])[..., 0]
+        Tensor([[3, 4],
+                [1, 2]], dtype=int32, device='cpu')
+
+    """
+    return flip(read_images(image, "flip_up_down: image"), axis=-3)
 
 
 # Rotation ----------------------------------------------------------------------------------
