@@ -303,6 +303,7 @@ def _factors() -> Iterator[Row]:
     )
     yield row("MatrixDeterminant", linalg.det, _solvable)
     yield row("LogMatrixDeterminant", linalg.slogdet, _solvable)
+    yield row("Lu", linalg.det, _solvable)  # NumPy's elimination without its factors
     yield row("Qr", linalg.qr, _solvable)
     yield row("Svd", lambda x: linalg.svd(x, full_matrices=False), _solvable)
     yield row("SelfAdjointEigV2", linalg.eigh, _solvable)

@@ -38,8 +38,9 @@ NEVER_PADDED = {
     *("RaggedGather", "RaggedRange", "RaggedTensorToTensor", "SparseFillEmptyRows"),
     *("SparseSegmentMean", "SparseSegmentSum", "StringNGrams", "StringSplit"),
     # On the host.
-    *("BroadcastArgs", "Cholesky", "Eig", "Imag", "LogMatrixDeterminant", "MatrixDeterminant"),
-    *("MatrixInverse", "MatrixSolve", "MatrixTriangularSolve", "PseudoInverse", "Qr"),
+    *("BroadcastArgs", "Cholesky", "Eig", "Imag", "LogMatrixDeterminant", "Lu"),
+    *("MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve"),
+    *("PseudoInverse", "Qr"),
     *("SelfAdjointEigV2", "SparseReshape", "StaticRegexReplace", "StringToHashBucketFast", "Svd"),
     "Diag",  # its decomposition merges the padded axis
 }

@@ -103,7 +103,9 @@ def test_any_matrices(x):
     assert L.matrix_rank(x).tolist() == [few, few]
 
 
-@pytest.mark.parametrize("name", ["eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "pinv"])
+@pytest.mark.parametrize(
+    "name", ["eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "pinv", "lu"]
+)
 @pytest.mark.parametrize("leading", [(1,) * 30, (1,) * 61 + (2,), (0,) + (1,) * 61])
 def test_stacks_with_many_axes_are_those_of_one_axis(name, leading):
     function = getattr(tp.linalg, name)

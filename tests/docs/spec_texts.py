@@ -250,6 +250,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "LogMatrixDeterminant": (_BATCH, _BATCH),
     "LowerBound": ("that of `values`",),
     "MatrixBandPart": ("that of `input`",),
+    "Lu": ("that of `input`", "[..., rows]"),
     "MatrixDeterminant": (_BATCH,),
     "MatrixInverse": ("that of `input`",),
     "MatrixSolve": ("[..., n, columns of rhs]; the axes before them broadcast",),

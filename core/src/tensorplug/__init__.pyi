@@ -233,6 +233,8 @@ from tensorplug.ops.movement import slice as slice
 from tensorplug.ops.movement import squeeze as squeeze
 from tensorplug.ops.movement import stack as stack
 from tensorplug.ops.padding import pad as pad
+from tensorplug.ops.polynomials import polyfit as polyfit
+from tensorplug.ops.polynomials import polyval as polyval
 from tensorplug.ops.powers import expm1 as expm1
 from tensorplug.ops.powers import hypot as hypot
 from tensorplug.ops.powers import log10 as log10
@@ -576,6 +578,8 @@ __all__ = [
     "permute_dims",
     "pi",
     "plugin",
+    "polyfit",
+    "polyval",
     "positive",
     "pow",
     "prod",

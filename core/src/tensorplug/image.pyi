@@ -2,6 +2,8 @@
 
 from tensorplug.ops.image.cropping import crop_and_resize as crop_and_resize
 from tensorplug.ops.image.grid_sampling import grid_sample as grid_sample
+from tensorplug.ops.image.parts import center_crop as center_crop
+from tensorplug.ops.image.parts import random_crop as random_crop
 from tensorplug.ops.image.pixels import draw as draw
 from tensorplug.ops.image.pixels import from_pixels as from_pixels
 from tensorplug.ops.image.pixels import to_pixels as to_pixels
@@ -15,19 +17,23 @@ from tensorplug.ops.image.thresholding import grayscale_to_rgb as grayscale_to_r
 from tensorplug.ops.image.thresholding import rgb_to_grayscale as rgb_to_grayscale
 from tensorplug.ops.image.thresholding import threshold as threshold
 from tensorplug.ops.image.warping import flip_left_right as flip_left_right
+from tensorplug.ops.image.warping import flip_up_down as flip_up_down
 from tensorplug.ops.image.warping import rotate_with_offset as rotate_with_offset
 from tensorplug.ops.image.warping import transform as transform
 
 __all__ = [
+    "center_crop",
     "crop_and_resize",
     "draw",
     "flip_left_right",
+    "flip_up_down",
     "from_pixels",
     "grayscale_to_rgb",
     "grid_sample",
     "non_max_suppression",
     "non_max_suppression_padded",
     "non_max_suppression_with_score",
+    "random_crop",
     "resize",
     "resize_bilinear",
     "resize_nearest_neighbor",

@@ -5,6 +5,7 @@ from tensorplug.ops.signal import enclosing_power_of_two as enclosing_power_of_t
 from tensorplug.ops.signal import frame as frame
 from tensorplug.ops.signal import hamming_window as hamming_window
 from tensorplug.ops.signal import hann_window as hann_window
+from tensorplug.ops.signal import istft as istft
 from tensorplug.ops.signal import stft as stft
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "frame",
     "hamming_window",
     "hann_window",
+    "istft",
     "stft",
 ]

@@ -8,8 +8,8 @@ from tensorplug.contract.batching import BatchingTable
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.mapping.derived import align, in_front
 from tensorplug.ops import creation, diagonals
+from tensorplug.ops.linalg import elimination, triangular
 from tensorplug.ops.linalg import factorization as ops
-from tensorplug.ops.linalg import triangular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 batching: BatchingTable = BatchingTable()
 
-for _spec in (ops.CHOLESKY, ops.MATRIX_INVERSE, ops.QR, diagonals.TRIANGLE):
+for _spec in (ops.CHOLESKY, ops.MATRIX_INVERSE, ops.QR, elimination.LU, diagonals.TRIANGLE):
     batching.leading(_spec)
 for _spec in (ops.MATRIX_DETERMINANT, ops.LOG_MATRIX_DETERMINANT):
     batching.leading(_spec)

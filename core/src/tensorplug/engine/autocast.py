@@ -63,7 +63,7 @@ IN_FLOAT32: Final = {
         *("Erfinv", "Igamma", "Igammac", "Lgamma", "Ndtri", "Polygamma"),
     ),
     "matrix functions": (
-        *("Cholesky", "Eig", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse"),
+        *("Cholesky", "Eig", "LogMatrixDeterminant", "Lu", "MatrixDeterminant", "MatrixInverse"),
         *("MatrixSolve", "MatrixTriangularSolve", "PseudoInverse", "Qr", "SelfAdjointEigV2"),
         "Svd",
     ),

@@ -14,7 +14,7 @@ from tensorplug.errors import LinAlgError
 Array = np.ndarray[Any, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 _FEW_AXES = 32  # of matrices; those of three results together are below NumPy's limit
-_BLOCK = 64  # rows; factorizing a larger triangle costs more than the products between blocks
+_BLOCK = 64  # rows or columns; larger blocks cost more than the products between them
 
 
 def _raise_our_errors(function: F) -> F:
@@ -125,6 +125,47 @@ def _substitute(a: Array, b: Array, unit_diagonal: bool) -> Array:  # noqa: FBT0
     if unit_diagonal:
         upper[..., range(size), range(size)] = 1
     return np.linalg.solve(upper, b)
+
+
+@_raise_our_errors
+@_as_one_stack
+def lu(input: Array) -> tuple[Array, Array]:
+    """Eliminate a few columns at a time in all matrices; products do the rest.
+
+    Returns:
+        The factors in one matrix, without the diagonal of the lower one, and the numbers of the
+        rows in their new order.
+
+    """
+    *leading, rows, columns = input.shape
+    count, few = math.prod(leading), min(rows, columns)
+    work = np.array(input).reshape(count, rows, columns)
+    order = np.tile(np.arange(rows, dtype=np.int32), (count, 1))
+    for start in range(0, few, _BLOCK):
+        stop = min(start + _BLOCK, few)
+        for at in range(start, stop):
+            _eliminate(work, order, at, stop)
+        if stop < columns:
+            square, beside = work[:, start:stop, start:stop], work[:, start:stop, stop:]
+            beside[...] = matrix_triangular_solve(
+                square, beside, lower=True, adjoint=False, unit_diagonal=True
+            )
+            work[:, stop:, stop:] -= work[:, stop:, start:stop] @ beside
+    return work.reshape(input.shape), order.reshape(*leading, rows)
+
+
+def _eliminate(work: Array, order: Array, at: int, stop: int) -> None:
+    """Move the largest element of a column to the diagonal; subtract up to column ``stop``."""
+    matrices = np.arange(len(work))
+    chosen = at + np.abs(work[:, at:, at]).argmax(axis=1)
+    for rows in (work, order):
+        moved = rows[matrices, chosen]
+        rows[matrices, chosen] = rows[:, at]
+        rows[:, at] = moved
+    pivots = work[:, at, at, None]
+    below = work[:, at + 1 :, at]
+    below /= np.where(pivots == 0, 1, pivots)  # a column of zeros stays as it is
+    work[:, at + 1 :, at + 1 : stop] -= below[:, :, None] * work[:, at, None, at + 1 : stop]
 
 
 @_raise_our_errors
