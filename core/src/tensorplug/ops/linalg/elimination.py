@@ -97,7 +97,9 @@ def lu(x: ArrayLike, /, *, p_indices: bool = False) -> LUResult:
     upper = slice_(packed, begin, [*batch, few, columns]) if few < rows else packed
     lower = tril(left, k=-1) + eye(rows, few, dtype=packed.dtype)
     if as_numbers:
-        return LUResult(order, lower, triu(upper))
+        return LUResult(astype(order, dt.default_int, copy=False), lower, triu(upper))
     # Row order[i] of the matrix is row i of the product.
-    moved = equal(expand_dims(arange(rows), axis=1), expand_dims(order, axis=-2))
+    moved = equal(
+        expand_dims(arange(rows, dtype=order.dtype), axis=1), expand_dims(order, axis=-2)
+    )
     return LUResult(astype(moved, packed.dtype), lower, triu(upper))
