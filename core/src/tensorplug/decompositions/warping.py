@@ -9,8 +9,8 @@ from tensorplug.ops.creation import arange, asarray, zeros
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image import warping as ops
+from tensorplug.ops.image.projections import project, samples_of
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.linalg.projections import project, samples_of
 from tensorplug.ops.movement import expand_dims, reshape
 
 if TYPE_CHECKING:

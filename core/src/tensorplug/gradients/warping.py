@@ -10,8 +10,8 @@ from tensorplug.ops.creation import asarray, zeros
 from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.image import warping as ops
+from tensorplug.ops.image.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.indexing.indexing import scatter_nd
-from tensorplug.ops.linalg.projections import BY_OPS, project, samples_of, sloped_samples_of
 from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
 from tensorplug.ops.reduction import sum as sum_
 

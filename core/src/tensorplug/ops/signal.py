@@ -243,7 +243,7 @@ def stft(
         tensor = astype(tensor, dt.default_float)
     length = _read_positive(frame_length, "stft: frame_length")
     frames = frame(tensor, length, frame_step)
-    if window_fn in _WEIGHTS and tensor.dtype in dt.FLOATING:
+    if window_fn in (hann_window, hamming_window) and tensor.dtype in dt.FLOATING:
         frames = frames * window_fn(length, dtype=tensor.dtype)
     elif window_fn is not None:
         frames = frames * window_fn(length)

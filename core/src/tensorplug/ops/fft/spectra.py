@@ -41,17 +41,16 @@ def _plan(x: Any, s: Any, axes: Any, caller: str) -> tuple[Tensor, list[int], Le
     """Return the tensor, its axes to transform, and the requested length along each, or None."""
     tensor = as_tensor(x, what=f"{caller}: x")
     what = f"{caller} of {tensor.type}"
-    lengths = None if s is None else shapes.as_ints(s, f"{what}: s")
+    given = None if s is None else shapes.as_ints(s, f"{what}: s")
     if axes is None:
-        count = tensor.ndim if lengths is None else len(lengths)
+        count = tensor.ndim if given is None else len(given)
         if count > tensor.ndim:
             raise ArgumentError(f"{what}: s has {count} lengths, but x has {tensor.ndim} axes")
         chosen = list(range(tensor.ndim - count, tensor.ndim))
     else:
         listed = shapes.as_ints(axes, f"{what}: axes")
         chosen = [shapes.normalize_axis(axis, tensor.ndim, f"{what}: axes") for axis in listed]
-    if lengths is None:
-        lengths = [-1] * len(chosen)
+    lengths = (-1,) * len(chosen) if given is None else given
     if len(lengths) != len(chosen):
         raise ArgumentError(
             f"{what}: s has {len(lengths)} lengths, but axes has {len(chosen)} entries"

@@ -69,7 +69,7 @@ def _clear(corpus: Corpus, shape: Shape) -> Array:
     """Return matrices in which no small change chooses other pivots, and rows are exchanged."""
     if not np.prod(shape):
         return corpus.ordinary(shape)
-    steps = 4.0 * np.eye(*shape[-2:])
+    steps = 4.0 * np.eye(shape[-2], shape[-1])
     return np.roll(corpus.of(corpus.ordinary(shape, -0.5, 0.5) + steps), 1, axis=-2)
 
 
