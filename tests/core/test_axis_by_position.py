@@ -67,11 +67,14 @@ REQUIRED = {  # the required arguments before the axis, where that is not only X
     "linalg.cross": (np.ones((3, 3), np.float32), np.eye(3)),
     "vecdot": (X, X),
     "tensordot": (X[:, :2], X[:, :2]),
-    "losses.cosine_distance": (X, X),
+    **dict.fromkeys(("losses.cosine_distance", "losses.kl_divergence"), (X, X)),
     "random.categorical": (np.uint32([1, 2]), X),
     "random.permutation": (np.uint32([1, 2]), X),
 }
-SPECIAL = {"expand_dims": 2, "permute_dims": (1, 0), "squeeze": ()}
+SPECIAL = {
+    **dict.fromkeys((f"fft.{kind}2" for kind in ("fft", "ifft", "rfft", "irfft")), (1, 0)),
+    **{"expand_dims": 2, "permute_dims": (1, 0), "squeeze": ()},
+}
 BY_BOTH = [
     name
     for name in FUNCTIONS

@@ -29,9 +29,9 @@ def _check_two(axes: Any, caller: str) -> Any:
 def fft2(
     x: ArrayLike,
     /,
-    *,
     s: ShapeLike | None = None,
     axes: Axis = (-2, -1),
+    *,
     norm: Norm = "backward",
 ) -> Tensor:
     """Return the discrete Fourier transform along two axes, the last ones by default.
@@ -64,9 +64,9 @@ def fft2(
 def ifft2(
     x: ArrayLike,
     /,
-    *,
     s: ShapeLike | None = None,
     axes: Axis = (-2, -1),
+    *,
     norm: Norm = "backward",
 ) -> Tensor:
     """Return the inverse of ``fft2``. Arguments and errors are the same.
@@ -85,9 +85,9 @@ def ifft2(
 def rfft2(
     x: ArrayLike,
     /,
-    *,
     s: ShapeLike | None = None,
     axes: Axis = (-2, -1),
+    *,
     norm: Norm = "backward",
 ) -> Tensor:
     """Return the Fourier transform of real numbers along two axes, the last ones by default.
@@ -108,9 +108,9 @@ def rfft2(
 def irfft2(
     x: ArrayLike,
     /,
-    *,
     s: ShapeLike | None = None,
     axes: Axis = (-2, -1),
+    *,
     norm: Norm = "backward",
 ) -> Tensor:
     """Return the inverse of ``rfft2``. Arguments and errors are those of ``fft2``.

@@ -81,8 +81,8 @@ def kl_divergence(
     labels: ArrayLike,
     predictions: ArrayLike,
     weights: ArrayLike | None = None,
-    *,
     axis: int = -1,
+    *,
     reduction: Reduction = DEFAULT,
 ) -> Tensor:
     """Return the Kullback-Leibler divergences ``sum(y * log(y / p))``, weighted and reduced.
