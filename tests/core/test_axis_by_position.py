@@ -73,7 +73,9 @@ REQUIRED = {  # the required arguments before the axis, where that is not only X
 }
 SPECIAL = {
     **dict.fromkeys((f"fft.{kind}2" for kind in ("fft", "ifft", "rfft", "irfft")), (1, 0)),
-    **{"expand_dims": 2, "permute_dims": (1, 0), "squeeze": ()},
+    "expand_dims": 2,
+    "permute_dims": (1, 0),
+    "squeeze": (),
 }
 BY_BOTH = [
     name
