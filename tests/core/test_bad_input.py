@@ -278,7 +278,7 @@ OTHER_TESTS = {
     *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
     *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
     "einsum",  # test_contraction
-    "random_crop",  # test_images
+    "random_crop",  # test_image_parts
     *("lstm", "gru"),  # test_recurrent_layers
     *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent_cells, test_regularization
 }
