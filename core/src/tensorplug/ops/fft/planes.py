@@ -69,7 +69,7 @@ def ifft2(
     *,
     norm: Norm = "backward",
 ) -> Tensor:
-    """Return the inverse of ``fft2``. Arguments and errors are the same.
+    """Return the inverse of ``fft2``; ``x``, ``s``, ``axes``, ``norm`` and errors are as there.
 
     Source: NumPy's ifft2.
 
@@ -92,8 +92,8 @@ def rfft2(
 ) -> Tensor:
     """Return the Fourier transform of real numbers along two axes, the last ones by default.
 
-    It is ``rfftn`` with these axes: the second of them keeps n // 2 + 1 elements. Arguments and
-    errors are those of ``fft2``; complex numbers raise a ``DTypeError``.
+    It is ``rfftn`` with these axes: the second of them keeps n // 2 + 1 elements. ``x``, ``s``,
+    ``axes``, ``norm`` and errors are as for ``fft2``; a complex ``x`` raises a ``DTypeError``.
 
     Source: NumPy's rfft2.
 
@@ -113,9 +113,10 @@ def irfft2(
     *,
     norm: Norm = "backward",
 ) -> Tensor:
-    """Return the inverse of ``rfft2``. Arguments and errors are those of ``fft2``.
+    """Return the inverse of ``rfft2``.
 
-    ``s`` has the lengths of the result; the second is 2 * (m - 1) by default.
+    ``s`` has the lengths of the result; the second is 2 * (m - 1) by default. ``x``, ``axes``,
+    ``norm`` and errors are as for ``fft2``.
 
     Source: NumPy's irfft2.
 

@@ -81,6 +81,8 @@ def sigmoid_cross_entropy(
     ``y = labels * (1 - s) + s / 2``. Labels and logits have the same shape. For ``weights`` and
     ``reduction`` see ``compute_weighted_loss``.
 
+    ``multi_class_labels``: the labels, from 0 to 1.
+
     Raises:
         ShapeError: labels and logits differ in shape, or the weights do not broadcast to the
             losses.
