@@ -13,6 +13,7 @@ RUNTIME := core backends/cpu backends/gpu_opencl
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
 DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
+DOCUMENTED := core backends/cpu tests/conformance
 
 # The CPU's loops are compiled by LLVM. On a machine without an OpenCL driver the other extra brings
 # the runtime of a CPU.
@@ -23,6 +24,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Stamps: what is installed is installed again only when a pyproject.toml has changed.
 MADE := $(VENV)/.made
 FOR_DEMO := $(VENV)/.for-demo
+FOR_SITE := $(VENV)/.for-site
 FOR_WORK := $(VENV)/.for-work
 
 # The backends to certify on each change, each up to a level; `minimal` is the example that registers
@@ -51,7 +53,10 @@ PLATFORM ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(FOR_DEMO) ## train on handwritten digits, on every backend in turn
+# The backends of plugins_example, which `make install` brings, show other things than speed: on batches
+# of a few digits, Dask takes a minute and a half.
+demo: export TENSORPLUG_DISABLE_PLUGINS ?= dask,minimal
+demo: $(FOR_DEMO) ## train on handwritten digits, on each backend but the examples' in turn
 	$(BIN)/python docs/examples/digits/train.py --output $(OUT)/digits.png
 
 install: $(FOR_WORK) ## install everything, editable, with the tools, into .venv
@@ -108,8 +113,7 @@ docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.docs.spec_page
 	$(BIN)/python -m tensorplug.testing.stubs
 
-site: $(FOR_WORK) ## build the documentation site into out/site
-	$(PIP) install --group site
+site: $(FOR_SITE) ## build the documentation site into out/site; needs no backend but cpu
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -q -c docs/site docs $(OUT)/site
 
 release: $(FOR_WORK) ## set VERSION everywhere, build all distributions, commit and tag; see docs/releasing.md
@@ -130,9 +134,9 @@ models: $(FOR_WORK) ## run trained ONNX models that pip packages carry, beside o
 	$(PIP) install "onnxruntime>=1.20"
 	$(BIN)/python plugins_example/onnx/tests/pretrained.py
 
-browser: $(FOR_WORK) ## try the page of a report in Chromium, which must be installed
+browser: $(FOR_WORK) site ## try the site and the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser
-	$(BIN)/python -m pytest tests/conformance/tests/test_rendering.py
+	$(BIN)/python -m pytest tests/conformance/tests/test_rendering.py tests/docs/test_site_in_browser.py
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks
@@ -164,6 +168,10 @@ $(FOR_DEMO): $(MADE) pyproject.toml $(DEMONSTRATED:%=%/pyproject.toml)
 	$(PIP) install $(call editable,$(DEMONSTRATED)) --group demo
 	@touch $@
 
+$(FOR_SITE): $(MADE) pyproject.toml $(DOCUMENTED:%=%/pyproject.toml)
+	$(PIP) install $(call editable,$(DOCUMENTED)) --group site
+	@touch $@
+
 $(FOR_WORK): $(MADE) pyproject.toml $(DEVELOPED:%=%/pyproject.toml)
 	$(PIP) install $(call editable,$(DEVELOPED)) --group dev --group demo
-	@touch $@ $(FOR_DEMO)
+	@touch $@ $(FOR_DEMO) $(FOR_SITE)

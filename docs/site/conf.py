@@ -18,6 +18,8 @@ sys.path[:0] = [str(HERE), str(DOCS.parent)]  # this folder's extensions, and th
 # An op package that is installed here gives the Tensor methods, which are not the core's.
 os.environ["TENSORPLUG_DISABLE_PLUGINS"] = "example_swish"
 
+from source_links import place  # noqa: E402 - a module of this folder
+
 project = "tensorplug"
 author = "The tensorplug developers"
 copyright = f"2026, {author}"
@@ -27,11 +29,15 @@ urls = about["urls"]
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.linkcode",
     "sphinx.ext.napoleon",
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
     "name_links",
+    "narrow_screens",
+    "notebooks",
+    "parameter_tables",
     "reference",
     "repository_links",
 ]
@@ -56,6 +62,13 @@ copybutton_prompt_is_regexp = True
 
 # What a command prints is no shell code, and may hold an odd number of quotes.
 suppress_warnings = ["misc.highlighting_failure"]
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Return the address of an entry's source."""
+    path = place(info["module"], info["fullname"]) if domain == "py" else ""
+    return f"{urls['Repository']}/blob/main/{path}" if path else None
+
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tensorplug"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from parameter_tables import meanings
 from sphinx.errors import ExtensionError
 from tests.core.public_functions import PUBLIC
 from tests.docs import spec_page
@@ -82,7 +83,7 @@ def _is_from(name: str, home: str) -> bool:
 
     ``home`` is a namespace (``"tp.nn"``), or a module of the main namespace (``"ops.sorting"``).
     """
-    namespace = name.rpartition(".")[0]
+    namespace = _home(name)
     if home.startswith("tp."):
         return namespace == home
     return namespace == "tp" and PUBLIC[name].__module__ == f"tensorplug.{home}"
@@ -125,6 +126,10 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def _home(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
 def _long(name: str) -> str:
     return f"tensorplug{name.removeprefix('tp')}"
 
@@ -153,10 +158,12 @@ def _entry(name: str) -> str:
     return f".. autofunction:: {_long(name)}\n"
 
 
-def _add_kernels(
+def _complete(
     _app: Sphinx, what: str, name: str, value: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Name the kernels of an op, with links to their specs; let a method lead to its function."""
+    """Add parameters and kernels to a function's text; let a method lead to its function."""
+    if what == "function":
+        lines[:] = [*_lacking(name, value, lines), "", *lines]
     home = next((name for name, public in PUBLIC.items() if public is value), "")
     if what == "method" and home:
         first = lines.index("") if "" in lines else len(lines)
@@ -168,6 +175,32 @@ def _add_kernels(
             lines += ["", ":Kernels:", *(f"    * {_described(kernel)}" for kernel in kernels), ""]
         elif kernels:
             lines += ["", f":Kernels: {_listed(kernels)}", ""]
+
+
+def _lacking(name: str, function: Any, lines: list[str]) -> Iterator[str]:
+    """Yield fields of parameters that the docstring leaves to another function, or to a kernel."""
+    there = _home(name).replace("tensorplug", "tp")
+    homes = {_short(each): value for each, value in PUBLIC.items() if each.count(".") == 1}
+    homes |= {_short(each): value for each, value in PUBLIC.items() if _home(each) == there}
+    found = _attributes(name, function) | meanings(function, homes)
+    stated = "\n".join(lines)
+    for parameter in inspect.signature(function).parameters:
+        if parameter in found and not re.search(rf":param [^:]*\b{parameter}\b", stated):
+            yield f":param {parameter}: {found[parameter]}"
+
+
+def _attributes(name: str, function: Any) -> dict[str, str]:
+    """Return what a function's parameters mean that are attributes of the kernels that it runs."""
+    if not function.__module__.startswith("tensorplug.ops."):
+        return {}
+    found: dict[str, str] = {}
+    for kernel in _kernels(name, function)[:_SHORT]:
+        spec = _specs()[kernel]
+        for attribute in spec.attributes:
+            text = re.sub(r"`([^`]+)`", r"``\1``", spec_page.meaning(spec, attribute))
+            if text:
+                found.setdefault(attribute.replace("keep_dims", "keepdims"), f"{text}.")
+    return found
 
 
 def _link(kernel: str) -> str:
@@ -200,6 +233,7 @@ def _specs() -> dict[str, Any]:
     return {spec.name: spec for family in spec_page.families() for spec in family.specs.values()}
 
 
+@cache
 def _kernels(name: str, function: Any) -> list[str]:
     """Return the kernels that a function runs in its example, in the order of their first call.
 
@@ -244,5 +278,5 @@ def _traced(name: str, function: Callable[..., Any]) -> tuple[list[str], list[st
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("builder-inited", _write)
-    app.connect("autodoc-process-docstring", _add_kernels)
+    app.connect("autodoc-process-docstring", _complete)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT = 600  # seconds, for one command
 
-_BLOCK = re.compile(
+BLOCK = re.compile(
     r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<printed>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
-_COMMAND = re.compile(r"^\$ ((?s:.*?)(?<!\\))\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_EXIT = re.compile(r"\[exit code (\d+)\]\n\Z")
+COMMAND = re.compile(r"^\$ ((?s:.*?)(?<!\\))\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+EXIT = re.compile(r"\[exit code (\d+)\]\n\Z")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Block:
 def blocks(guide: str) -> Iterator[Block]:
     """Return the blocks of a guide that are run or written, in order."""
     end = 0
-    for match in _BLOCK.finditer(guide):
+    for match in BLOCK.finditer(guide):
         kind, file = match["kind"], match["file"] or ""
         if file or kind in ("python", "console"):
             line = guide[: match.start()].count("\n") + 1
@@ -134,7 +134,7 @@ class Reader:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, "utf-8")
         elif block.kind == "console":
-            for command, expected in _COMMAND.findall(block.text):
+            for command, expected in COMMAND.findall(block.text):
                 self._command(command, expected)
         else:
             printed = self._python(block.text)
@@ -152,12 +152,12 @@ class Reader:
             check=False,
         )
         self.cwd = Path(self._where.read_text("utf-8").strip())
-        said = _EXIT.search(expected)
+        said = EXIT.search(expected)
         code = int(said[1]) if said else 0
         assert ended.returncode == code, (
             f"{command}\nended with {ended.returncode}\n{ended.stdout}"
         )
-        expected = _EXIT.sub("", expected)
+        expected = EXIT.sub("", expected)
         fits = not expected.strip() or matches(expected, ended.stdout)
         assert fits, f"{command}\nprinted\n\n{ended.stdout}"
 

@@ -9,7 +9,7 @@ import pytest
 from . import guide_runner
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = sorted(
+GUIDES = [DOCS / "index.md"] + sorted(
     path
     for folder in ("start", "guides", "coming_from")
     for path in (DOCS / folder).glob("*.md")

@@ -1,0 +1,63 @@
+"""Where the source of each entry of the reference stands in the repository, to the line.
+
+A method of ``Tensor`` leads to the function that it is, and a name that ``tensorplug`` passes on to
+the module that defines it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import inspect
+import textwrap
+from pathlib import Path
+from typing import Any, Final
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+def place(module: str, name: str) -> str:
+    """Return ``path#L1-L9`` of what ``name`` in ``module`` is; "" where Python itself defines it."""
+    home: Any = importlib.import_module(module)
+    *outer, last = name.split(".")
+    for part in outer:
+        home = getattr(home, part)
+    value = inspect.getattr_static(home, last, None)
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, functools.cached_property):
+        value = value.func
+    value = inspect.unwrap(getattr(value, "__func__", value))
+    if inspect.isfunction(value) or inspect.isclass(value):
+        lines, first = inspect.getsourcelines(value)
+        return _place(inspect.getsourcefile(value), first, first + len(lines) - 1)
+    classes = inspect.getmro(home) if inspect.isclass(home) else (home,)
+    for each in classes:  # a field or a constant
+        found = _assignment(each, last)
+        if found:
+            return _place(inspect.getsourcefile(each), found.lineno, found.end_lineno or 0)
+    return ""
+
+
+def _place(file: str | None, first: int, last: int) -> str:
+    path = Path(file or "").resolve()
+    if not path.is_relative_to(_ROOT):
+        return ""
+    return f"{path.relative_to(_ROOT).as_posix()}#L{first}-L{last}"
+
+
+def _assignment(home: Any, name: str) -> ast.stmt | None:
+    """Return the statement that gives a module or a class an attribute, with its line there."""
+    try:
+        lines, first = inspect.getsourcelines(home)
+    except (OSError, TypeError):  # Python's own class
+        return None
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    body = tree.body[0].body if inspect.isclass(home) else tree.body  # type: ignore[attr-defined]
+    for statement in body:
+        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+        targets += [getattr(statement, "name", None)]  # type X = ...
+        if any(getattr(target, "id", None) == name for target in targets if target):
+            return ast.increment_lineno(statement, max(first - 1, 0))
+    return None
