@@ -1,9 +1,9 @@
 """Pages for every width of screen: tables that become lists, and places where long names break.
 
-On a narrow screen, ``site.css`` shows each row of a table of three columns or more as a list. So each
-cell carries the name of its column. A long name in a cell or a heading may break after a dot or an
-underscore and before a capital letter, which ``<wbr>`` marks: copied text has no trace of it.
-Output whose columns stand below one another keeps its lines, and is marked for a scroll bar.
+On a narrow screen, ``site.css`` shows each row of a table of three columns or more as a list. So
+each cell carries the name of its column. A long name in a cell or a heading may break after a dot
+or an underscore and before a capital letter, which ``<wbr>`` marks: copied text has no trace of
+it. Output whose columns stand below one another keeps its lines, and is marked for a scroll bar.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _LIST: Final = 3
 """A table of so many columns becomes a list."""
 _KEPT: Final = re.compile(
-    r"(<pre\b.*?</pre>|<script\b.*?</script>|<(?:span|div) class=\"math\b.*?</(?:span|div)>|<[^>]*>)",
-    re.DOTALL,
+    r"(<pre\b.*?</pre>|<(?:span|div) class=\"math\b.*?</(?:span|div)>|<[^>]*>)", re.DOTALL
 )
 _BREAKING: Final = re.compile(r"<(t[dh]|h[1-4]|dt)\b.*?</\1>", re.DOTALL)
 _LONG: Final = re.compile(r"[\w.,()\[\]=/:-]{16,}")

@@ -1,7 +1,7 @@
 """Each tutorial is also a notebook, which its page offers below the title.
 
-The blocks of a page become cells by the rules of ``tests/docs/guide_runner.py``; what a block prints is
-the output of its cell, unless it differs from run to run. Links lead to the site.
+The blocks of a page become cells by the rules of ``tests/docs/guide_runner.py``; what a block
+prints is the output of its cell, unless it differs from run to run. Links lead to the site.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A table of parameters in each entry of the reference: name, type, default, meaning.
 
-Names, types and defaults come from the signature, which keeps names and defaults. Meanings come from
-the section ``Args`` of the docstring; where there is none, from that of the function to which the
-docstring sends the reader, or from the attribute of the kernel that the function runs. Where the text
-above the table says it all, the column stays empty, or away.
+Names, types and defaults come from the signature, which keeps names and defaults. Meanings come
+from the section ``Args`` of the docstring; where there is none, from that of the function to which
+the docstring sends the reader, or from the attribute of the kernel that the function runs. Where
+the text above the table says it all, the column stays empty, or away.
 """
 
 from __future__ import annotations

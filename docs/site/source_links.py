@@ -1,7 +1,7 @@
 """Where the source of each entry of the reference stands in the repository, to the line.
 
-A method of ``Tensor`` leads to the function that it is, and a name that ``tensorplug`` passes on to
-the module that defines it.
+A method of ``Tensor`` leads to the function that it is, and a name that ``tensorplug`` passes on
+to the module that defines it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import functools
 import importlib
 import inspect
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def place(module: str, name: str) -> str:
-    """Return ``path#L1-L9`` of what ``name`` in ``module`` is; "" where Python itself defines it."""
+    """Return ``path#L1-L9`` of a name in a module; "" where Python itself defines it."""
     home: Any = importlib.import_module(module)
     *outer, last = name.split(".")
     for part in outer:
@@ -29,15 +30,30 @@ def place(module: str, name: str) -> str:
     elif isinstance(value, functools.cached_property):
         value = value.func
     value = inspect.unwrap(getattr(value, "__func__", value))
-    if inspect.isfunction(value) or inspect.isclass(value):
+    package = module.partition(".")[0]
+    ours = getattr(value, "__module__", "").partition(".")[0] == package
+    if ours and (inspect.isfunction(value) or inspect.isclass(value)):
         lines, first = inspect.getsourcelines(value)
         return _place(inspect.getsourcefile(value), first, first + len(lines) - 1)
-    classes = inspect.getmro(home) if inspect.isclass(home) else (home,)
-    for each in classes:  # a field or a constant
+    for each in _homes(home, last):  # a field, a constant or another name of a type
         found = _assignment(each, last)
         if found:
             return _place(inspect.getsourcefile(each), found.lineno, found.end_lineno or 0)
     return ""
+
+
+def _homes(home: Any, name: str) -> list[Any]:
+    """Return the classes or modules that may assign a name, the nearest first."""
+    if inspect.isclass(home):
+        return list(inspect.getmro(home))
+    package = home.__name__.partition(".")[0]
+    value = getattr(home, name)
+    others = [
+        module
+        for path, module in list(sys.modules.items())
+        if path.startswith(f"{package}.") and vars(module).get(name) is value
+    ]
+    return [home, *others]
 
 
 def _place(file: str | None, first: int, last: int) -> str:

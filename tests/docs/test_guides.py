@@ -9,11 +9,11 @@ import pytest
 from . import guide_runner
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = [DOCS / "index.md"] + sorted(
+GUIDES = sorted(
     path
-    for folder in ("start", "guides", "coming_from")
-    for path in (DOCS / folder).glob("*.md")
-    if path.name != "index.md" or folder == "start"
+    for pattern in ("index.md", "start/*.md", "guides/*.md", "coming_from/*.md")
+    for path in DOCS.glob(pattern)
+    if path.name != "index.md" or path.parent.name in {"docs", "start"}
 )
 
 

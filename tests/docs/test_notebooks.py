@@ -56,7 +56,8 @@ def test_a_notebook_runs(page: str, tmp_path: Any) -> None:
     environment = guide_runner.make_environment(tmp_path / "environment")
     path = tmp_path / "tutorial.ipynb"
     nbformat.write(MADE[page], path)
-    command = ["python", "-m", "nbclient.cli", "--inplace", "--timeout=600", str(path)]
+    execute = "import sys; from nbclient.cli import main; sys.exit(main())"
+    command = ["python", "-c", execute, "--inplace", "--timeout=600", str(path)]
     environment |= {"IPYTHONDIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -1,7 +1,7 @@
 """The messages that the troubleshooting page quotes are those of the code.
 
-``test_guides.py`` runs the blocks that can be run. The others quote what only another machine would
-print; here their words are looked up in the sources.
+``test_guides.py`` runs the blocks that can be run. The others quote what only another machine
+would print; here their words are looked up in the sources.
 """
 
 from __future__ import annotations
@@ -41,20 +41,25 @@ def literals() -> frozenset[str]:
 
 
 def unknown(quote: str) -> list[str]:
-    """Return what a quoted message says that the code does not: its class, or some of its words."""
+    """Return what a quoted message says that the code does not: its class, or its words."""
     match = _CLASS.match(quote)
     assert match, quote
     name, message = match.groups()
     parts = [part.strip() for part in message.split("...")]
     found = [name] if not hasattr(tp.errors, name) else []
-    return found + [part for part in parts if part and not any(part in text for text in literals())]
+    return found + [
+        part for part in parts if part and not any(part in text for text in literals())
+    ]
 
 
 def test_words_that_the_code_lacks_are_found() -> None:
     text = "```text\n...LostError: ... no OpenCL device was found...lost...\n```\n"
     (quote,) = quotes(f"before\n\n{text}")
     assert unknown(quote) == ["LostError"]
-    assert unknown(quote.replace("OpenCL", "Open CL")) == ["LostError", "no Open CL device was found"]
+    assert unknown(quote.replace("OpenCL", "Open CL")) == [
+        "LostError",
+        "no Open CL device was found",
+    ]
     assert quotes(f"```python\nf()\n```\n\n{text}") == []
 
 
