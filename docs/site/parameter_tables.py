@@ -44,14 +44,18 @@ def meanings(value: Any, homes: Mapping[str, Any]) -> dict[str, str]:
 
     Args:
         value: the function.
-        homes: functions by name: those to which the docstring may refer.
+        homes: functions by name, to which the docstring may refer.
 
     """
     found = _own(value)
     text = _SECTION.split(inspect.getdoc(value) or "")[0]
+    rest = _ELSEWHERE.sub("", text)
     for name in _ELSEWHERE.findall(text):
         if other := homes.get(name):
-            found = _own(other) | found
+            theirs = _own(other)
+            # What the text itself says of a parameter is what differs from the other function.
+            kept = {each for each in theirs if not re.search(rf"``\"?{each}\b", rest)}
+            found = {each: theirs[each] for each in kept if theirs[each] != "likewise."} | found
     return {name: found[name] for name in inspect.signature(value).parameters if name in found}
 
 

@@ -150,7 +150,7 @@ MEANINGS_OF: dict[tuple[str, str], str] = {
     ("Slice", "size"): "size of the slice",
     ("Softmax", "dim"): "axis along which the result sums to 1",
     ("SoftmaxGrad", "dim"): "axis along which the softmax sums to 1",
-    ("Step", "alpha"): "factor of negative elements",
+    ("Step", "alpha"): "value where `x` is not positive",
     ("StridedSliceGrad", "shape"): "shape of the sliced tensor, and of the result",
     ("TopK", "k"): "how many elements of each row",
     ("Transform", "output_shape"): "size of the result; None means the size of `image`",

@@ -57,7 +57,7 @@ def test_a_notebook_runs(page: str, tmp_path: Any) -> None:
     path = tmp_path / "tutorial.ipynb"
     nbformat.write(MADE[page], path)
     execute = "import sys; from nbclient.cli import main; sys.exit(main())"
-    command = ["python", "-c", execute, "--inplace", "--timeout=600", str(path)]
+    command = ["python", "-c", execute, "--inplace", "--timeout=1500", str(path)]
     environment |= {"IPYTHONDIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -161,8 +161,8 @@ def rfftn(
     """Return the Fourier transform of real numbers along several axes.
 
     Along the last of the axes it is ``rfft``, which keeps n // 2 + 1 elements, and along the
-    others ``fft``. Arguments and errors are those of ``fftn``; complex numbers raise a
-    ``DTypeError``.
+    others ``fft``. Arguments and errors are those of ``fftn``, but ``x`` is real: complex numbers
+    raise a ``DTypeError``.
 
     ``x``: real numbers; ``s``: the lengths along the axes, as for ``fftn``; ``norm``:
     ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as for ``fft``.

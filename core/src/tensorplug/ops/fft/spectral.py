@@ -211,8 +211,8 @@ def rfft(
 ) -> Tensor:
     """Return the Fourier transform of real numbers along ``axis``: its first n // 2 + 1 elements.
 
-    The others are their conjugates. Arguments and errors are those of ``fft``. Integers and
-    booleans become float32. float64 gives complex128, other floats complex64.
+    The others are their conjugates. Arguments and errors are those of ``fft``, but ``x`` is real:
+    integers and booleans become float32. float64 gives complex128, other floats complex64.
 
     ``x``: real numbers; ``n``: to which length to cut or pad it; ``norm``: ``"backward"`` (the
     default), ``"ortho"`` or ``"forward"``, as for ``fft``.
@@ -276,8 +276,8 @@ def hfft(
     """Return the (real) Fourier transform of a signal with Hermitian symmetry.
 
     ``x`` is the first half of the signal; ``n`` is the length of the result, by default
-    2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, with the factors of
-    ``fft``.
+    2 * (m - 1) for m elements. Arguments and errors are those of ``irfft``, but the factors for
+    ``norm`` are those of ``fft``.
 
     ``axis``: the axis to transform, the last by default; ``norm``: ``"backward"`` (the default),
     ``"ortho"`` or ``"forward"``, as for ``fft``.
@@ -301,8 +301,8 @@ def ihfft(
 ) -> Tensor:
     """Return the inverse Fourier transform of real numbers: its first n // 2 + 1 elements.
 
-    The inverse of ``hfft``. Arguments and errors are those of ``rfft``, with the factors of
-    ``ifft``.
+    The inverse of ``hfft``. Arguments and errors are those of ``rfft``, but the factors for
+    ``norm`` are those of ``ifft``.
 
     ``x``: real numbers; ``n``: to which length to cut or pad it; ``axis``: the axis to transform,
     the last by default; ``norm``: ``"backward"`` (the default), ``"ortho"`` or ``"forward"``, as

@@ -233,7 +233,7 @@ def fused_depthwise_conv2d(
 ) -> Tensor:
     """Return ``activation(depthwise_conv2d(x, filter) + bias)``.
 
-    Arguments and errors are those of ``fused_conv2d``, but the filter is that of
+    Arguments and errors are those of ``fused_conv2d``, but ``filter`` is that of
     ``depthwise_conv2d``: [height, width, channels, multiplier].
 
     ``strides``: how far the filter moves; ``pad``: ``"valid"``, ``"same"`` or the padding;
