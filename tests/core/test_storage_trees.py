@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -221,6 +222,21 @@ def test_a_damaged_record_is_refused(path, text):
     given = {"a": np.ones(2, np.float32)}
     safetensors.numpy.save_file(given, path, metadata={"tensorplug.tree": text})
     with pytest.raises(FileFormatError, match=r"'tensorplug\.tree' is damaged"):
+        tp.load(path, nested=True)
+
+
+@pytest.mark.parametrize("depth", [5_000, 400_000])
+def test_names_of_many_levels_are_refused_at_once(path, depth):
+    safetensors.numpy.save_file({".".join("a" * depth): np.ones(2, np.float32)}, path)
+    with pytest.raises(ArgumentError, match=rf"is nested {depth - 1} levels deep") as caught:
+        tp.load(path, nested=True)
+    assert len(str(caught.value)) < 400
+
+
+def test_names_of_as_many_levels_as_python_allows_are_refused(path):
+    name = ".".join("a" * (sys.getrecursionlimit() - 1))
+    safetensors.numpy.save_file({name: np.ones(2, np.float32)}, path)
+    with pytest.raises(ArgumentError, match="levels deep, which is too deep for Python"):
         tp.load(path, nested=True)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.host_functions import bits
 
 if TYPE_CHECKING:
@@ -95,14 +96,16 @@ class Entry:
         try:
             array = np.empty(self.shape, dtype)
         except (ValueError, OverflowError) as error:  # a dimension or a rank that is too large
-            raise UnreadableError(f"{self.name!r}: {error}") from error
+            raise UnreadableError(f"{quoted(self.name)}: {error}") from error
         whole = array.reshape(-1).view(np.uint8)
         read = whole[: self.end - self.start]
-        _fill(file, self.start, read.data, repr(self.name))
+        _fill(file, self.start, read.data, quoted(self.name))
         if code.bits < 8:
             return bits.unpack(read, code, self.shape)
         if array.dtype == np.bool_ and (whole > 1).any():
-            raise UnreadableError(f"{self.name!r} is bool, but has bytes other than 0 and 1")
+            raise UnreadableError(
+                f"{quoted(self.name)} is bool, but has bytes other than 0 and 1"
+            )
         return array.astype(dtype.newbyteorder("="), copy=False)
 
 
@@ -130,7 +133,8 @@ class Header:
         text = bytearray(count)
         _fill(file, 8, memoryview(text), "its header")
         fields = _parsed(bytes(text))
-        metadata = fields.pop(_METADATA, None) or {}
+        metadata = fields.pop(_METADATA, None)
+        metadata = {} if metadata is None else metadata
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
@@ -140,8 +144,8 @@ class Header:
         for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
             if entry.start != at:
                 raise UnreadableError(
-                    f"{entry.name!r} starts at byte {entry.start}, but the data before it ends "
-                    f"at byte {at}"
+                    f"{quoted(entry.name)} starts at byte {entry.start}, but the data before it "
+                    f"ends at byte {at}"
                 )
             at = entry.end
         if at != size:
@@ -199,11 +203,11 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it has {twice!r} twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"it has {quoted(name)} twice")
+        found[name] = value
     return found
 
 
@@ -213,14 +217,18 @@ def _entry(name: str, fields: Any, data: int) -> Entry:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [start, end]}:
             pass
         case _:
-            raise UnreadableError(f"{name!r} is not described by dtype, shape and data_offsets")
+            raise UnreadableError(
+                f"{quoted(name)} is not described by dtype, shape and data_offsets"
+            )
     if code not in CODES and code not in _OTHERS:
-        raise UnreadableError(f"{name!r} has the unknown dtype {code!r}")
+        raise UnreadableError(f"{quoted(name)} has the unknown dtype {quoted(code)}")
     if not all(_is_size(number) for number in (*shape, start, end)):
-        raise UnreadableError(f"{name!r}: sizes and offsets must be integers, not negative")
+        raise UnreadableError(f"{quoted(name)}: sizes and offsets must be integers from 0 to 2**64 - 1")
     size = _OTHERS[code] if code in _OTHERS else CODES[code].bits
     if 8 * (end - start) != size * _elements(shape):
-        raise UnreadableError(f"{name!r}: shape {shape} of {code} is not {end - start} bytes")
+        raise UnreadableError(
+            f"{quoted(name)}: shape {quoted(shape)} of {code} is not {end - start} bytes"
+        )
     return Entry(name, code, tuple(shape), data + start, data + end)
 
 
@@ -244,12 +252,12 @@ def _packed(text: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
             ):
                 found[name] = Entry(name, code, tuple(shape), entry.start, entry.end)
             case _:
-                raise UnreadableError(f"its metadata {PACKED!r} do not describe {name!r}")
+                raise UnreadableError(f"its metadata {PACKED!r} do not describe {quoted(name)}")
     return found
 
 
 def _is_size(number: Any) -> bool:
-    return type(number) is int and number >= 0
+    return type(number) is int and 0 <= number < 1 << 64  # longer ones cannot even be printed
 
 
 def _elements(shape: list[int]) -> int:

@@ -7,9 +7,12 @@ names cannot say: which parts are lists and tuples, and the exact values of Pyth
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from tensorplug.tensors import tree
@@ -58,7 +61,7 @@ class Record(NamedTuple):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise FileFormatError(f"load: the metadata {RECORD!r} is damaged: {error}") from None
         if not valid:
-            raise FileFormatError(f"load: the metadata {RECORD!r} is damaged: {text:.60}")
+            raise FileFormatError(f"load: the metadata {RECORD!r} is damaged: {quoted(text)}")
         return record
 
 
@@ -155,7 +158,7 @@ def nested(loaded: Mapping[str, Any], record: Record) -> Any:
     """Return the tree of named tensors, with the lists, tuples and numbers of the record.
 
     Raises:
-        ArgumentError: a name is also a prefix of another one.
+        ArgumentError: a name is also a prefix of another one, or is nested too deeply.
 
     """
     check_nesting(loaded)
@@ -166,7 +169,10 @@ def nested(loaded: Mapping[str, Any], record: Record) -> Any:
         for part in outer:
             level = level.setdefault(part, {})
         level[last] = record.numbers.get(name, tensor)
-    return _listed("", root, record.containers)
+    try:
+        return _listed("", root, record.containers)
+    except RecursionError:
+        raise _too_deep(max(loaded, key=lambda name: name.count("."))) from None
 
 
 def _listed(name: str, level: Any, containers: Mapping[str, str]) -> Any:
@@ -185,20 +191,30 @@ def _listed(name: str, level: Any, containers: Mapping[str, str]) -> Any:
 
 
 def check_nesting(names: Iterable[str]) -> None:
-    """Refuse a name that, followed by a dot, begins another name.
+    """Refuse a name that, followed by a dot, begins another name, or has too many dots.
 
     Raises:
         ArgumentError: there are such names.
 
     """
-    known = set(names)
-    for name in known:
-        for end, character in enumerate(name):
-            if character == "." and name[:end] in known:
-                raise ArgumentError(
-                    f"load: nested dicts cannot contain both {name[:end]!r} and {name!r}; load "
-                    "without nested=True"
-                )
+    listed = list(names)
+    for name in listed:
+        if name.count(".") >= sys.getrecursionlimit():
+            raise _too_deep(name)
+    # Sorted by their parts, a name stands directly before those that it begins.
+    for name, following in pairwise(sorted(listed, key=lambda name: name.split("."))):
+        if following.startswith(f"{name}."):
+            raise ArgumentError(
+                f"load: nested dicts cannot contain both {quoted(name)} and {quoted(following)}; "
+                "load without nested=True"
+            )
+
+
+def _too_deep(name: str) -> ArgumentError:
+    return ArgumentError(
+        f"load: {quoted(name)} is nested {name.count('.')} levels deep, which is too deep for "
+        "Python; load without nested=True"
+    )
 
 
 def names_of(example: Any) -> list[str]:

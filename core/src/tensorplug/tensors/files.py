@@ -6,9 +6,10 @@ A file maps names to tensors; ``file_trees`` says what the names of a tree's lea
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
+    BackendMemoryError,
     DTypeError,
     FileFormatError,
     TensorplugError,
@@ -27,10 +29,15 @@ from tensorplug.errors import (
 from tensorplug.tensors import file_format, file_trees, scratch_files
 from tensorplug.tensors.file_format import CODES, DTYPES, Header, UnreadableError
 
+if TYPE_CHECKING:
+    from io import FileIO
+
 __all__ = ["load", "save"]
 
 T = TypeVar("T")
 Location = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+_LARGE: Final = 1 << 26  # bytes; below that, nobody asks for the memory that is available
 
 # Saving ---------------------------------------------------------------------------------
 
@@ -75,8 +82,6 @@ def save(
     arrays = {name: _dense(name, value) for name, value in file_trees.flat(tensors, record)}
     text = _with_record(_checked(metadata), record)
     target = Path(os.path.realpath(_checked_path("save", path)))  # keeps a symbolic link
-    if target.exists() and not (target.is_file() or target.is_dir()):
-        raise ArgumentError(f"save: {target} is not a regular file")
     with scratch_files.scratch_file(target) as file:
         try:
             file_format.write(file, arrays, text)
@@ -89,7 +94,8 @@ def _checked_path(who: str, path: object) -> str:
     """Return a path as text.
 
     Raises:
-        ArgumentError: it is not a path, or no file system allows it.
+        ArgumentError: it is not a path, no file system allows it, or it is that of a device or
+            a pipe, which could wait for ever.
 
     """
     if not isinstance(path, str | bytes | os.PathLike):
@@ -99,6 +105,9 @@ def _checked_path(who: str, path: object) -> str:
     text = os.fsdecode(path)
     if "\0" in text:
         raise ArgumentError(f"{who}: path must not contain a null character, got {quoted(text)}")
+    place = Path(text)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        raise ArgumentError(f"{who}: {text} is not a regular file")
     return text
 
 
@@ -191,7 +200,8 @@ def load(
             float6 family); omit it with ``names``.
         ArgumentError: the file has no tensor of one of ``names``; with ``nested``, a name is
             also a prefix of another one; with ``like``, the names are not those of its leaves;
-            ``path`` is not a path.
+            ``path`` is not a path, or not that of a regular file.
+        BackendMemoryError: there is no room for a tensor, on the host or on the device.
         ShapeError: with ``like``, a tensor has another shape than the one in ``like``; another
             dtype is a DTypeError.
         OSError: the file cannot be read. ``device`` may also raise the errors of ``use_backend``.
@@ -221,15 +231,47 @@ def load(
                 _check_dtype(name, header.entries[name].code)
             loaded = {}
             for name in wanted:
-                array = header.entries[name].read(file)
+                array = _read(text, header.entries[name], file)
                 loaded[name] = convert(
-                    context, array, None, f"load: {name!r}", device=device, copy=None
+                    context, array, None, f"load: {quoted(name)}", device=device, copy=None
                 )
     except UnreadableError as error:
         raise FileFormatError(f"load: {text} is not a valid safetensors file: {error}") from error
     if like is not None:
         return file_trees.like(like, loaded, record, text)
     return file_trees.nested(loaded, record) if nested else loaded
+
+
+def _read(path: str, entry: file_format.Entry, file: FileIO) -> np.ndarray[Any, Any]:
+    """Return the elements of an entry.
+
+    Raises:
+        BackendMemoryError: the host has no room. A sparse file claims terabytes on a small disk.
+
+    """
+    size = entry.end - entry.start
+    room = _available_bytes() if size > _LARGE else None
+    try:
+        if room is not None and size > room:  # the system may promise more, and then kill us
+            raise MemoryError
+        return entry.read(file)
+    except MemoryError as error:
+        type_ = TensorType(DTYPES[entry.code], entry.shape)
+        told = "" if room is None else f", of which {room} bytes are available"
+        raise BackendMemoryError(
+            f"load: {quoted(entry.name)} in {path} is {type_}, {size} bytes: the host does not "
+            f"have so much memory{told}"
+        ) from error
+
+
+def _available_bytes() -> int | None:
+    """Return how much memory the system can still give away; None if it does not tell."""
+    try:
+        text = Path("/proc/meminfo").read_text("ascii")
+    except (OSError, ValueError):  # not Linux
+        return None
+    found = dict(re.findall(r"^(MemAvailable|SwapFree): +([0-9]+) kB$", text, re.MULTILINE))
+    return sum(map(int, found.values())) * 1024 if "MemAvailable" in found else None
 
 
 def _names_of(
@@ -242,7 +284,7 @@ def _names_of(
     extra = sorted(set(found) - set(wanted))
     if extra:
         raise ArgumentError(
-            f"load: {path} has {extra[0]!r}"
+            f"load: {path} has {quoted(extra[0])}"
             + (f" and {len(extra) - 1} more" if len(extra) > 1 else "")
             + ", which like does not have"
         )
@@ -258,14 +300,16 @@ def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list
     known = set(found)
     for name in wanted:
         if name not in known:
-            listed = ", ".join(map(repr, found[:8])) + (", ..." if len(found) > 8 else "")
-            raise ArgumentError(f"load: {path} has no {name!r}; it has {listed or 'nothing'}")
+            listed = ", ".join(map(quoted, found[:8])) + (", ..." if len(found) > 8 else "")
+            raise ArgumentError(
+                f"load: {path} has no {quoted(name)}; it has {listed or 'nothing'}"
+            )
     return wanted
 
 
 def _check_dtype(name: str, code: str) -> None:
     if code not in DTYPES:
         raise DTypeError(
-            f"load: {name!r} is {code}, which is not supported; supported are "
+            f"load: {quoted(name)} is {code}, which is not supported; supported are "
             f"{', '.join(CODES)}. Convert it, or omit it with names=[...]"
         )

@@ -1,5 +1,9 @@
 """Files that are written under another name and renamed when they are complete.
 
+Whoever reads the target finds the old file or the new one, whole, whatever happens to the writer.
+The data is on the disk before the name changes, else a power cut could leave the name without
+the data. The folder is not synchronized: a power cut may bring the old file back, which is whole.
+
 A process that is killed leaves its scratch file behind. The next one that writes into the same
 folder removes it: every writer locks its scratch file, and the system releases the lock of a
 process that has ended. Where there are no such locks (Windows, some network file systems),
@@ -47,7 +51,7 @@ def scratch_file(target: Path) -> Iterator[BinaryIO]:
                 scratch.chmod(stat.S_IMODE(target.stat().st_mode))
             yield file
             file.flush()
-            os.fsync(file.fileno())  # else a power cut could leave the name without the data
+            os.fsync(file.fileno())
             if sys.platform == "win32":
                 file.close()  # an open file cannot be renamed there
             scratch.replace(target)
@@ -84,7 +88,10 @@ def _remove_stale(folder: Path) -> None:
                     descriptor = os.open(item.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
                     try:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        # While it is locked, no writer can begin to use it.
-                        folder.joinpath(item.name).unlink()
+                        # While it is locked, no writer can begin to use it. But another
+                        # process may have removed it before, and its writer made a new one.
+                        found_now = os.stat(item.path, follow_symlinks=False)
+                        if os.path.samestat(found_now, os.fstat(descriptor)):
+                            folder.joinpath(item.name).unlink()
                     finally:
                         os.close(descriptor)
