@@ -103,9 +103,7 @@ class Entry:
         if code.bits < 8:
             return bits.unpack(read, code, self.shape)
         if array.dtype == np.bool_ and (whole > 1).any():
-            raise UnreadableError(
-                f"{quoted(self.name)} is bool, but has bytes other than 0 and 1"
-            )
+            raise UnreadableError(f"{quoted(self.name)} is bool, but has bytes other than 0 and 1")
         return array.astype(dtype.newbyteorder("="), copy=False)
 
 
@@ -223,7 +221,9 @@ def _entry(name: str, fields: Any, data: int) -> Entry:
     if code not in CODES and code not in _OTHERS:
         raise UnreadableError(f"{quoted(name)} has the unknown dtype {quoted(code)}")
     if not all(_is_size(number) for number in (*shape, start, end)):
-        raise UnreadableError(f"{quoted(name)}: sizes and offsets must be integers from 0 to 2**64 - 1")
+        raise UnreadableError(
+            f"{quoted(name)}: sizes and offsets must be integers from 0 to 2**64 - 1"
+        )
     size = _OTHERS[code] if code in _OTHERS else CODES[code].bits
     if 8 * (end - start) != size * _elements(shape):
         raise UnreadableError(

@@ -90,8 +90,8 @@ def _remove_stale(folder: Path) -> None:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         # While it is locked, no writer can begin to use it. But another
                         # process may have removed it before, and its writer made a new one.
-                        found_now = os.stat(item.path, follow_symlinks=False)
-                        if os.path.samestat(found_now, os.fstat(descriptor)):
-                            folder.joinpath(item.name).unlink()
+                        scratch = folder.joinpath(item.name)
+                        if os.path.samestat(scratch.lstat(), os.fstat(descriptor)):
+                            scratch.unlink()
                     finally:
                         os.close(descriptor)

@@ -113,14 +113,20 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
         )
     terminal.show(result, console)
     if options.report is not None:
-        path = report.write(result, options.report)
-        render(result, options.report)
-        write_scripts(result, options.report / "repros")
+        try:
+            path = report.write(result, options.report)
+            render(result, options.report)
+            write_scripts(result, options.report / "repros")
+        except OSError as error:  # such as a full disk
+            raise ReportError(f"the report cannot be written: {error}") from error
         console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
     if result["interrupted"]:
         if journal:
             journal.close()
-            console.print("the same command with --resume goes on", soft_wrap=True)
+            goes_on = "the same command with --resume goes on"
+            if journal.lost:
+                goes_on = f"the run cannot go on: its journal cannot be written: {journal.lost}"
+            console.print(for_terminal(goes_on), soft_wrap=True)
         return interrupts.INTERRUPTED
     if journal:
         journal.remove()

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.tensors.scratch_files import scratch_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
@@ -183,7 +185,8 @@ def write(expectations: Iterable[Expectation], path: Path) -> None:
         if expectation.expires is not None:
             lines.append(f"expires = {expectation.expires.isoformat()}")
         parts.append("\n".join(lines) + "\n")
-    path.write_text("\n".join(parts), "utf-8")
+    with scratch_file(path.resolve()) as file:  # users write into it too
+        file.write("\n".join(parts).encode())
 
 
 def _text(value: str) -> str:

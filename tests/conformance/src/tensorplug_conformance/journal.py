@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
+from tensorplug_conformance.schema import misfit, misfit_introduction
 from tensorplug_conformance.supervisor import Outcome
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _DRAWN: Final = ("started", "draw")  # once for a run, however often it goes on
 
 
 class ResumeError(Exception):
-    """A run cannot be resumed; the message says why, on one line."""
+    """A run cannot be resumed, now or later; the message says why, on one line."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class Journal:
         outcomes: by item.
         introduced: what the backend says of itself; empty if it has not.
         seconds: that the run took before.
+        lost: why the file could not be written, so that the run cannot go on; empty if it was.
 
     """
 
@@ -48,6 +51,7 @@ class Journal:
     outcomes: dict[Item, Outcome] = field(default_factory=dict)
     introduced: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    lost: str = ""
     _file: IO[str] | None = None
     _clock: float = 0.0
 
@@ -63,14 +67,14 @@ class Journal:
         found = cls(folder)
         try:
             lines = path.read_bytes().split(b"\n")[:-1]
-            found.header = json.loads(lines[0])["run"]
+            found.header = dict(json.loads(lines[0])["run"])
             for line in lines[1:]:
                 found._read(json.loads(line))
         except FileNotFoundError:
             raise ResumeError(
                 f"{folder} has no run to resume: there is no {NAME}, which a complete run removes"
             ) from None
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ResumeError(f"{path} is not the journal of a run: {error!r}") from error
         found.seconds += found._clock
         found._clock = 0.0
@@ -79,9 +83,13 @@ class Journal:
     def _read(self, event: Mapping[str, Any]) -> None:
         if "backend" in event:
             self.introduced = dict(event["backend"])
+            if fault := misfit_introduction(self.introduced):
+                raise ValueError(fault)
         elif "item" in event:
             item = tuple(event["item"])
-            self.outcomes[item] = Outcome(item, event["verdict"], event["error"])
+            if event["verdict"] is not None and (fault := misfit(item, event["verdict"])):
+                raise ValueError(fault)
+            self.outcomes[item] = Outcome(item, event["verdict"], str(event["error"]))
             self._clock = float(event["at"])
         elif event["resumed"]:
             self.seconds += self._clock
@@ -91,23 +99,30 @@ class Journal:
         """Begin a run, or go on with it.
 
         Raises:
-            ResumeError: the run was of something else.
+            ResumeError: the run was of something else, or the folder cannot be written.
 
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         told: dict[str, Any] = json.loads(json.dumps(header))
         if self.header is not None:
             self._check(told)
-        path = self.folder / NAME
-        first: dict[str, Any] = {"resumed": True}
-        if self.header is None:
-            first = {"run": told}
-        elif not path.read_bytes().endswith(b"\n"):  # what was begun is told again
-            path.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n")
-        self._file = path.open("w" if self.header is None else "a", encoding="utf-8")
+        first: dict[str, Any] = {"resumed": True} if self.header else {"run": told}
+        try:
+            self._file = self._opened()
+        except OSError as error:
+            raise ResumeError(f"{self.folder} cannot be written: {error}") from error
         self.header = self.header or told
         self._clock = time.monotonic()
         self._write(first)
+
+    def _opened(self) -> IO[str]:
+        """Return the file, at the end of its last whole line."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / NAME
+        if self.header is None:
+            return path.open("w", encoding="utf-8")
+        if not path.read_bytes().endswith(b"\n"):  # what was begun is told again
+            path.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n")
+        return path.open("a", encoding="utf-8")
 
     def _check(self, told: Mapping[str, Any]) -> None:
         before, now = _flat(self.header or {}), _flat(told)
@@ -137,9 +152,16 @@ class Journal:
         )
 
     def _write(self, event: Mapping[str, Any]) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.write(json.dumps(event) + "\n")
             self._file.flush()
+        except OSError as error:  # such as a full disk: the run goes on, and tells it at its end
+            self.lost = str(error)
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
 
     def close(self) -> None:
         """Close the file; it stays until ``remove``."""

@@ -6,13 +6,13 @@ Each note takes the place of the one before, so that it costs one call of the sy
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["Notes", "noted", "unnoted"]
+__all__ = ["Notes", "note_beside", "noted", "unnoted"]
 
 _MOST: Final = 400  # bytes
 _SUFFIX: Final = ".case"
@@ -46,12 +46,15 @@ class Notes:
         os.close(self._file)
 
 
-def noted(events: Path) -> str:
+def note_beside(events: Path) -> BinaryIO:
+    """Create the file of notes for ``noted``, before a backend can put another one there."""
+    return _beside(events).open("x+b", buffering=0)
+
+
+def noted(file: BinaryIO) -> str:
     """Return the last note of a worker; empty if there is none."""
-    file = _beside(events)
-    if not file.exists():
-        return ""
-    return file.read_bytes().partition(b"\n")[0].decode(errors="ignore")
+    file.seek(0)
+    return file.read(_MOST + 1).partition(b"\n")[0].decode(errors="ignore")
 
 
 def _beside(events: Path) -> Path:

@@ -9,7 +9,7 @@ from tensorplug.engine.devices import split_name
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
-from tensorplug_conformance.process import WorkerProcess
+from tensorplug_conformance.process import StrangeError, WorkerProcess
 
 if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
@@ -47,7 +47,10 @@ def check_opens(target: Target, limits: Limits) -> dict[str, Any]:
 
 def _tried(target: Target, seconds: float) -> tuple[dict[str, Any], str]:
     """Return what the backend says of itself, and why it does not open within a time, or ""."""
-    process = WorkerProcess(target, 0, introduce=True)
+    try:
+        process = WorkerProcess(target, 0, introduce=True)
+    except OSError as error:
+        return {}, f"no process starts: {error}"
     began = time.monotonic()
     try:
         while time.monotonic() - began < seconds:
@@ -57,9 +60,12 @@ def _tried(target: Target, seconds: float) -> tuple[dict[str, Any], str]:
                     process.dismiss()
                     process.leave()
                     return event.get("backend", {}), str(event.get("error", ""))
+            process.check()
             if over:
                 return {}, process.epitaph()
             time.sleep(_POLL)
+    except StrangeError as error:
+        return {}, str(error)
     finally:
         process.stop()
     return {}, f"it hung: it did not end within {seconds:.0f} s"

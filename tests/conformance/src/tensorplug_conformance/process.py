@@ -1,9 +1,17 @@
-"""One worker process, seen from outside: its input, its events, and how it ends."""
+"""One worker process, seen from outside: its input, its events, and how it ends.
+
+A backend may damage what it reaches. It runs in a process group of its own, its parent is a
+process that only waits for it (``keeper``), and files are read through handles that were opened
+before.
+It can still guess the number of the supervisor's process and kill that: such a run goes on with
+``--resume``.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,14 +20,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tensorplug_conformance.notes import noted
+from tensorplug_conformance import keeper
+from tensorplug_conformance.checks.processes import PRINTED
+from tensorplug_conformance.notes import note_beside, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tensorplug_conformance.checks import Target
 
-__all__ = ["COLLECTED", "Item", "WorkerProcess"]
+__all__ = ["COLLECTED", "Item", "StrangeError", "WorkerProcess"]
 
 Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), ("evidence", ...)
 # The garbage collector's thresholds. Cases are many objects, which live long: with Python's own
@@ -28,6 +38,15 @@ COLLECTED: Final = (20_000, 50, 100)
 _LINES: Final = 8
 _CRASH: Final = "Fatal Python error"  # faulthandler begins so; the last call follows
 _LEAVE: Final = 10.0  # seconds that a backend may take to close at the end
+_MEBIBYTE: Final = 1 << 20
+_UNREAD: Final = 32 * _MEBIBYTE  # bytes of events; a verdict has some kilobytes
+_TAIL: Final = _MEBIBYTE  # bytes of what it printed, in which the crash is
+_QUOTED: Final = 60  # bytes of a line
+_KINDS: Final = ("begin", "backend", "done", "broken")
+
+
+class StrangeError(Exception):
+    """A process does what no worker does, and is trusted no more; the message says what."""
 
 
 class WorkerProcess:
@@ -35,26 +54,35 @@ class WorkerProcess:
 
     Items go in through the process's standard input, one line each. Events come out through a
     file, so that none is lost when the backend crashes the process.
+
+    Raises:
+        OSError: it cannot be started.
+
     """
 
     def __init__(self, target: Target, seed: int, *, introduce: bool = False) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="tensorplug-conformance-")
-        self._events = Path(self._folder.name, "events")
-        self._events.write_text("")
-        self._output = Path(self._folder.name, "output")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="tensorplug-conformance-", ignore_cleanup_errors=True
+        )
+        path = Path(self._folder.name, "events")
+        self._events, self._output = path.open("w+b"), path.with_name("output").open("w+b")
+        self._note = note_beside(path)
         self._at = 0
-        command = [sys.executable, "-m", "tensorplug_conformance.worker", str(self._events)]
-        with self._output.open("wb") as output:
-            self._process = subprocess.Popen(  # our own module
-                command,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                # The terminal's Ctrl-C is for the supervisor, which ends the workers.
-                process_group=0 if os.name == "posix" else None,
-            )
+        command = [sys.executable, "-m", "tensorplug_conformance.worker", str(path)]
+        kept = os.name == "posix"
+        if kept:
+            command = [sys.executable, "-I", "-S", keeper.__file__, *command]
+        self._process = subprocess.Popen(  # our own module
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if kept else self._output,
+            stderr=self._output,
+            text=True,
+            encoding="utf-8",
+            # The terminal's Ctrl-C is for the supervisor, which ends the workers.
+            process_group=0 if kept else None,
+        )
+        self._told = self._process.stdout
         stdin = self._process.stdin
         assert stdin is not None  # it is a pipe
         self._stdin: TextIO = stdin  # type: ignore[assignment]  # text was asked for
@@ -72,13 +100,42 @@ class WorkerProcess:
             self._stdin.flush()
 
     def heard(self) -> list[dict[str, Any]]:
-        """Return the events since the last call; whole lines only."""
-        with self._events.open("rb") as events:
-            events.seek(self._at)
-            text = events.read()
+        """Return the events since the last call; whole lines only.
+
+        Raises:
+            StrangeError: they are none, or the file is not what was written to it.
+
+        """
+        status = os.fstat(self._events.fileno())
+        unread = status.st_size - self._at
+        if not status.st_nlink and os.name == "posix":
+            raise StrangeError("it damaged the file of its events: the file was removed")
+        if not 0 <= unread <= _UNREAD:
+            raise StrangeError(
+                f"it damaged the file of its events: {status.st_size} bytes, of which {self._at} "
+                "were read"
+            )
+        self._events.seek(self._at)
+        text = self._events.read(unread)
         whole = text[: text.rfind(b"\n") + 1]
         self._at += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
+        return [_event(line) for line in whole.split(b"\n")[:-1]]
+
+    def check(self) -> None:
+        """Look at what a process can do besides.
+
+        Raises:
+            StrangeError: it prints without end, or has stopped its parent.
+
+        """
+        if os.fstat(self._output.fileno()).st_size > PRINTED:
+            raise StrangeError(
+                f"it wrote more than {PRINTED // _MEBIBYTE} MiB to its standard output"
+            )
+        if self._process.returncode is None and hasattr(os, "waitid"):  # not on macOS
+            asked = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+            if os.waitid(os.P_PID, self._process.pid, asked) is not None:
+                raise StrangeError("it stopped its parent process")
 
     def ended(self) -> bool:
         """Return whether the process is over."""
@@ -95,23 +152,55 @@ class WorkerProcess:
             self._process.wait(_LEAVE)
 
     def stop(self) -> None:
-        """Kill the process if it still runs, and clean up."""
+        """Kill the process, and those that it has started, if they still run; clean up."""
+        if os.name == "posix":
+            with suppress(ProcessLookupError, PermissionError):  # macOS: they are ending
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         self.dismiss()
+        for file in (self._told, self._events, self._note, self._output):
+            if file is not None:
+                file.close()
         self._folder.cleanup()
 
     def during(self) -> str:
         """Return which case of a row it runs, or ran last, as the end of a message."""
-        case = noted(self._events)
+        case = noted(self._note)
         return f" in case {case!r}" if case else ""
 
     def epitaph(self) -> str:
         """Return how the process ended, and where it crashed or what it wrote last."""
-        code = self._process.returncode
-        how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
-        how += self.during()
-        lines = self._output.read_text("utf-8", errors="replace").strip().splitlines()
+        how = self._how() + self.during()
+        self._output.seek(max(0, os.fstat(self._output.fileno()).st_size - _TAIL))
+        lines = self._output.read(_TAIL).decode(errors="replace").strip().splitlines()
         crashes = [at for at, line in enumerate(lines) if line.startswith(_CRASH)]
         begin = crashes[-1] if crashes else max(len(lines) - _LINES, 0)
         return "\n".join([f"the process {how}", *lines[begin : begin + _LINES]])
+
+    def _how(self) -> str:
+        """Return how the process ended, as its parent tells."""
+        told = self._told.read().strip() if self._told is not None else ""
+        if told:
+            return told
+        code = self._process.returncode
+        if code >= 0:
+            return f"ended with exit status {code}"
+        died = f"died of signal {-code}"
+        return died if self._told is None else f"ended its parent process, which {died}"
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return what a line says.
+
+    Raises:
+        StrangeError: no worker says so.
+
+    """
+    try:
+        event = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict) or event.get("event") not in _KINDS:
+        raise StrangeError(f"it damaged the file of its events: {line[:_QUOTED]!r} is none")
+    return event

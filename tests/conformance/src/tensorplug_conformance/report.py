@@ -9,16 +9,18 @@ import re
 import sys
 from collections import Counter
 from datetime import UTC, datetime
-from importlib import metadata, resources
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 import jsonschema
 import numpy as np
 
+from tensorplug.tensors.scratch_files import scratch_file
 from tensorplug_conformance import evidence
 from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.quoting import printable
+from tensorplug_conformance.schema import LEFT_OUT, schema
 from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.vendor import PROFILES, bounds
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
@@ -50,13 +52,6 @@ SCHEMA: Final = 4
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 NAME: Final = "report.json"
 _LONGEST: Final = 200  # characters of a fault, which quotes what is wrong
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema that every report fulfils."""
-    path = resources.files("tensorplug_conformance").joinpath("report.schema.json")
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
 
 
 def assemble(
@@ -216,8 +211,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "pairs": [0, 0],
     }
     if outcome.verdict is not None:
-        left_out = ("row", "widened", "coverage")
-        found.update({key: value for key, value in outcome.verdict.items() if key not in left_out})
+        found.update({key: value for key, value in outcome.verdict.items() if key not in LEFT_OUT})
     found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
     return found
 
@@ -260,7 +254,9 @@ def write(report: Mapping[str, Any], folder: Path) -> Path:
     """Write the report into ``folder``, which is created if necessary; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / NAME
-    path.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", "utf-8")
+    text = json.dumps(report, indent=1, allow_nan=False) + "\n"
+    with scratch_file(path.resolve()) as file:  # a report of before is whole until this one is
+        file.write(text.encode())
     return path
 
 

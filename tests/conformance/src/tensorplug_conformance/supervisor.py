@@ -10,7 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.process import Item, WorkerProcess
+from tensorplug_conformance.process import Item, StrangeError, WorkerProcess
+from tensorplug_conformance.schema import misfit, misfit_introduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ _POLL: Final = 0.02  # seconds
 _START: Final = 60.0  # seconds until a process reports, whatever the limit of an item
 _IN_HAND: Final = 4  # items: a worker need not wait for the supervisor's next look
 _NEVER: Final = "not run: the time limit of the level ran out, or no worker starts"
+_STRANGE: Final = "it damaged the file of its events: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,14 @@ class Attendant:
         Once ``over``, the process is gone, and the items that it still holds were not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
-        found = [outcome for event in self._process.heard() for outcome in self._heard(event)]
+        found: list[tuple[int, Outcome]] = []
+        try:
+            for event in self._process.heard():
+                found += self._heard(event)
+            self._process.check()
+        except StrangeError as error:
+            self.over = True
+            return [*found, *self._closed(None, f"{error}{self._process.during()}")]
         silent = time.monotonic() - self._since
         if self.over:
             found += self._ended(self._process.epitaph())
@@ -118,12 +127,20 @@ class Attendant:
         self.began, self._since = True, time.monotonic()
         match event["event"]:
             case "begin":
-                self._busy = event["item"] is not None
+                self._busy = event.get("item") is not None
+                if self._busy:
+                    self._check_turn(event)
             case "backend" if self._introduced is not None:
-                self._introduced(event.get("backend") or {"error": event["error"]})
+                self._introduced(_introduction(event))
             case "done" | "broken":
-                return self._closed(event.get("verdict"), event.get("error", ""))
+                self._check_turn(event)
+                return self._closed(*_verdict(self.in_hand[0][1], event))
         return []
+
+    def _check_turn(self, event: dict[str, Any]) -> None:
+        """Raise an error if an event is of another item than the one whose turn it is."""
+        if not self.in_hand or event.get("item") != self.in_hand[0][0]:
+            raise StrangeError(f"{_STRANGE}an event of item {event.get('item')!r:.40}")
 
     def _closed(self, verdict: dict[str, Any] | None, error: str) -> list[tuple[int, Outcome]]:
         """Remove the first item, if there is one."""
@@ -144,6 +161,27 @@ class Attendant:
     def stop(self) -> None:
         """Kill the process."""
         self._process.stop()
+
+
+def _introduction(event: dict[str, Any]) -> dict[str, Any]:
+    """Return what the backend says of itself, or why it does not open."""
+    said = event.get("backend")
+    found = said if isinstance(said, dict) and said else {"error": str(event.get("error", ""))}
+    fault = misfit_introduction(found)
+    if fault:
+        raise StrangeError(f"{_STRANGE}what the backend says of itself: {fault}")
+    return found
+
+
+def _verdict(item: Item, event: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Return the verdict that an event tells, or None and why there is none."""
+    if event["event"] == "broken":
+        return None, str(event.get("error", ""))
+    verdict = event.get("verdict")
+    fault = misfit(item, verdict)
+    if fault:
+        raise StrangeError(f"{_STRANGE}no verdict: {fault}")
+    return verdict, ""
 
 
 def supervise(
@@ -185,6 +223,7 @@ class _Queue:
         self._leaving: list[Attendant] = []
         self._start = partial(Attendant, target, seed, limits)
         self._starts = True
+        self._never = _NEVER
         self._heard = heard
         self._introduced = introduced
         self._deadline = time.monotonic() + limits.level(len(items))
@@ -204,13 +243,17 @@ class _Queue:
                 attendant.stop()
         for number, item in enumerate(self._items):
             if number not in self._outcomes:
-                self._close([(number, Outcome(item, None, _NEVER))])
+                self._close([(number, Outcome(item, None, self._never))])
         return [self._outcomes[number] for number in range(len(self._items))]
 
     def _staffed(self, jobs: int) -> bool:
         """Start workers while items wait; return whether any is working."""
         while self._starts and self._waiting and len(self._attendants) < jobs:
-            self._attendants.append(self._start(self._introduced))
+            try:
+                self._attendants.append(self._start(self._introduced))
+            except OSError as error:  # such as a full disk
+                self._starts, self._never = False, f"not run: no worker starts: {error}"
+                break
             self._introduced = None  # once is enough
             self._hand(self._attendants[-1])
         return bool(self._attendants)

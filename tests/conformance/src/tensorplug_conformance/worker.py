@@ -145,8 +145,11 @@ def main(arguments: list[str]) -> int:
     gc.set_threshold(*COLLECTED)
     said = Path(arguments[0])
     with _input_lines() as lines, said.open("a", encoding="utf-8") as events, Notes(said) as notes:
+        place = os.fstat(events.fileno())
 
         def say(**event: Any) -> None:
+            if not os.path.samestat(place, os.fstat(events.fileno())):
+                raise OSError("the file of events was closed, and another one took its number")
             notes.write("")
             events.write(json.dumps(event) + "\n")
             events.flush()
@@ -170,6 +173,7 @@ def _work(
     say: Callable[..., None],
     reached: Callable[[str], None],
 ) -> None:
+    parent = os.getppid()
     target = Target(**{**request["target"], "seed": request["seed"]})
     worker = Worker(target, request["seed"], reached)
     runs: dict[str, Callable[..., Any]] = {
@@ -190,8 +194,11 @@ def _work(
             verdict = runs[kind](*rest)
         except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
             say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
-        else:
-            say(event="done", item=number, verdict=asdict(verdict))
+            continue
+        if os.getppid() != parent:
+            say(event="broken", item=number, error="it ended its parent process")
+            return
+        say(event="done", item=number, verdict=asdict(verdict))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
@@ -12,10 +15,13 @@ from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["run_module", "tell", "unpack"]
+__all__ = ["PRINTED", "run_module", "tell", "unpack"]
 
 _NOT_MEASURED, _FAILED = 3, 4  # exit statuses; the last line of stderr says why
 _LINES: Final = 12  # of a traceback that are shown
+_POLL: Final = 0.02  # seconds
+PRINTED: Final = 64 << 20
+"""Bytes that a process may print."""
 
 
 def run_module(module: str, target: Target, *before: str) -> str:
@@ -30,23 +36,49 @@ def run_module(module: str, target: Target, *before: str) -> str:
     """
     command = [sys.executable, "-m", module, *before, target.backend]
     command += [target.factory] if target.factory else []
-    try:
-        done = subprocess.run(  # our own module and arguments
-            command, capture_output=True, text=True, timeout=target.patience, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise CheckFailedError(f"it hung: it did not end within {target.patience:g} s") from None
-    lines = done.stderr.strip().splitlines()
+    code, printed, errors = _ended(command, target.patience)
+    lines = errors.strip().splitlines() or ["it does not say why"]
     last = "\n".join(lines[-_LINES:])
-    if done.returncode == _NOT_MEASURED:
+    if code == _NOT_MEASURED:
         raise NotMeasuredError(lines[-1])
-    if done.returncode == _FAILED:  # the lines before may be a child's
+    if code == _FAILED:  # the lines before may be a child's
         raise CheckFailedError("\n".join([lines[-1], *lines[-_LINES:-1]]))
-    if done.returncode < 0:
-        raise CheckFailedError(f"the process died of signal {-done.returncode}:\n{last}")
-    if done.returncode:
-        raise CheckFailedError(f"the process ended with exit status {done.returncode}:\n{last}")
-    return done.stdout
+    if code < 0:
+        raise CheckFailedError(f"the process died of signal {-code}:\n{last}")
+    if code:
+        raise CheckFailedError(f"the process ended with exit status {code}:\n{last}")
+    return printed
+
+
+def _ended(command: Sequence[str], seconds: float) -> tuple[int, str, str]:
+    """Run a command; return its exit status and what it printed to both streams.
+
+    Raises:
+        CheckFailedError: it hung, or printed without end.
+
+    """
+    end = time.monotonic() + seconds
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=output, stderr=errors) as process,  # our own module
+    ):
+        try:
+            while process.poll() is None:
+                if time.monotonic() > end:
+                    raise CheckFailedError(f"it hung: it did not end within {seconds:g} s")
+                for stream in (output, errors):
+                    if os.fstat(stream.fileno()).st_size > PRINTED:
+                        raise CheckFailedError(f"it printed more than {PRINTED >> 20} MiB")
+                time.sleep(_POLL)
+        finally:
+            process.kill()
+        code = process.wait()
+        texts = []
+        for stream in (output, errors):
+            stream.seek(0)
+            texts.append(stream.read(PRINTED).decode(errors="replace"))
+    return code, *texts
 
 
 def unpack(arguments: Sequence[str]) -> Target:

@@ -17,6 +17,7 @@ from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, try_misbehaviour
+from tensorplug_conformance.selftest.hostile import try_hostile
 from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
 from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
@@ -101,6 +102,7 @@ def _parts(plan: Plan) -> Iterator[Part]:
     """Yield the parts, those that take long first."""
     if plan.kinds == "*":
         yield from (("null", (at,)) for at in range(len(_NULLS)))
+        yield "hostile", (0,)
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
         yield from (("backend", (at,)) for at in range(len(_WRONG)))
@@ -153,6 +155,8 @@ def _carry_out(plan: Plan, part: Part) -> Told:
         return [], _tried(plan, which)
     if what == "clean":
         return try_clean(plan.backend, entries(), [_clean_rows(plan)[at] for at in which]), []
+    if what == "hostile":
+        return try_hostile(), []
     (at,) = which
     if what == "null":
         trial = try_null(_NULLS[at])
