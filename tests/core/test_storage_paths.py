@@ -203,7 +203,7 @@ def test_a_new_scratch_file_of_the_name_of_an_old_one_is_kept(tmp_path, monkeypa
     assert path.read_text("utf-8") == "new"
 
 
-# Saves again and again, or loads until the input ends. Locks are slow, so that others come between.
+# Saves again and again, or loads until the input ends. Locks are slow, so others come between.
 BUSY = """
 import fcntl, random, select, sys, time
 import tensorplug as tp

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ import pytest
 
 from tensorplug_conformance import report
 from tensorplug_conformance.cli import main
+from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.journal import NAME, Journal, ResumeError
 from tensorplug_conformance.supervisor import Outcome
+from tensorplug_conformance.verdicts import CheckVerdict, RowVerdict
 from tensorplug_conformance.verification import verify
 
 RUN = ("run", "--backend", "cpu", "--level", "2", "--jobs", "1", "--checks", "opens*")
 ROWS = (*RUN, "--kernels", "[AF]*", "--dtypes", "int32,bool")
+VERDICT = asdict(RowVerdict(Row("Neg", "float32", "gradient"), "fail", 1))
+CHECK = asdict(CheckVerdict(0, "fork", "pass"))
 CHANGES = ("seconds", "started", "asked_again")  # from run to run
 
 
@@ -43,11 +48,16 @@ def _begun(folder: Path, outcomes: int) -> subprocess.Popen[str]:
     raise AssertionError("the run does not begin")
 
 
-def _children(pid: int) -> list[int]:
-    return [
-        int(text)
-        for text in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
-    ]
+def _descendants(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    children = list(map(int, listed))
+    return [*children, *(one for child in children for one in _descendants(child))]
+
+
+def _journal(item: list[Any], verdict: Any) -> str:
+    """Return the text of a journal with one outcome."""
+    outcome = {"at": 1.0, "item": item, "verdict": verdict, "error": ""}
+    return f'{{"run": {{}}}}\n{json.dumps(outcome)}\n'
 
 
 def _lasting(found: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +86,7 @@ def test_an_interrupted_run_writes_what_it_has_and_goes_on(
     number: signal.Signals, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     process = _begun(tmp_path, 4)
-    workers = _children(process.pid)
+    workers = _descendants(process.pid)
     # As a terminal does, to the whole foreground group.
     os.killpg(process.pid, number)
     text, _ = process.communicate(timeout=60)
@@ -84,7 +94,7 @@ def test_an_interrupted_run_writes_what_it_has_and_goes_on(
     assert "Traceback" not in text
     assert "interrupted, certifies nothing: " in text
     assert "rows and checks were not run" in text
-    assert workers
+    assert len(workers) > 1  # a worker, and its parent
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     found = report.read(tmp_path)
     jsonschema.validate(found, report.schema())
@@ -172,6 +182,15 @@ def test_another_version_of_the_backend_does_not_go_on(journal: Path, tmp_path: 
         ("{}\n", "not the journal of a run"),
         ('{"run": {}}\n[]\n', "not the journal of a run"),
         ('{"run": {}}\n{"item": 3}\n', "not the journal of a run"),
+        ('{"run": 3}\n', "not the journal of a run"),
+        ('{"run": {}}\n\0\0\n', "not the journal of a run"),
+        ('{"run": {}}\n' + "[" * 10**5 + "\n", "not the journal of a run"),
+        ('{"run": {}}\n{"backend": {"device": 3}}\n', "not the journal of a run"),
+        (_journal(["row", "Neg", "float32", "native"], {"status": "pass"}), "it has other parts"),
+        (_journal(["row", "Neg", "float32", "native"], {**VERDICT, "cases": -1}), "cases: "),
+        (_journal(["row", "Neg", "float32", "native"], {**VERDICT, "ulp": "0"}), "not supported"),
+        (_journal(["check", 0, "fork"], CHECK | {"check": "spawn"}), "it is of check 'spawn'"),
+        (_journal(["other", 0, "fork"], CHECK), "nobody runs 'other'"),
     ],
 )
 def test_what_is_no_journal(
@@ -195,7 +214,7 @@ def test_seconds_add_up_over_interruptions(tmp_path: Path) -> None:
         {"at": 7.5, "item": item, "verdict": None, "error": "it died"},
         {"resumed": True},
         {"backend": {"device": "Acme"}},
-        {"at": 2.0, "item": [*item[:3], "gradient"], "verdict": {"status": "fail"}, "error": ""},
+        {"at": 2.0, "item": [*item[:3], "gradient"], "verdict": VERDICT, "error": ""},
     ]
     (tmp_path / NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = Journal.resumed(tmp_path)

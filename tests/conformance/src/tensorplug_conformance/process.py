@@ -199,6 +199,8 @@ def _event(line: bytes) -> dict[str, Any]:
     """
     try:
         event = json.loads(line.decode())
+        if b"\\ud" in line.lower():  # half of a surrogate pair, which no report can have
+            event = json.loads(json.dumps(event, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict) or event.get("event") not in _KINDS:

@@ -37,6 +37,8 @@ def schema() -> dict[str, Any]:
 def misfit(item: Item, verdict: Any) -> str:
     """Return why the verdict that a worker tells of an item is none; empty if it is one."""
     kind = item[0]
+    if kind not in ("check", "row", "evidence"):
+        return f"nobody runs {kind!r:.40}"
     if not isinstance(verdict, dict) or verdict.keys() != _parts(kind):
         return "it has other parts"
     try:
@@ -60,10 +62,12 @@ def misfit(item: Item, verdict: Any) -> str:
 
 def misfit_introduction(backend: Mapping[str, Any]) -> str:
     """Return why a report cannot have what a worker tells of its backend; empty if it can."""
-    told = {name: value for name, value in backend.items() if name != "kernels"}
+    told = {part: value for part, value in backend.items() if part != "kernels"}
     kernels = backend.get("kernels", [])
     if not isinstance(kernels, list) or not all(isinstance(name, str) for name in kernels):
         return "kernels are no list of names"
+    if "name" in told:  # the one that was asked for
+        return "it has a name of its own"
     return _first_fault("backend", {"name": "x", **told})
 
 
