@@ -117,7 +117,9 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
             path = report.write(result, options.report)
             render(result, options.report)
             write_scripts(result, options.report / "repros")
-        except OSError as error:  # such as a full disk
+        except OSError as error:  # such as a full disk; the journal stays
+            if journal:
+                journal.close()
             raise ReportError(f"the report cannot be written: {error}") from error
         console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
     if result["interrupted"]:
