@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import struct
+import zipfile
+
 import numpy as np
 import onnx
 import pytest
@@ -60,3 +65,42 @@ def test_the_inputs_are_what_they_were(tmp_path, capsys):
     np.savez(inputs, **{EVIL: np.array([-1, 2], np.float32)})
     assert main(["run", str(path), "--backend", "cpu", "--inputs", str(inputs)]) == 0
     assert "[0. 2.]" in capsys.readouterr().out
+
+
+def npz(name, content):
+    """Return an archive with one file."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def npy(shape):
+    """Return an array of float32 that has a header, and no elements."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+
+
+BAD_INPUTS = {
+    "nothing": b"",
+    "no archive": b"PK\x03\x04" + bytes(100),
+    "pickled": pickle.dumps({}),
+    "one array": npy((0,)),
+    "pickled within": npz("x.npy", npy((1,)).replace(b"<f4", b"|O ") + pickle.dumps([0])),
+    "cut": npz("x.npy", npy((9,)) + bytes(36))[:-30],
+    "damaged": npz("x.npy", npy((9,)) + bytes(36)).replace(bytes(36), bytes([7]) * 36),
+    "fewer than it says": npz("x.npy", npy((1 << 20,)) + bytes(4)),
+    "more than any memory": npz("x.npy", npy((1 << 50,)) + bytes(4)),
+    "negative": npz("x.npy", npy((-3,)) + bytes(4)),
+}
+
+
+@pytest.mark.parametrize("content", BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_inputs_that_cannot_be_read_are_an_error_of_one_line(content, tmp_path, capsys):
+    path = write(tmp_path / "model.onnx")
+    inputs = tmp_path / "inputs.npz"
+    inputs.write_bytes(content)
+    assert main(["run", str(path), "--backend", "cpu", "--inputs", str(inputs)]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"error: {inputs} is no archive of arrays that can be read: ")
+    assert "Traceback" not in said.err

@@ -24,7 +24,7 @@ import tensorplug as tp
 from tensorplug.plugin import TensorplugError
 from tensorplug_onnx.checking import KINDS, STATUSES, check, table_of, write
 from tensorplug_onnx.comparing import REFERENCES, TOLERANCE, compare
-from tensorplug_onnx.errors import OnnxError
+from tensorplug_onnx.errors import InputError, OnnxError
 from tensorplug_onnx.inspecting import (
     described,
     example_inputs,
@@ -146,8 +146,16 @@ def _size(text: str) -> tuple[str, int]:
 def _inputs(options: argparse.Namespace, model: Model) -> Mapping[str, Any]:
     if options.inputs is None:
         return example_inputs(model, dict(options.size))
-    with np.load(options.inputs) as stored:
-        return dict(stored)
+    try:
+        with options.inputs.open("rb") as file, np.load(file) as stored:  # nothing is unpickled
+            return dict(stored)
+    except OSError:
+        raise
+    except Exception as error:  # NumPy and zipfile document none of what they raise
+        raise InputError(
+            f"{options.inputs} is no archive of arrays that can be read: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _info(options: argparse.Namespace, console: Console) -> None:

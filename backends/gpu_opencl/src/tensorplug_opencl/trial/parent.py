@@ -115,7 +115,10 @@ def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> 
     for line in output.splitlines():
         if not line.endswith("}"):
             break  # it was killed while it wrote this
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            break  # the driver wrote this
         if "begin" in message:
             at = message["begin"]
         elif "end" in message:

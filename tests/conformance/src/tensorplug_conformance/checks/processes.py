@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 
@@ -74,11 +74,12 @@ def _ended(command: Sequence[str], seconds: float) -> tuple[int, str, str]:
         finally:
             process.kill()
         code = process.wait()
-        texts = []
-        for stream in (output, errors):
-            stream.seek(0)
-            texts.append(stream.read(PRINTED).decode(errors="replace"))
-    return code, *texts
+        return code, _text(output), _text(errors)
+
+
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read(PRINTED).decode(errors="replace")
 
 
 def unpack(arguments: Sequence[str]) -> Target:
