@@ -43,7 +43,7 @@ def path(tmp_path):
 
 def numbers(dtype, shape):
     whole = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7
-    return (whole * (1 + 2j if dtype.startswith("complex") else 1)).astype(dtype)
+    return (whole * (1 + 2j if dtype.startswith("complex") else 1)).astype(dt.of(dtype).numpy)
 
 
 def same(actual, expected):

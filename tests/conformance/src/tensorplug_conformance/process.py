@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), 
 COLLECTED: Final = (20_000, 50, 100)
 _LINES: Final = 8
 _CRASH: Final = "Fatal Python error"  # faulthandler begins so; the last call follows
+_GONE: Final = 5000  # milliseconds in which a killed process ends
 _LEAVE: Final = 10.0  # seconds that a backend may take to close at the end
 _MEBIBYTE: Final = 1 << 20
 _UNREAD: Final = 32 * _MEBIBYTE  # bytes of events; a verdict has some kilobytes
@@ -158,11 +160,22 @@ class WorkerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
+        self._await_end()
         self.dismiss()
         for file in (self._told, self._events, self._note, self._output):
             if file is not None:
                 file.close()
         self._folder.cleanup()
+
+    def _await_end(self) -> None:
+        """Wait until a worker whose parent is dead no longer has the other end of its input.
+
+        The next one opens the device, which may be for one process at a time.
+        """
+        if self._told is not None and not self._stdin.closed:
+            ends = select.poll()
+            ends.register(self._stdin.fileno(), 0)  # that nobody reads is told in any case
+            ends.poll(_GONE)
 
     def during(self) -> str:
         """Return which case of a row it runs, or ran last, as the end of a message."""

@@ -42,7 +42,8 @@ def misfit(item: Item, verdict: Any) -> str:
     if not isinstance(verdict, dict) or verdict.keys() != _parts(kind):
         return "it has other parts"
     try:
-        entry, own = dict(verdict), ()
+        entry: dict[str, Any] = dict(verdict)
+        own: tuple[Any, ...] = ()
         if kind == "row":
             ulp = None if not np.isfinite(verdict["ulp"]) else verdict["ulp"]
             entry = {name: verdict[name] for name in verdict if name not in LEFT_OUT}
