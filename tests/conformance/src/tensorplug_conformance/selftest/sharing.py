@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import gc
 import multiprocessing
+import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache, partial
@@ -102,7 +103,8 @@ def _parts(plan: Plan) -> Iterator[Part]:
     """Yield the parts, those that take long first."""
     if plan.kinds == "*":
         yield from (("null", (at,)) for at in range(len(_NULLS)))
-        yield "hostile", (0,)
+        if os.name == "posix":  # signals and processes are others elsewhere
+            yield "hostile", (0,)
         yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
         yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
         yield from (("backend", (at,)) for at in range(len(_WRONG)))
