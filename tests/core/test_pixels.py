@@ -130,7 +130,7 @@ def test_alpha() -> None:
 
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    hint = r"draw needs Pillow.*pip install 'tensorplug\[image\]'"
+    hint = r'draw needs Pillow.*pip install "tensorplug\[image\]"'
     with pytest.raises(PackageNotInstalledError, match=hint):
         tp.image.draw(GRAY)
     assert tp.image.to_pixels(GRAY).shape == (3, 4, 4)

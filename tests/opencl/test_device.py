@@ -129,8 +129,8 @@ def test_an_unsound_device_is_not_opened_and_the_next_one_is(monkeypatch):
 @pytest.mark.parametrize(
     ("machine", "system", "cure"),
     [
-        ("x86_64", "linux", r"pip install 'tensorplug-opencl\[cpu\]'"),
-        ("AMD64", "win32", r"pip install 'tensorplug-opencl\[cpu\]'"),
+        ("x86_64", "linux", r'pip install "tensorplug-opencl\[cpu\]"'),
+        ("AMD64", "win32", r'pip install "tensorplug-opencl\[cpu\]"'),
         ("aarch64", "linux", "pocl-opencl-icd"),
         ("x86_64", "darwin", "PoCL"),
     ],

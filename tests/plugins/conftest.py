@@ -252,6 +252,28 @@ def make_extension() -> Callable[..., Distribution]:
     return extension
 
 
+@pytest.fixture
+def core_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """A function that gives tensorplug metadata with this direct_url.json; None: without one."""
+
+    def install(origin: str | None) -> None:
+        info = tmp_path / "core" / "tensorplug-0.1.0.dist-info"
+        info.mkdir(parents=True)
+        text = "Metadata-Version: 2.1\nName: tensorplug\nVersion: 0.1.0\n"
+        (info / "METADATA").write_text(text, encoding="utf-8")
+        if origin is not None:
+            (info / "direct_url.json").write_text(origin, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(info.parent))
+
+    return install
+
+
+@pytest.fixture
+def core_from_an_index(core_from: Callable[[str | None], None]) -> None:
+    """The environment of most users: pip installed tensorplug by its name."""
+    core_from(None)
+
+
 # Wheels and virtual environments, for the tests marked `packaging` ------------------------
 
 ROOT = Path(__file__).parents[2]

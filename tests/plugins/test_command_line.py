@@ -36,6 +36,7 @@ def test_listing_imports_no_plugin(site: Site) -> None:
     assert {"attention", "example_swish"} <= extensions
 
 
+@pytest.mark.usefixtures("core_from_an_index")
 def test_nothing_installed(site: Site, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(listings, "installed", list)
     assert main(["backends"]) == 0
@@ -236,6 +237,7 @@ def test_no_such_backend(site: Site) -> None:
         ("opencl", 'Try: pip install "tensorplug-opencl[cpu]".'),
     ],
 )
+@pytest.mark.usefixtures("core_from_an_index")
 def test_nothing_to_examine(
     name: str | None, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

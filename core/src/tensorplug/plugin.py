@@ -15,7 +15,7 @@ rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``e
 compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
-errors               every class in ``tensorplug.errors``; ``warn``
+errors               every class in ``tensorplug.errors``; ``warn``, and ``pip_install`` for hints
 memory               ``live_objects``: to list what uses it
 algorithms           what several backends compute in the same way, such as ``philox``
 ===================  =============================================================================
@@ -55,6 +55,7 @@ from tensorplug.contract.backend import (
 )
 from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.capabilities import Capabilities
+from tensorplug.contract.distributions import pip_install
 from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.entries import (
     DecompositionEntry,
@@ -224,6 +225,7 @@ __all__ = [
     "nearest_pixels",
     "normal_formulas",
     "philox",
+    "pip_install",
     "pixel_levels",
     "plan_depth_rearrangement",
     "pooling_windows",

@@ -70,7 +70,7 @@ def test_no_scheduler_answers(monkeypatch):
 def test_distributed_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setenv(settings.SCHEDULER, ADDRESS)
-    message = r"pip install tensorplug-dask\[distributed\]"
+    message = r"pip install .tensorplug-dask\[distributed\]"
     refused = pytest.raises(tp.errors.BackendUnavailableError, match=message)
     with refused, isolated_engine("dask"):
         pass

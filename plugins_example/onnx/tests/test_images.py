@@ -200,5 +200,5 @@ def test_without_pillow_the_message_says_what_to_install(monkeypatch):
         return plain(name, *args, **named)
 
     monkeypatch.setattr(builtins, "__import__", without_pillow)
-    with pytest.raises(UnsupportedError, match=r"pip install tensorplug-onnx\[images\]"):
+    with pytest.raises(UnsupportedError, match=r"pip install .tensorplug-onnx\[images\]"):
         model(file)

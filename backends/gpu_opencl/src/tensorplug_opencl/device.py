@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyopencl as cl
 
-from tensorplug.plugin import BackendUnavailableError, DeviceInfo
+from tensorplug.plugin import BackendUnavailableError, DeviceInfo, pip_install
 from tensorplug_opencl import loader
 from tensorplug_opencl.features import describe, dtypes_of
 from tensorplug_opencl.settings import TRIAL
@@ -155,7 +155,7 @@ def _explain(found: Found) -> str:
 def _suggest_driver() -> str:
     """Return what to install if no device can be used."""
     if platform.machine().lower() in _INTEL and sys.platform != "darwin":
-        runtime = "an OpenCL runtime for the CPU: pip install 'tensorplug-opencl[cpu]'"
+        runtime = f"an OpenCL runtime for the CPU: {pip_install('tensorplug-opencl[cpu]')}"
     else:
         runtime = "PoCL, an OpenCL runtime for the CPU (pocl-opencl-icd in Debian and Ubuntu)"
     return f"Install the driver of your hardware's vendor, or {runtime}"

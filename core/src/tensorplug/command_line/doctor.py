@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
-from tensorplug.engine.distributions import INSTALL
+from tensorplug.contract.distributions import backend_command, pip_install
 from tensorplug.plugins import selection
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ __all__ = ["examine"]
 Line = dict[str, Any]
 
 _DENY: Final = "TENSORPLUG_DISABLE_PLUGINS"
-
-_ADVICE: Final = {
-    "incompatible": "install versions that fit: pip install --upgrade tensorplug {distribution}",
-    "conflict": "two distributions have this name: uninstall one of them",
-    "disabled": "it is disabled by TENSORPLUG_DISABLE_PLUGINS",
-    "failed": "it is installed, but broken: pip install --force-reinstall {distribution}",
-}
 
 
 def examine(name: str | None, seconds: float) -> list[Line]:
@@ -55,7 +48,7 @@ def examine(name: str | None, seconds: float) -> list[Line]:
 
 def _missing(name: str | None, known: Sequence[str]) -> Line:
     if name is None:
-        return _line("", "", "failed", "no backend is installed", INSTALL["cpu"])
+        return _line("", "", "failed", "no backend is installed", backend_command("cpu"))
     cure = f"{selection.advice(name, known)} Installed: {', '.join(known) or 'none'}"
     return _line(name, "", "failed", f"backend {name!r} is not installed", cure)
 
@@ -70,9 +63,25 @@ def _line(backend: str, device: str, state: str, finding: str, advice: str = "")
     }
 
 
+def _advise(state: str, info: Line) -> str:
+    """Return what to do about a backend in a state; "" if there is nothing to say."""
+    distribution = info["distribution"]
+    if state == "incompatible":
+        command = pip_install("tensorplug", distribution, options="--upgrade")
+        return f"install versions that fit: {command}"
+    if state == "conflict":
+        return "two distributions have this name: uninstall one of them"
+    if state == "disabled":
+        return "it is disabled by TENSORPLUG_DISABLE_PLUGINS"
+    if state == "failed":
+        command = pip_install(distribution, options="--force-reinstall")
+        return f"it is installed, but broken: {command}"
+    return ""
+
+
 def _unusable(info: Line) -> list[Line]:
     """Return the line of a backend that cannot be loaded, as its metadata alone shows."""
-    advice = _ADVICE.get(info["state"], "").format(distribution=info["distribution"])
+    advice = _advise(info["state"], info)
     finding = f"{info['state']}: {info['detail']}" if info["detail"] else info["state"]
     return [_line(info["name"], "", "failed", finding, advice)]
 
@@ -199,5 +208,5 @@ def _hint(info: Line, event: Line) -> str:
     if event["failed"] == "device":
         return f"find the kernels: tensorplug-conformance run --backend {info['name']}"
     if error.startswith("PluginVersionError"):
-        return _ADVICE["incompatible"].format(distribution=info["distribution"])
-    return _ADVICE["failed"].format(distribution=info["distribution"])
+        return _advise("incompatible", info)
+    return _advise("failed", info)

@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Final, Literal
 
 import tensorplug as tp
-from tensorplug.engine.distributions import INSTALL
+from tensorplug.contract.distributions import FOLDERS
 from tensorplug.errors import ArgumentError
 from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30
 _PREFIX: Final = "tensorplug-"
 _USED: Final = ("np", "tp")  # by the files of a new extension
-_OURS: Final = (*INSTALL, "conformance")  # distributions of tensorplug itself
+_OURS: Final = tuple(name.removeprefix("tensorplug-") for name in FOLDERS)
 
 
 @dataclass(frozen=True, slots=True)

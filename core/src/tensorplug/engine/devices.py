@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.distributions import backend_command
 from tensorplug.dispatch.device import Device, device_name
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakObjects
 from tensorplug.engine import kernel_setup, notices
-from tensorplug.engine.distributions import INSTALL
 from tensorplug.engine.host_device import open_host
 from tensorplug.errors import (
     ArgumentError,
@@ -115,7 +115,9 @@ class Devices:
         """
         names = self._preferred()
         if not names:
-            raise BackendNotInstalledError(f"no backend is installed. Try: {INSTALL['cpu']}")
+            raise BackendNotInstalledError(
+                f"no backend is installed. Try: {backend_command('cpu')}"
+            )
         refused: list[TensorplugError] = []
         for name in names:
             try:

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tensorplug.contract.distributions import pip_install
 from tensorplug.engine.foreign_text import message_of
 from tensorplug.errors import PluginVersionError
 from tensorplug.plugins import metadata
@@ -46,7 +47,7 @@ def check_version(candidate: Candidate) -> None:
     except (ValueError, RecursionError) as error:  # packaging: not a requirement or version
         raise PluginVersionError(
             f"{candidate}: its requirement on tensorplug cannot be read: {message_of(error)}. "
-            f"Try: pip install --upgrade {candidate.distribution}"
+            f"Try: {pip_install(candidate.distribution, options='--upgrade')}"
         ) from error
 
 
@@ -83,12 +84,11 @@ def _check(candidate: Candidate, line: str, requirement: Requirement, installed:
         return
     if any(_asks_for_later(specifier, installed) for specifier in refused):
         conditions = ",".join(sorted(map(str, requirement.specifier), reverse=True))
-        what = f'"tensorplug{conditions}"'
+        cure = pip_install(f"tensorplug{conditions}")
     else:  # the plugin is too old for this core
-        what = f"--upgrade {candidate.distribution}"
+        cure = pip_install(candidate.distribution, options="--upgrade")
     raise PluginVersionError(
-        f"{candidate} requires {line!r}, but tensorplug {installed} is installed. "
-        f"Try: pip install {what}"
+        f"{candidate} requires {line!r}, but tensorplug {installed} is installed. Try: {cure}"
     )
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from packaging.utils import canonicalize_name
 
+from tensorplug.contract.distributions import BACKENDS as OFFICIAL
+from tensorplug.contract.distributions import backend_command
 from tensorplug.engine import notices
 from tensorplug.engine import settings as environment
-from tensorplug.engine.distributions import INSTALL
 from tensorplug.errors import (
     BackendNotInstalledError,
     BackendUnavailableError,
@@ -221,7 +222,7 @@ def advice(name: str, known: Sequence[str]) -> str:
     meant = _meant(name, known)
     if not meant:
         return f"Any distribution can provide a backend, in the entry-point group {BACKENDS!r}."
-    command = "" if meant in known else f"Try: {INSTALL[meant]}."
+    command = "" if meant in known else f"Try: {backend_command(meant)}."
     return " ".join(filter(None, (_did_you_mean(name, meant), command)))
 
 
@@ -231,7 +232,7 @@ def _did_you_mean(name: str, meant: str) -> str:
 
 def _meant(name: str, known: Sequence[str]) -> str:
     """Return the known or official backend with a similar name, or for what it names, or ""."""
-    names = {_plain(backend): backend for backend in (*INSTALL, *known)}
+    names = {_plain(backend): backend for backend in (*OFFICIAL, *known)}
     near = get_close_matches(_plain(name), names, n=1, cutoff=_SIMILARITY)
     if near:
         return names[near[0]]

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import dask
 from dask.base import get_scheduler
 
-from tensorplug.plugin import BackendMemoryError, BackendUnavailableError, DeviceLostError
+from tensorplug.plugin import (
+    BackendMemoryError,
+    BackendUnavailableError,
+    DeviceLostError,
+    pip_install,
+)
 from tensorplug_dask.blocks import concrete, values_of
 from tensorplug_dask.settings import SCHEDULER
 
@@ -179,8 +184,9 @@ def _connected(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
+        cure = pip_install("tensorplug-dask[distributed]")
         raise BackendUnavailableError(
-            f"{SCHEDULER}={address} needs distributed: pip install tensorplug-dask[distributed]"
+            f"{SCHEDULER}={address} needs distributed: {cure}"
         ) from error
     try:
         return Client(address, timeout=_SECONDS, set_as_default=False)

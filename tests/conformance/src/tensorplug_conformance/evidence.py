@@ -15,6 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 import tensorplug as tp
+from tensorplug.plugin import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,7 +99,7 @@ def load(name: str) -> Collection:
     found = {entry.value: entry for entry in entries if entry.name == name}
     if not found:
         names = ", ".join(sorted({entry.name for entry in entries})) or "none"
-        hint = f": pip install tensorplug-{name}" if name == "onnx" else ""
+        hint = f": {pip_install('tensorplug-onnx')}" if name == "onnx" else ""
         raise EvidenceError(
             f"no installed package has tests called {name!r}{hint}; installed are: {names}"
         )

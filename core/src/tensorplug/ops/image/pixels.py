@@ -10,6 +10,7 @@ import numpy as np
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.distributions import pip_install
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, PackageNotInstalledError, ShapeError
@@ -260,6 +261,6 @@ def draw(image: ArrayLike, *, alpha: float = 1.0) -> Image:
         from PIL import Image  # an optional dependency
     except ImportError as error:
         raise PackageNotInstalledError(
-            "draw needs Pillow to make images. Try: pip install 'tensorplug[image]'"
+            f"draw needs Pillow to make images. Try: {pip_install('tensorplug[image]')}"
         ) from error
     return Image.fromarray(np.array(_to_bytes(image, alpha, "draw").numpy()))

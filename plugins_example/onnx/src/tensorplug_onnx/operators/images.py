@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import tensorplug as tp
+from tensorplug.plugin import pip_install
 from tensorplug_onnx.errors import UnsupportedError
 from tensorplug_onnx.rules import rule
 
@@ -143,7 +144,7 @@ def decoded_image(encoded: Any, *, pixel_format: str = "RGB") -> Any:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
-        message = "images are decoded by Pillow: pip install tensorplug-onnx[images]"
+        message = f"images are decoded by Pillow: {pip_install('tensorplug-onnx[images]')}"
         raise UnsupportedError(message) from error
     try:
         image = Image.open(io.BytesIO(encoded.tobytes()))

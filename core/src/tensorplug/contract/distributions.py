@@ -1,0 +1,77 @@
+"""The pip commands that messages recommend, for tensorplug's own distributions and others."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+__all__ = ["BACKENDS", "FOLDERS", "backend_command", "pip_install"]
+
+# By backend: the distribution, with the extras that make it run on any machine.
+BACKENDS: Final = {"cpu": "tensorplug-cpu", "opencl": "tensorplug-opencl[cpu]"}
+
+# By distribution: its folder in a checkout of tensorplug.
+FOLDERS: Final = {
+    "tensorplug": "core",
+    "tensorplug-cpu": "backends/cpu",
+    "tensorplug-opencl": "backends/gpu_opencl",
+    "tensorplug-conformance": "tests/conformance",
+    "tensorplug-dask": "plugins_example/dask_backend",
+    "tensorplug-onnx": "plugins_example/onnx",
+}
+
+_REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[^\]]*\])?", re.ASCII)  # a name, perhaps extras
+
+
+def backend_command(name: str) -> str:
+    """Return the command that installs one of ``BACKENDS``."""
+    return pip_install(BACKENDS[name])
+
+
+def pip_install(*requirements: str, options: str = "") -> str:
+    """Return the command that installs ``requirements``, for a message.
+
+    If tensorplug itself was installed from a folder, an index may lack its distributions. Then
+    the text goes on with the command for a checkout, where that has all of them.
+
+    Args:
+        requirements: names of distributions, perhaps with extras or versions.
+        options: of ``pip install``, such as ``--upgrade``.
+
+    Examples:
+        >>> from tensorplug.plugin import pip_install
+        >>> pip_install("acme-gpu[cuda]")
+        'pip install "acme-gpu[cuda]"'
+
+    """
+    start = " ".join(filter(None, ("pip install", options)))
+    command = " ".join([start, *map(_quoted, requirements)])
+    folders = [_folder(requirement) for requirement in requirements]
+    if not all(folders) or not _is_from_a_folder():
+        return command
+    return f"{command}, or from a checkout: {' '.join([start, *map(_quoted, folders)])}"
+
+
+def _quoted(argument: str) -> str:
+    return f'"{argument}"' if re.search(r"[^\w./-]", argument) else argument
+
+
+def _folder(requirement: str) -> str:
+    """Return what stands for a requirement in a checkout; "" if nothing does."""
+    parts = _REQUIREMENT.fullmatch(requirement)
+    if parts is None or parts[1] not in FOLDERS:  # no checkout can promise a version
+        return ""
+    return f"./{FOLDERS[parts[1]]}{parts[2] or ''}"
+
+
+def _is_from_a_folder() -> bool:
+    """Return whether pip installed tensorplug from a folder (PEP 610)."""
+    import importlib_metadata  # for messages only
+
+    try:
+        core = importlib_metadata.distribution("tensorplug")
+        origin: Any = json.loads(core.read_text("direct_url.json") or "{}")
+        return "dir_info" in origin and str(origin["url"]).startswith("file:")
+    except (importlib_metadata.PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
+        return False  # the message is more important than its hint
