@@ -346,3 +346,66 @@ def test_backend_installed_while_the_program_runs(site, good, tmp_path):
         """
     )
     assert seen == ["BackendNotInstalledError", ["float32", [2], [3.0, 7.0], "good"]]
+
+
+REGISTER_MINE = (
+    "import tensorplug_good as good; tp.register_backend('mine', lambda: good.Numpy('mine'))"
+)
+SPELLED = """
+import tensorplug as tp
+{first}
+_, _, _, warned = attempt(lambda: [added(tp), added(tp), tp.set_backend("auto")])
+report([[category, text.partition("Installed")[0]] for category, text in warned])
+"""
+
+
+@pytest.mark.parametrize(
+    ("backends", "first", "names"),
+    [
+        ("good,opncl", "", {"opncl": "Did you mean 'opencl'? "}),
+        ("good:0,goood", "", {"goood": "Did you mean 'good'?"}),
+        ("good, nope:1, opncl", "", {"nope:1": ANY_DISTRIBUTION, "opncl": "Did you mean"}),
+        ("auto,opncl", "", {"opncl": "Did you mean 'opencl'?"}),
+        ("good,opencl,cpu", "", {}),  # other machines may have them
+        ("good,other", "", {}),  # it is disabled
+        (
+            "good,mine",
+            REGISTER_MINE,
+            {},
+        ),
+    ],
+)
+def test_misspelt_names_after_one_that_works(backends, first, names, site, good, make_backend):
+    site.install(good, make_backend("other", RAISES))
+    warned = site.run(
+        SPELLED.format(first=first), TENSORPLUG_BACKEND=backends, TENSORPLUG_PLUGINS="good"
+    )
+    assert [category for category, _ in warned] == ["BackendWarning"] * len(names)
+    for (_, text), (name, advice) in zip(warned, names.items(), strict=True):
+        plain = name.partition(":")[0]
+        said = f"TENSORPLUG_BACKEND also names {name!r}, but backend {plain!r} is not installed."
+        assert said in text
+        assert advice in text
+
+
+@pytest.mark.parametrize(
+    ("denied", "meant"),
+    [
+        ("othr", "other"),
+        ("tensorplug-other:othr", "other"),
+        ("other", None),
+        ("acme:other", None),  # of another machine's distribution
+        ("nope", None),
+        ("opencl", None),
+    ],
+)
+def test_misspelt_names_of_plugins_to_disable(denied, meant, site, good, make_backend):
+    site.install(good, make_backend("other", RAISES), make_backend("opencl2", RAISES))
+    warned = site.run(
+        "import tensorplug as tp; report(attempt(lambda: added(tp))[3])",
+        TENSORPLUG_DISABLE_PLUGINS=denied,
+        TENSORPLUG_BACKEND="good",
+    )
+    said = f"names {denied!r}, but there is no such plugin; did you mean {meant}?"
+    expected = [["SettingsWarning", f"TENSORPLUG_DISABLE_PLUGINS {said}"]]
+    assert warned == (expected if meant else [])

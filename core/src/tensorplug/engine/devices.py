@@ -54,6 +54,9 @@ class BackendSource(Protocol):
     def names(self) -> Sequence[str]:
         """Return the names of the backends, the preferred one first."""
 
+    def explain_unknown(self, name: str) -> str:
+        """Return what is wrong with a name that no plugin has; "" if one has it, or elsewhere."""
+
     def devices(self, name: str) -> Sequence[DeviceInfo] | None:
         """Return the devices of a backend, number 0 first; None if it cannot list them.
 
@@ -86,6 +89,7 @@ class Devices:
         self.source = source
         self.registry = registry
         self._prefer = tuple(prefer)
+        self._reported: set[str] = set()  # preferred names that no plugin has
         self._lock = Lock()
         self._devices: dict[str, Device] = {}
         self._registered: dict[str, list[Handle]] = {}  # the registrations of opened backends
@@ -130,11 +134,21 @@ class Devices:
                     f"using {device.name!r}, because a preferred backend does not open: {refusal}",
                     BackendWarning,
                 )
+            self._report_unknown(names[names.index(name) + 1 :], device)
             return device
         if len(refused) == 1:
             raise refused[0]
         listed = "\n".join(f"- {error}" for error in refused)
         raise type(refused[0])(f"none of the backends could be opened:\n{listed}")
+
+    def _report_unknown(self, names: Sequence[str], device: Device) -> None:
+        """Warn of misspelt names, once, although a name before them works."""
+        for name in (name for name in names if name not in self._reported):
+            reason = self.source.explain_unknown(name.partition(":")[0])
+            if reason:
+                self._reported.add(name)
+                also = f"using {device.name!r}; TENSORPLUG_BACKEND also names {name!r}, but"
+                notices.warn(f"{also} {reason}", BackendWarning)
 
     def _preferred(self) -> list[str]:
         """Return the names to try in order; ``auto`` means all installed backends."""

@@ -121,19 +121,39 @@ class Selection:
         return "" if self.settings.autoload else "TENSORPLUG_AUTOLOAD=0 disables all plugins"
 
     def warn_of_unknown(self) -> None:
-        """Warn of names in ``TENSORPLUG_PLUGINS`` without an installed plugin."""
-        for name in self.settings.allowed or ():
-            if any(_is_listed(candidate, (name,)) for candidate in self.candidates):
-                continue
-            known = sorted({candidate.name for candidate in self.candidates})
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
-            notices.warn(
-                f"TENSORPLUG_PLUGINS names {name!r}, but there is no such plugin; {hint}",
-                SettingsWarning,
-            )
+        """Warn of names in the settings without an installed plugin.
+
+        Those in ``TENSORPLUG_DISABLE_PLUGINS`` may concern other machines: only a name that looks
+        like a misspelt one is reported.
+        """
+        known = sorted({candidate.name for candidate in self.candidates})
+        for variable, names in (
+            ("TENSORPLUG_PLUGINS", self.settings.allowed or ()),
+            ("TENSORPLUG_DISABLE_PLUGINS", self.settings.denied),
+        ):
+            for name in names:
+                if any(_is_listed(candidate, (name,)) for candidate in self.candidates):
+                    continue
+                plain = name.rpartition(":")[2]
+                near = get_close_matches(plain, known, n=1, cutoff=_SIMILARITY)
+                if names is self.settings.denied and (not near or plain in (*OFFICIAL, *known)):
+                    continue
+                hint = f"did you mean {near[0]}?" if near else f"installed: {', '.join(known)}"
+                notices.warn(
+                    f"{variable} names {name!r}, but there is no such plugin; {hint}",
+                    SettingsWarning,
+                )
 
     # Errors ---------------------------------------------------------------------------
+
+    def explain_unknown(self, name: str) -> str:
+        """Return what is wrong with the name of a backend that no plugin has; "" if one has it.
+
+        Also "" for tensorplug's own backends: one setting serves machines with and without them.
+        """
+        if name in OFFICIAL or self._named(BACKENDS, name):
+            return ""
+        return str(self._not_installed(name))
 
     def _not_installed(self, name: str) -> BackendNotInstalledError:
         known = [candidate.name for candidate in self.candidates if candidate.group == BACKENDS]

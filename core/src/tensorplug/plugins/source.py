@@ -81,6 +81,11 @@ class PluginSource:
             {candidate.name for candidate in candidates if candidate.group == BACKENDS}
         )
 
+    def explain_unknown(self, name: str) -> str:
+        """Return what is wrong with the name of a backend that no plugin has; "" if one has it."""
+        with self._lock:
+            return self._selection.explain_unknown(name)
+
     def devices(self, name: str) -> list[DeviceInfo] | None:
         """Return the devices that a backend lists, number 0 first; None if it lists none.
 

@@ -408,6 +408,10 @@ class _Source:
         """Return the names of the clean source."""
         return self._clean.names()
 
+    def explain_unknown(self, name: str) -> str:
+        """Return what the clean source says."""
+        return self._clean.explain_unknown(name)
+
     def devices(self, name: str) -> Sequence[DeviceInfo] | None:
         """Return the devices of the clean source."""
         return self._clean.devices(name)
