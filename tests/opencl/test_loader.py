@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tensorplug.errors import BackendWarning
 from tensorplug_opencl import loader
 
 
@@ -80,6 +82,89 @@ def test_nothing_to_add(monkeypatch, system, asked):
     monkeypatch.setattr(loader, "find_installed", dict)
     loader.list_platforms()
     assert asked == [{}]
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def with_fifo_library(path):
+    library = path.with_suffix(".so")
+    os.mkfifo(library)
+    path.write_text(f"{library}\n")
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (fifo, "it is a FIFO"),
+        (with_fifo_library, "its library .*bad.so is a FIFO"),
+        (bound_socket, "it is a socket"),
+        (Path.mkdir, "it is a folder"),
+    ],
+)
+def test_only_regular_files_reach_the_loader(make, what, chosen, monkeypatch, system, asked):
+    """The loader opens a FIFO, and waits for ever for somebody who writes into it."""
+    monkeypatch.setattr(loader, "find_installed", dict)
+    (system / "good.icd").write_text("libgood.so\n")
+    (system / "dangling.icd").symlink_to("nowhere")
+    make(system / "bad.icd")
+    if chosen:
+        monkeypatch.setenv(loader.VENDORS, str(system))
+    with pytest.warns(BackendWarning, match=f"bad.icd is left out .*: {what}, not a reg") as said:
+        loader.list_platforms()
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    assert asked == [{"good.icd": "libgood.so\n"}]
+    assert os.environ.get(loader.VENDORS) == (str(system) if chosen else None)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
+def test_the_variable_names_a_fifo(monkeypatch, tmp_path, system, asked):
+    os.mkfifo(tmp_path / "one.icd")
+    monkeypatch.setenv(loader.VENDORS, str(tmp_path / "one.icd"))
+    (system / "not_chosen.icd").write_text("libnot.so\n")
+    with pytest.warns(BackendWarning, match="one.icd is left out"):
+        loader.list_platforms()
+    assert asked == [{}]
+
+
+@pytest.mark.parametrize(
+    ("systems", "cache", "expected", "warns"),
+    [
+        ([], False, "library", False),
+        (["nvidia.icd"], False, "nvidia.icd", True),
+        (["nvidia.icd"], True, "folder", False),
+    ],
+)
+def test_no_folder_for_temporary_files(
+    systems, cache, expected, warns, monkeypatch, tmp_path, system, recwarn
+):
+    library = with_intel(monkeypatch, tmp_path)
+    for name in systems:
+        (system / name).write_text("libnvidia-opencl.so.1\n")
+    given = []
+    monkeypatch.setattr(
+        loader.cl, "get_platforms", lambda: given.append(os.environ[loader.VENDORS]) or []
+    )
+    monkeypatch.setattr(loader.tempfile, "tempdir", str(tmp_path / "missing"))
+    place = tmp_path / "cache"
+    place.mkdir()
+    monkeypatch.setattr(loader.cache_folder, "find_folder", lambda: place if cache else None)
+    loader.list_platforms()
+    if expected == "folder":
+        assert Path(given[0]).parent == place
+    else:
+        assert given == [str(library) if expected == "library" else str(system / expected)]
+    said = [str(warned.message).partition(",")[0] for warned in recwarn]
+    assert said == ["of the OpenCL drivers"] * warns
 
 
 def test_on_windows_by_names(monkeypatch, tmp_path, system):

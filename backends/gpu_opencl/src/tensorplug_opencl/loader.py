@@ -7,15 +7,19 @@ distribution contains its library, but the .icd file in it names a path that doe
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
+
+from tensorplug.plugin import BackendWarning, warn
+from tensorplug_opencl import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +31,8 @@ FILENAMES: Final = "OCL_ICD_FILENAMES"  # Windows has no folder of drivers
 SYSTEM: Final = Path("/etc/OpenCL/vendors")
 # By distribution, the driver's library on Linux and on Windows.
 _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
+
+_WITHIN: Final = ("tensorplug_opencl", "contextlib")  # warnings do not point at these
 
 _lock = threading.RLock()  # a signal handler may list the devices meanwhile
 _asked = False
@@ -77,8 +83,12 @@ def list_platforms() -> list[cl.Platform]:
 
 @contextmanager
 def _register(drivers: dict[str, Path]) -> Iterator[None]:
-    """Let the loader find ``drivers`` in the block, unless the user has chosen the drivers."""
-    if not drivers or os.environ.get(VENDORS) or sys.platform == "darwin":
+    """Let the loader find ``drivers`` in the block, unless the user has chosen the drivers.
+
+    What is no regular file is kept from the loader, which would wait for ever for the other end
+    of a FIFO.
+    """
+    if sys.platform == "darwin":
         yield
         return
     if sys.platform == "win32":
@@ -86,17 +96,94 @@ def _register(drivers: dict[str, Path]) -> Iterator[None]:
         with _set_variable(FILENAMES, os.pathsep.join(filter(None, named))):
             yield
         return
-    with tempfile.TemporaryDirectory(prefix="tensorplug-opencl-") as folder:
-        registered = ""
-        for file in SYSTEM.glob("*.icd"):
-            with suppress(OSError):  # the loader cannot read it either
-                Path(folder, file.name).write_bytes(file.read_bytes())
-                registered += file.read_text(errors="replace")
-        for name, library in drivers.items():
-            if library.name not in registered:
-                Path(folder, f"tensorplug-{name}.icd").write_text(f"{library}\n", encoding="utf-8")
-        with _set_variable(VENDORS, folder):
+    chosen = os.environ.get(VENDORS)
+    entries = _list_entries(chosen)
+    kept = [entry for entry in entries if not _leave_out(entry)]
+    added = {} if chosen else drivers
+    if not added and len(kept) == len(entries):
+        yield
+        return
+    with _make_folder() as folder:
+        if folder is None:
+            value = _name_without_folder(kept, added)
+        else:
+            value = str(folder)
+            _fill_folder(folder, kept, added)
+        with _set_variable(VENDORS, value):
             yield
+
+
+def _list_entries(chosen: str | None) -> list[Path]:
+    """Return the files that the loader opens for this value of ``OCL_ICD_VENDORS``."""
+    place = Path(chosen) if chosen else SYSTEM
+    if chosen and not place.is_dir():
+        return [place]  # a library, or one .icd file
+    return sorted(place.glob("*.icd"))
+
+
+def _leave_out(entry: Path) -> bool:
+    """Return whether an entry is no regular file, or names a library that is none; warn of it."""
+    about, kind = "it", _name_kind(entry)
+    if not kind and entry.suffix == ".icd":
+        with suppress(OSError):  # the loader cannot read it either
+            library = entry.read_text("utf-8", "replace").partition("\n")[0].strip()
+            if "/" in library:
+                about, kind = f"its library {library}", _name_kind(Path(library))
+    if kind:
+        what = f"{entry} is left out of the OpenCL drivers: {about} is {kind}, not a regular file"
+        warn(what, BackendWarning, within=_WITHIN)
+    return bool(kind)
+
+
+def _name_kind(path: Path) -> str:
+    """Return what a path is that exists and is no regular file; else ""."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    return "" if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
+
+
+@contextmanager
+def _make_folder() -> Iterator[Path | None]:
+    """Return a temporary folder in the block; None if there is no place for one."""
+    with ExitStack() as stack:
+        made = None
+        for place in (None, cache_folder.find_folder()):
+            try:
+                prefix = "tensorplug-opencl-"
+                folder = tempfile.TemporaryDirectory(prefix=prefix, dir=place)
+                made = Path(stack.enter_context(folder))
+                break
+            except OSError:  # read-only, full, or none at all
+                continue
+        yield made
+
+
+def _fill_folder(folder: Path, entries: list[Path], drivers: dict[str, Path]) -> None:
+    """Write the .icd files of ``entries`` and of ``drivers`` into a new folder."""
+    registered = ""
+    for entry in entries:
+        with suppress(OSError):  # the loader cannot read it either
+            content = entry.read_bytes()
+            (folder / entry.name).write_bytes(content)
+            registered += content.decode(errors="replace")
+    for name, library in drivers.items():
+        if library.name not in registered:
+            (folder / f"tensorplug-{name}.icd").write_text(f"{library}\n", encoding="utf-8")
+
+
+def _name_without_folder(entries: list[Path], drivers: dict[str, Path]) -> str:
+    """Return a value of ``OCL_ICD_VENDORS`` for one driver; warn of those that are left out."""
+    one, *others = [*filter(Path.exists, entries), *drivers.values(), Path(os.devnull)]
+    if len(others) > 1:
+        what = (
+            f"of the OpenCL drivers, only {one} is used: to name all of them takes a folder for "
+            "temporary files, and none can be written to (TMPDIR)"
+        )
+        warn(what, BackendWarning, within=_WITHIN)
+    return str(one)
 
 
 @contextmanager
