@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+import warnings
 
 import pytest
 
@@ -21,6 +23,7 @@ def bare(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(disk_cache, "_refused", set())
+    monkeypatch.setattr(disk_cache, "_found", {})
     return monkeypatch
 
 
@@ -42,18 +45,40 @@ def test_the_place(bare, system, variables, expected):
 
 
 @pytest.mark.parametrize(
-    ("system", "variables"),
+    ("system", "variables", "missing"),
     [
-        ("linux", {}),  # no home: anybody could write a shared folder
-        ("win32", {"HOME": "/home/me"}),
-        ("linux", {"HOME": "/home/me", CACHE: "off"}),
+        ("linux", {}, "HOME"),  # anybody could write a shared folder
+        ("linux", {"HOME": ""}, "HOME"),
+        ("win32", {"HOME": "/home/me"}, "LOCALAPPDATA"),
+        ("linux", {"HOME": "/home/me", CACHE: "off"}, None),
     ],
 )
-def test_no_place(bare, system, variables):
+def test_no_place(bare, system, variables, missing, recwarn):
     for name, value in variables.items():
         bare.setenv(name, value)
     bare.setattr(disk_cache.sys, "platform", system)
-    assert FOLDER.find() is None
+    with warnings.catch_warnings(action="always"):
+        assert FOLDER.find() is None
+        assert FOLDER.find() is None
+    said = f"no folder is used to keep programs: {missing} is not set. Set {CACHE} to another"
+    expected = [(BackendWarning, said)] if missing else []
+    assert [(of.category, str(of.message)[: len(said)]) for of in recwarn] == expected
+
+
+def test_a_place_that_cannot_be_written_to(bare, tmp_path, recwarn):
+    def refuse(**_arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    bare.setenv(CACHE, str(tmp_path / "place"))
+    place = FOLDER.find()
+    bare.setattr(disk_cache.tempfile, "mkstemp", refuse)
+    with warnings.catch_warnings(action="always"):
+        assert not disk_cache.write(place / "file", b"content")
+        disk_cache.SealedFiles(FOLDER.find()).keep("ab" * 32, b"code")
+    assert not disk_cache.write(tmp_path / "file", b"content")  # nobody's cache: the caller knows
+    said = f"{place} is not used to keep programs: Read-only file system. Set {CACHE} to another"
+    assert [str(of.message)[: len(said)] for of in recwarn] == [said]
+    assert not list(place.iterdir())
 
 
 def test_a_folder_that_is_made_is_the_users_own(bare, tmp_path):

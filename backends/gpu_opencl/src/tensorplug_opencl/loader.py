@@ -32,7 +32,7 @@ SYSTEM: Final = Path("/etc/OpenCL/vendors")
 # By distribution, the driver's library on Linux and on Windows.
 _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
 
-_WITHIN: Final = ("tensorplug_opencl", "contextlib")  # warnings do not point at these
+_WITHIN: Final = ("tensorplug_opencl",)
 
 _lock = threading.RLock()  # a signal handler may list the devices meanwhile
 _asked = False

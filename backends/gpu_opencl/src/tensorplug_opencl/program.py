@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyopencl as cl
-from pyopencl import invoker
 
 from tensorplug.plugin import BackendWarning, KernelRefusedError, warn
-from tensorplug_opencl import attempts, faults
+from tensorplug_opencl import attempts, faults, invokers
 from tensorplug_opencl.binaries import Binaries
 from tensorplug_opencl.settings import TRIAL
 
@@ -91,17 +90,6 @@ def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
     return name in names.split(";")
 
 
-def allow_reentry() -> None:
-    """Let signal handlers and finalizers make kernels while their own thread makes one.
-
-    Each new ``cl.Kernel`` looks up code in a cache of pyopencl, whose lock is not re-entrant: its
-    thread would wait for itself. The lock protects single statements of SQL.
-    """
-    cache: Any = getattr(invoker, "invoker_cache", None)
-    if isinstance(getattr(cache, "mutex", None), type(threading.Lock())):
-        cache.mutex = threading.RLock()
-
-
 class Programs:
     """The programs built for one context, by source text; of many, the last ones built.
 
@@ -111,7 +99,7 @@ class Programs:
     def __init__(
         self, context: cl.Context, device: cl.Device, name: str, *, keeps: bool = True
     ) -> None:
-        allow_reentry()
+        invokers.keep_in_memory()
         self._context = context
         self._device = device
         self._name = name

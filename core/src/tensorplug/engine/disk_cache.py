@@ -38,7 +38,8 @@ _DIGEST: Final = hashlib.sha256().digest_size
 _OFF: Final = {"0", "off", "no", "false"}
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
-_refused: set[Path] = set()  # folders that the user was warned of
+_found: Final[dict[Path, CacheFolder]] = {}  # whose folder it is
+_refused: set[tuple[str, Path | None]] = set()  # folders that the user was warned of
 
 
 class CacheFolder:
@@ -62,30 +63,35 @@ class CacheFolder:
         """Return the folder, which may not exist yet.
 
         None if the environment turns it off, if the user has no home, or if another user could
-        have written to it; of the last, this warns once.
+        have written to it; of both, this warns once.
         """
-        place = self._choose()
-        if place is None:
-            return None
-        reason = _explain_folder(place)
-        if reason and place not in _refused:
-            _refused.add(place)
-            warn(
-                f"{place} is not used to keep {self._what}: {reason}. "
-                f"Set {self.variable} to another folder, or to 0 for none",
-                BackendWarning,
-                within=self._within,
-            )
-        return None if reason else place
-
-    def _choose(self) -> Path | None:
         asked = os.environ.get(self.variable, "").strip()
         if asked.lower() in _OFF:
             return None
-        if asked:
-            return Path(asked)
-        caches = _find_caches()
-        return None if caches is None else caches / self._name
+        caches = None if asked else _find_caches()
+        if not asked and caches is None:
+            missing = "LOCALAPPDATA" if sys.platform == "win32" else "HOME"
+            self.refuse(None, f"{missing} is not set")
+            return None
+        place = Path(caches or "", asked or self._name)
+        reason = _explain_folder(place)
+        if reason:
+            self.refuse(place, reason)
+        _found[place] = self
+        return None if reason else place
+
+    def refuse(self, place: Path | None, reason: str) -> None:
+        """Warn, once for each ``place``, that nothing is kept there."""
+        if (self._name, place) in _refused:
+            return
+        _refused.add((self._name, place))
+        subject = f"{place} is not" if place else "no folder is"
+        warn(
+            f"{subject} used to keep {self._what}: {reason}. "
+            f"Set {self.variable} to another folder, or to 0 for none",
+            BackendWarning,
+            within=self._within,
+        )
 
 
 def _find_caches() -> Path | None:
@@ -108,7 +114,7 @@ def _explain_folder(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return str(error)
+        return error.strerror or str(error)
     return _explain_distrust(status) if stat.S_ISDIR(status.st_mode) else "it is not a folder"
 
 
@@ -149,7 +155,10 @@ def read(file: Path) -> bytes | None:
 
 
 def write(file: Path, content: bytes) -> bool:
-    """Write ``content`` to ``file`` atomically; return whether that worked."""
+    """Write ``content`` to ``file`` atomically; return whether that worked.
+
+    If it did not, and ``CacheFolder.find`` has found its folder, this warns once.
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, name = tempfile.mkstemp(suffix=LEFTOVER, dir=file.parent)
@@ -160,7 +169,10 @@ def write(file: Path, content: bytes) -> bool:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except OSError:
+    except OSError as error:
+        folder = _found.get(file.parent)
+        if folder is not None:
+            folder.refuse(file.parent, error.strerror or str(error))
         return False
     return True
 

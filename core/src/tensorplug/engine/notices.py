@@ -22,7 +22,7 @@ def warn(message: str, category: type[Warning], *, within: Collection[str] = ())
 
     ``message``: its text; ``category``: its class.
     """
-    packages = {_PACKAGE, *within}
+    packages = {_PACKAGE, "contextlib", "pluggy", *within}  # these two call what is ours
     level = 2  # the caller of this function
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package_of(frame) in packages:

@@ -18,7 +18,7 @@ import numpy as np
 import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import features, identity, loader, shared_memory
+from tensorplug_opencl import features, identity, invokers, loader, shared_memory
 from tensorplug_opencl.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
@@ -40,6 +40,7 @@ def main(argument: str) -> None:
     """Try one device."""
     said, sys.stdout = sys.stdout, sys.stderr  # drivers may print, too
     warnings.simplefilter("ignore")
+    invokers.keep_in_memory()
     asked = json.loads(argument)
     done = [*asked["passed"], *asked["failed"]]
     tried = _Tried(_find_device(asked["device"]))
