@@ -296,7 +296,6 @@ LYING = """
 import json, sys
 import numpy as np
 asked = json.loads(sys.argv[1])
-sys.path[:] = asked["path"]
 from tensorplug_opencl.trial import child
 real = child._Tried._run
 
@@ -316,6 +315,16 @@ def test_the_device_of_the_tests_is_tried(folder, target):
     assert found.usable, found
     (file,) = folder.glob("*.verdict.json")
     assert json.loads(file.read_text())["device"] == identity.read_facts(target)
+
+
+def test_files_of_the_user_take_no_modules_place(folder, target, tmp_path, monkeypatch):
+    """This process has imported the right modules; its current folder has others."""
+    for name in ("json", "types", "queue", "numpy", "pyopencl", "tensorplug_opencl"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('wrong')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    (found,) = parent.find_verdicts([target])
+    assert found.usable, found
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ from tensorplug.contract.tables import (
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import disk_cache
+from tensorplug.engine import child_processes, disk_cache
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
@@ -200,6 +200,7 @@ __all__ = [
     "chained",
     "channel_broadcast_shape",
     "channel_axis",
+    "child_processes",
     "contraction_order",
     "convolution_windows",
     "dilated_pooling_windows",

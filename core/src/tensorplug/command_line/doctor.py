@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
 from tensorplug.contract.distributions import backend_command, pip_install
+from tensorplug.engine import child_processes
 from tensorplug.plugins import selection
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def _qualified(plugin: Line) -> str:
 
 
 def _probe(arguments: list[str], environment: Mapping[str, str], seconds: float) -> _Ended:
-    command = [sys.executable, "-m", "tensorplug.command_line.probe", *arguments]
+    module = "tensorplug.command_line.probe"
+    command = [sys.executable, *child_processes.module_arguments(module, *arguments)]
     try:
         ended = subprocess.run(  # our own module
             command,

@@ -8,6 +8,7 @@ import os
 import runpy
 import secrets
 import sys
+import tempfile
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -64,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     console = Console()
     command: Callable[[argparse.Namespace, Console], int] = options.function
+    try:
+        tempfile.gettempdir()
+    except OSError as error:
+        console.print(f"[red]error[/]: {error}: set TMPDIR to a folder that can be written to")
+        return 2
     try:
         return command(options, console)
     except KeyboardInterrupt:

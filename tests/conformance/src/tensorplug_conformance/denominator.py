@@ -5,11 +5,9 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import zlib
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain, groupby
-from multiprocessing import get_context
 from signal import SIG_IGN, SIGINT, signal
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,6 +18,7 @@ from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.far_points import far_cases
+from tensorplug_conformance.pools import spawned_pool
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.relatives import relatives
 
@@ -201,7 +200,7 @@ def fingerprint(
     if jobs == 1 or len(listed) < _WORTH_SHARING:
         return _hashed(_ids(known, listed, seed))
     parts = [list(some) for _, some in groupby(listed, key=lambda row: (row.kernel, row.dtype))]
-    with ProcessPoolExecutor(jobs, get_context("spawn"), signal, (SIGINT, SIG_IGN)) as pool:
+    with spawned_pool(jobs, signal, (SIGINT, SIG_IGN)) as pool:
         return _hashed(
             chain.from_iterable(pool.map(partial(_listed_ids, seed), parts, chunksize=8))
         )

@@ -14,6 +14,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from tensorplug.plugin import child_processes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,9 +31,9 @@ class Peer:
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         # As ``__main__`` the module would be another one, and its classes too.
-        program = f"import sys; from {module} import main; main(*sys.argv[1:])"
+        program = f"from {module} import main; main(*sys.argv[1:])"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
+            [sys.executable, *child_processes.code_arguments(program, *arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from tensorplug.plugin import child_processes
 from tensorplug_conformance import keeper
 from tensorplug_conformance.checks.processes import PRINTED
 from tensorplug_conformance.notes import note_beside, noted
@@ -70,7 +71,8 @@ class WorkerProcess:
         self._events, self._output = path.open("w+b"), path.with_name("output").open("w+b")
         self._note = note_beside(path)
         self._at = 0
-        command = [sys.executable, "-m", "tensorplug_conformance.worker", str(path)]
+        module = "tensorplug_conformance.worker"
+        command = [sys.executable, *child_processes.module_arguments(module, str(path))]
         kept = os.name == "posix"
         if kept:
             command = [sys.executable, "-I", "-S", keeper.__file__, *command]

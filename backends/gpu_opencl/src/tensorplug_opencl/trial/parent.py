@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.plugin import child_processes
 from tensorplug_opencl import attempts, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
@@ -22,10 +23,7 @@ __all__ = ["find_verdicts"]
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
 ENDED: Final = 2  # trials in a row that ended their process: the device is then unsound
-_CODE: Final = (
-    "import json, sys; asked = json.loads(sys.argv[1]); sys.path[:] = asked['path']; "
-    "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
-)
+_CODE: Final = "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
 
 _lock = threading.RLock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
@@ -105,11 +103,10 @@ def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> 
         "device": identity.read_facts(device),
         "passed": passed,
         "failed": [*failed],
-        "path": sys.path,
     }
     from multiprocessing.spawn import get_executable  # once on a machine
 
-    command = [get_executable(), "-c", _CODE, json.dumps(asked)]
+    command = [get_executable(), *child_processes.code_arguments(_CODE, json.dumps(asked))]
     end, output, errors = _run_process(command)
     at, done = "start", False
     for line in output.splitlines():

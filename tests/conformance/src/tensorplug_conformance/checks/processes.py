@@ -10,6 +10,7 @@ import tempfile
 import time
 from typing import IO, TYPE_CHECKING, Final
 
+from tensorplug.plugin import child_processes
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def run_module(module: str, target: Target, *before: str) -> str:
         NotMeasuredError: it does not apply here.
 
     """
-    command = [sys.executable, "-m", module, *before, target.backend]
-    command += [target.factory] if target.factory else []
+    arguments = [*before, target.backend, *([target.factory] if target.factory else [])]
+    command = [sys.executable, *child_processes.module_arguments(module, *arguments)]
     code, printed, errors = _ended(command, target.patience)
     lines = errors.strip().splitlines() or ["it does not say why"]
     last = "\n".join(lines[-_LINES:])

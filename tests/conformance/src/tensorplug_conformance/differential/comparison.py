@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.plugin import child_processes
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.differential.alignment import Alignment, align
@@ -166,13 +167,13 @@ def _recorded(target: Target, program: Program, folder: Path) -> Run:
         "arguments": program.arguments,
     }
     module = "tensorplug_conformance.differential.recorder"
-    command = [sys.executable, "-m", module, str(folder), json.dumps(request)]
+    arguments = child_processes.module_arguments(module, str(folder), json.dumps(request))
     output = folder / "output"
     ended = ""
     with output.open("wb") as file:
         try:
             code = subprocess.run(
-                command,
+                [sys.executable, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     np.random.seed(_SEED)  # noqa: NPY002  # the program may use it
     program = request["program"]
     sys.argv = [program, *request["arguments"]]
-    sys.path[0] = str(Path(program).resolve().parent)
+    sys.path.insert(0, str(Path(program).resolve().parent))
     try:
         if request["function"] is None:
             runpy.run_path(program, run_name="__main__")

@@ -172,7 +172,7 @@ def loses_memory_at_close() -> Engine:
 
 def leaves_a_child_at_close() -> Engine:
     """Return an engine whose backend leaves a process behind each time it is closed."""
-    command = [sys.executable, "-c", "import time; time.sleep(20)"]
+    command = [sys.executable, "-P", "-c", "import time; time.sleep(20)"]
     nothing = subprocess.DEVNULL
     return _left_at_close(
         lambda: subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)  # our own

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import gc
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes
 from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.pools import spawned_pool
 from tensorplug_conformance.process import COLLECTED
 from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.bench import Bench, Finding
@@ -82,8 +82,7 @@ def run(
             told.append(work(part))
             heard()
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, context, gc.set_threshold, COLLECTED) as pool:
+        with spawned_pool(jobs, gc.set_threshold, COLLECTED) as pool:
             futures = [pool.submit(work, part) for part in parts]
             for _ in as_completed(futures):
                 heard()

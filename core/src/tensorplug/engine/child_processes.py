@@ -1,0 +1,65 @@
+"""How tensorplug's own processes start: nothing in the user's folder takes a module's place.
+
+A program's folder, or the current one, comes first on Python's path. A ``numpy.py`` or
+``queue.py`` there would be imported instead of what the child needs, although this process may
+have imported the right one long ago. So children start with ``-P`` (no such folder), and get this
+process's path with that folder at its end: plugins in it are still found.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["code_arguments", "module_arguments", "search_path"]
+
+_RUN = "import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+
+
+def module_arguments(module: str, *arguments: str) -> list[str]:
+    """Return the arguments of an interpreter that runs ``module`` as ``__main__``.
+
+    Examples:
+        >>> import subprocess, sys
+        >>> command = [sys.executable, *module_arguments("platform", "--terse")]
+        >>> subprocess.run(command, check=True, capture_output=True).returncode
+        0
+
+    """
+    return code_arguments(_RUN.format(module=module), *arguments)
+
+
+def code_arguments(code: str, *arguments: str) -> list[str]:
+    """Return the arguments of an interpreter that runs ``code`` with this process's path."""
+    return ["-P", "-c", f"import sys; sys.path[:] = {search_path()!r}\n{code}", *arguments]
+
+
+def search_path() -> list[str]:
+    """Return ``sys.path`` with the program's own folder at its end.
+
+    A folder that ``PYTHONPATH`` names, or that has tensorplug itself, keeps its place.
+    """
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    last = [entry for entry in path if _is_the_programs(entry)]
+    first = [entry for entry in path if entry not in last]
+    return first + [str(Path(entry).absolute()) for entry in last]
+
+
+def _is_the_programs(entry: str) -> bool:
+    """Return whether Python has put this entry on the path because of the running program."""
+    if not entry:  # an interactive session
+        return True
+    folder = Path(entry).absolute()
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    kept = [Path(__file__).parents[2], *(Path(name).absolute() for name in named if name)]
+    return folder in _program_folders() and folder not in kept
+
+
+def _program_folders() -> list[Path]:
+    main = sys.modules.get("__main__")
+    folders = [Path.cwd()]  # of ``python -m``
+    script = getattr(main, "__file__", None)
+    if script:
+        folders.append(Path(script).absolute().parent)
+    return folders
