@@ -161,6 +161,9 @@ class Source:
     def names(self) -> Sequence[str]:
         return list(self.tables)
 
+    def explain_unknown(self, name: str) -> str:
+        return "" if name in self.tables else f"backend {name!r} is not installed"
+
     def devices(self, name: str) -> Sequence[DeviceInfo] | None:
         if name in self.refusals:
             raise self.refusals[name]

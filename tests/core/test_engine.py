@@ -88,7 +88,7 @@ def test_tasks_have_their_own_backend():
     assert asyncio.run(main()) == [["memory"] * 5, ["other"] * 5, ["memory:1"] * 5]
 
 
-def test_the_preferred_backend_that_opens_is_active():
+def test_the_preferred_backend_that_opens_is_active(monkeypatch):
     engine = engines.make(("first", "second", "third"))
     engine.devices.source.refusals = {"first": BackendUnavailableError("first: no hardware")}
     with pytest.warns(BackendWarning, match="'second', because.*first: no hardware"):
@@ -101,6 +101,7 @@ def test_the_preferred_backend_that_opens_is_active():
         _ = engine.devices.active
     assert "first: no hardware" in str(caught.value)
     assert "second: no hardware" in str(caught.value)
+    monkeypatch.setattr("tensorplug.contract.distributions.find_spec", lambda _: None)
     with pytest.raises(BackendNotInstalledError, match="pip install tensorplug-cpu"):
         _ = engines.make(()).devices.active
 

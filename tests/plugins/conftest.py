@@ -269,9 +269,12 @@ def core_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str 
 
 
 @pytest.fixture
-def core_from_an_index(core_from: Callable[[str | None], None]) -> None:
-    """The environment of most users: pip installed tensorplug by its name."""
+def core_from_an_index(
+    core_from: Callable[[str | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of most users: pip installed tensorplug by its name, and nothing else."""
     core_from(None)
+    monkeypatch.setattr("tensorplug.contract.distributions.find_spec", lambda _: None)
 
 
 # Wheels and virtual environments, for the tests marked `packaging` ------------------------

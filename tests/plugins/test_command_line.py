@@ -233,7 +233,7 @@ def test_no_such_backend(site: Site) -> None:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        (None, "pip install tensorplug-cpu"),
+        (None, "Try: pip install tensorplug-cpu"),
         ("opencl", 'Try: pip install "tensorplug-opencl[cpu]".'),
     ],
 )

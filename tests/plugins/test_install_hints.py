@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from tensorplug.contract import distributions as distributions_of_ours
 from tensorplug.contract.distributions import FOLDERS, pip_install
 from tensorplug.engine.settings import Settings
 from tensorplug.errors import BackendNotInstalledError
@@ -54,8 +55,9 @@ def test_a_core_from_elsewhere(origin, core_from):
     assert pip_install("tensorplug-cpu") == "pip install tensorplug-cpu"
 
 
-def test_the_error_has_both_commands(core_from):
+def test_the_error_has_both_commands(core_from, monkeypatch):
     core_from(EDITABLE)
+    monkeypatch.setattr(distributions_of_ours, "find_spec", lambda _: None)
     with pytest.raises(BackendNotInstalledError) as caught:
         Selection((), Settings()).pick(BACKENDS, "cpu")
     assert str(caught.value) == (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.command_line import completion, doctor, listings, new
 from tensorplug.command_line.output import Column, Printer
 from tensorplug.command_line.parser import parse
-from tensorplug.contract.distributions import backend_command
+from tensorplug.contract.distributions import backend_cure
 from tensorplug.engine.foreign_text import message_of
 from tensorplug.errors import (
     ArgumentError,
@@ -75,7 +75,7 @@ def _version(options: argparse.Namespace, printer: Printer) -> int:
 def _backends(_options: argparse.Namespace, printer: Printer) -> int:
     lines = listings.installed()
     if not lines and not printer.json:
-        printer.text(f"nothing is installed. Try: {backend_command('cpu')}")
+        printer.text(f"nothing is installed. {backend_cure('cpu')}")
         return DONE
     titles = ("kind", "name", "distribution", "version", "state", "detail")
     _show(printer, lines, [Column(title) for title in titles])
@@ -85,7 +85,7 @@ def _backends(_options: argparse.Namespace, printer: Printer) -> int:
 def _devices(options: argparse.Namespace, printer: Printer) -> int:
     lines = listings.devices(options.backend)
     if not lines and not printer.json:
-        printer.text(f"no backend is installed. Try: {backend_command('cpu')}")
+        printer.text(f"no backend is installed. {backend_cure('cpu')}")
     else:
         texts = [
             {**line, "memory": _size(line["memory"]), "hardware": _hardware(line)}

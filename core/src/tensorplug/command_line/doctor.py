@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
-from tensorplug.contract.distributions import backend_command, pip_install
+from tensorplug.contract.distributions import backend_cure, pip_install
 from tensorplug.engine import child_processes
 from tensorplug.plugins import selection
 
@@ -49,7 +49,7 @@ def examine(name: str | None, seconds: float) -> list[Line]:
 
 def _missing(name: str | None, known: Sequence[str]) -> Line:
     if name is None:
-        return _line("", "", "failed", "no backend is installed", backend_command("cpu"))
+        return _line("", "", "failed", "no backend is installed", backend_cure("cpu"))
     cure = f"{selection.advice(name, known)} Installed: {', '.join(known) or 'none'}"
     return _line(name, "", "failed", f"backend {name!r} is not installed", cure)
 

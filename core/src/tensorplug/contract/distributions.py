@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.util import find_spec
 from typing import Any, Final
 
-__all__ = ["BACKENDS", "FOLDERS", "backend_command", "pip_install"]
+__all__ = ["BACKENDS", "FOLDERS", "backend_cure", "pip_install"]
 
 # By backend: the distribution, with the extras that make it run on any machine.
 BACKENDS: Final = {"cpu": "tensorplug-cpu", "opencl": "tensorplug-opencl[cpu]"}
@@ -24,9 +25,24 @@ FOLDERS: Final = {
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[^\]]*\])?", re.ASCII)  # a name, perhaps extras
 
 
-def backend_command(name: str) -> str:
-    """Return the command that installs one of ``BACKENDS``."""
-    return pip_install(BACKENDS[name])
+def backend_cure(name: str) -> str:
+    """Return what to do if one of ``BACKENDS`` is not installed: most often, a pip command."""
+    package = BACKENDS[name].partition("[")[0].replace("-", "_")
+    if not _is_importable(package):
+        return f"Try: {pip_install(BACKENDS[name])}"
+    return (
+        f"The package {package} is here, but its metadata ({package}-*.dist-info), which names "
+        "the plugin, is not: a program that is packed, for instance by zipapp or PyInstaller "
+        "(--copy-metadata), must contain both"
+    )
+
+
+def _is_importable(package: str) -> bool:
+    try:
+        found = find_spec(package)
+    except (ImportError, ValueError):  # whatever another finder says
+        return False
+    return found is not None and found.origin is not None  # a folder alone is no package
 
 
 def pip_install(*requirements: str, options: str = "") -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.distributions import backend_command
+from tensorplug.contract.distributions import backend_cure
 from tensorplug.dispatch.device import Device, device_name
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakObjects
@@ -119,9 +119,7 @@ class Devices:
         """
         names = self._preferred()
         if not names:
-            raise BackendNotInstalledError(
-                f"no backend is installed. Try: {backend_command('cpu')}"
-            )
+            raise BackendNotInstalledError(f"no backend is installed. {backend_cure('cpu')}")
         refused: list[TensorplugError] = []
         for name in names:
             try:
@@ -143,7 +141,7 @@ class Devices:
 
     def _report_unknown(self, names: Sequence[str], device: Device) -> None:
         """Warn of misspelt names, once, although a name before them works."""
-        for name in (name for name in names if name not in self._reported):
+        for name in (name for name in names if name in {*self._prefer} - self._reported):
             reason = self.source.explain_unknown(name.partition(":")[0])
             if reason:
                 self._reported.add(name)

@@ -6,8 +6,6 @@ from contextvars import ContextVar
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from importlib_metadata import PackageNotFoundError
-
 from tensorplug.compile.backward.programs import run_backward
 from tensorplug.compile.control.flat import run_steps
 from tensorplug.compile.decomposed import make_program
@@ -70,17 +68,10 @@ def core_registry() -> Registry:
     """Return a registry with the core's specs, rules and decompositions, and no kernels."""
     registry = Registry(catalogue.catalogue())
     registry.add(
-        _core(),
+        Owner(metadata.CORE, metadata.core_version()),
         gradients=chain.from_iterable(catalogue.gradients()),
         tangents=chain.from_iterable(catalogue.tangents()),
         batchings=chain.from_iterable(catalogue.batchings()),
         decompositions=chain.from_iterable(catalogue.decompositions()),
     )
     return registry
-
-
-def _core() -> Owner:
-    try:
-        return Owner(metadata.CORE, metadata.core_version())
-    except PackageNotFoundError:  # run from its sources, not installed
-        return Owner(metadata.CORE)

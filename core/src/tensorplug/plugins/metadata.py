@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -131,13 +132,11 @@ class ExtensionInfo(BackendInfo):
 
 
 def core_version() -> str:
-    """Return the installed core's version, from its metadata.
-
-    Raises:
-        importlib_metadata.PackageNotFoundError: the core is not installed as a distribution.
-
-    """
-    return importlib_metadata.version(CORE)
+    """Return the core's version, from its metadata; if a program is packed without, its own."""
+    try:
+        return importlib_metadata.version(CORE)
+    except importlib_metadata.PackageNotFoundError:
+        return str(vars(sys.modules[CORE])["__version__"])
 
 
 def candidates() -> tuple[Candidate, ...]:

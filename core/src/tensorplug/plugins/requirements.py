@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from importlib_metadata import PackageNotFoundError
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -32,18 +31,13 @@ def check_version(candidate: Candidate) -> None:
     """Check that the installed core satisfies the requirements of a plugin.
 
     Raises:
-        PluginVersionError: it is not, it is not installed as a distribution, or the requirement
-            cannot be read. The message names the pip command that helps.
+        PluginVersionError: it does not, or the requirement cannot be read. The message names
+            the pip command that helps.
 
     """
     try:
         for line, requirement in _requirements_on_core(candidate):
             _check(candidate, line, requirement, Version(metadata.core_version()))
-    except PackageNotFoundError:
-        raise PluginVersionError(
-            f"{candidate} requires a version of tensorplug, but tensorplug itself is not "
-            "installed as a distribution. Try: pip install tensorplug"
-        ) from None
     except (ValueError, RecursionError) as error:  # packaging: not a requirement or version
         raise PluginVersionError(
             f"{candidate}: its requirement on tensorplug cannot be read: {message_of(error)}. "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from packaging.utils import canonicalize_name
 
 from tensorplug.contract.distributions import BACKENDS as OFFICIAL
-from tensorplug.contract.distributions import backend_command
+from tensorplug.contract.distributions import backend_cure
 from tensorplug.engine import notices
 from tensorplug.engine import settings as environment
 from tensorplug.errors import (
@@ -242,7 +242,7 @@ def advice(name: str, known: Sequence[str]) -> str:
     meant = _meant(name, known)
     if not meant:
         return f"Any distribution can provide a backend, in the entry-point group {BACKENDS!r}."
-    command = "" if meant in known else f"Try: {backend_command(meant)}."
+    command = "" if meant in known else f"{backend_cure(meant)}."
     return " ".join(filter(None, (_did_you_mean(name, meant), command)))
 
 
