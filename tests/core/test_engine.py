@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import attributes
+from tensorplug.contract import attributes, distributions
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
@@ -101,7 +101,7 @@ def test_the_preferred_backend_that_opens_is_active(monkeypatch):
         _ = engine.devices.active
     assert "first: no hardware" in str(caught.value)
     assert "second: no hardware" in str(caught.value)
-    monkeypatch.setattr("tensorplug.contract.distributions.find_spec", lambda _: None)
+    monkeypatch.setattr(distributions, "find_spec", lambda _: None)
     with pytest.raises(BackendNotInstalledError, match="pip install tensorplug-cpu"):
         _ = engines.make(()).devices.active
 

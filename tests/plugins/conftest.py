@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tensorplug.contract import distributions as hints
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -274,7 +276,7 @@ def core_from_an_index(
 ) -> None:
     """The environment of most users: pip installed tensorplug by its name, and nothing else."""
     core_from(None)
-    monkeypatch.setattr("tensorplug.contract.distributions.find_spec", lambda _: None)
+    monkeypatch.setattr(hints, "find_spec", lambda _: None)
 
 
 # Wheels and virtual environments, for the tests marked `packaging` ------------------------

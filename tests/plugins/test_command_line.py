@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -151,6 +152,36 @@ def test_the_doctor_blames_the_extension_that_ends_the_process(site: Site, how: 
     assert (blamed["backend"], blamed["state"]) == ("", "failed")
     assert blamed["finding"].startswith(f"extension 'acme_ops' of acme-ops 4.5.6: {finding}")
     assert blamed["advice"].endswith("to skip it: TENSORPLUG_DISABLE_PLUGINS=acme-ops:acme_ops")
+    assert (sound["backend"], sound["device"], sound["state"]) == ("cpu", "cpu", "ok")
+
+
+HANGING = "import time\n\ntime.sleep(600)\n"
+HANGING_HOOK = """
+import time
+
+from tensorplug.plugin import hookimpl
+
+@hookimpl
+def tensorplug_kernels():
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "finding"),
+    [
+        (HANGING, r"while it was imported, in \".*acme_slow.py\", line 3"),
+        (HANGING_HOOK, r"in tensorplug_kernels, in \".*acme_slow.py\", line 8"),
+    ],
+)
+def test_the_doctor_names_the_extension_that_hangs(site: Site, source: str, finding: str) -> None:
+    site.install(extension("acme_slow", source), extension("acme_ops", ""))
+    code, lines = answer(site, "doctor", "cpu", "--timeout", "30")
+    assert code == 1
+    blamed, sound = lines
+    pattern = rf"extension 'acme_slow' of acme-slow 4.5.6: it did not end within 15 s {finding}"
+    assert re.fullmatch(pattern, blamed["finding"]), blamed
+    assert blamed["advice"].endswith("to skip it: TENSORPLUG_DISABLE_PLUGINS=acme-slow:acme_slow")
     assert (sound["backend"], sound["device"], sound["state"]) == ("cpu", "cpu", "ok")
 
 

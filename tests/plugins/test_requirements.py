@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tensorplug.errors import PluginVersionError
-from tensorplug.plugins import metadata, requirements
+from tensorplug.plugins import requirements
 from tensorplug.plugins.metadata import BACKENDS, Candidate
 
 UPGRADE = "pip install --upgrade tensorplug-acme"
@@ -35,9 +35,8 @@ LINES = [
 
 
 def check(line, version, monkeypatch):
-    monkeypatch.setattr(metadata, "core_version", lambda: version)
     candidate = Candidate(BACKENDS, "acme", "tensorplug-acme", "1.2.3", None, (line, "numpy>=2"))
-    requirements.check_version(candidate)
+    requirements.check_version(candidate, version)
 
 
 @pytest.mark.parametrize(("line", "version", "command"), LINES)

@@ -53,6 +53,6 @@ def keep_in_memory() -> None:
             from pyopencl import invoker
         finally:
             setattr(cl, _SWITCH, before)
-        kept: Any = getattr(invoker, "invoker_cache", None)
-        if not isinstance(kept, _Generated):
-            invoker.invoker_cache = _Generated()
+        module: Any = invoker
+        if not isinstance(getattr(module, "invoker_cache", None), _Generated):
+            module.invoker_cache = _Generated()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,11 @@ __all__ = ["examine"]
 
 Line = dict[str, Any]
 
+_PATIENCE: Final = 20.0  # seconds for an extension
+_HUNG: Final = "it did not end within"
+# What ``faulthandler`` writes of a process that took too long: its innermost line.
+_LATE: Final = re.compile(r'^Timeout \(.*\n(?:Thread.*\n)?\s*File (".*", line \d+)', re.MULTILINE)
+
 _DENY: Final = "TENSORPLUG_DISABLE_PLUGINS"
 
 
@@ -29,19 +35,28 @@ def examine(name: str | None, seconds: float) -> list[Line]:
     """Try each backend, or only ``name``, and return a line per device.
 
     ``state`` is "ok" or "failed", or "refused" for a device that its backend refuses while it
-    has others; ``advice`` says what to do. ``seconds``: the time limit for one backend. If an
-    extension ends the process, it has a line of its own, and the backends are tried without it.
+    has others; ``advice`` says what to do. ``seconds``: the time limit for one backend; each
+    extension has 20 at most. One that hangs or ends the process has a line of its own, and the
+    backends are tried without it.
     """
     found = installed()
     known = [line for line in found if line["kind"] == "backend"]
     asked = [info for info in known if name in (None, info["name"])]
     lines: list[Line] = []
-    skipped: list[Line] | None = None
+    extensions = [line for line in found if line["kind"] == "extension"]
+    skipped: list[Line] = []
+    tried = False  # each extension alone
     for info in asked:
-        ended = _run(info, seconds, skipped or ())
-        if ended is not None and not ended.loaded_extensions and skipped is None:
-            skipped = [line for line in found if line["kind"] == "extension"]
-            skipped = [line for line in skipped if _ends(line, seconds, lines)]
+        ended = _run(info, seconds, skipped)
+        while ended is not None and ended.hung:
+            hung = [line for line in extensions if _qualified(line) == ended.hung]
+            lines += [_blame(line, ended.how) for line in hung]
+            skipped += hung
+            ended = _run(info, seconds, skipped)
+        if ended is not None and not ended.loaded_extensions and not tried:
+            tried = True
+            others = [line for line in extensions if line not in skipped]
+            skipped += [line for line in others if _ends(line, seconds, lines)]
             ended = _run(info, seconds, skipped)
         lines += _unusable(info) if ended is None else _read_output(info, ended)
     return lines or [_missing(name, [info["name"] for info in known])]
@@ -96,6 +111,19 @@ class _Ended:
     advice: str = ""
 
     @property
+    def hung(self) -> str:
+        """The extension, as ``distribution:name``, that took too long; "" if none did."""
+        last = self.running
+        hung = self.how.startswith(_HUNG) and last.get("kind") == "extension"
+        return str(last["running"]) if hung else ""
+
+    @property
+    def running(self) -> Line:
+        """The last event about a plugin whose code runs, or has run."""
+        told = [event for event in self.events if "running" in event]
+        return told[-1] if told else {}
+
+    @property
     def loaded_extensions(self) -> bool:
         return any(event.get("step") == "load" or "failed" in event for event in self.events)
 
@@ -105,29 +133,35 @@ def _run(info: Line, seconds: float, skipped: Iterable[Line]) -> _Ended | None:
     if info["state"] not in ("available", "loaded"):
         return None
     denied = [os.environ.get(_DENY, ""), *(_qualified(line) for line in skipped)]
-    return _probe([info["name"]], {_DENY: ",".join(filter(None, denied))}, seconds)
+    return _probe(info["name"], {_DENY: ",".join(filter(None, denied))}, seconds)
 
 
 def _ends(extension: Line, seconds: float, lines: list[Line]) -> bool:
     """Return whether an extension ends its process, and add a line for it if so."""
     if extension["state"] not in ("available", "loaded"):
         return False  # it is not loaded
-    ended = _probe([], {"TENSORPLUG_PLUGINS": _qualified(extension)}, seconds)
+    ended = _probe("", {"TENSORPLUG_PLUGINS": _qualified(extension)}, seconds)
     if ended.loaded_extensions:
         return False
+    lines.append(_blame(extension, ended.how))
+    return True
+
+
+def _blame(extension: Line, how: str) -> Line:
+    """Return the line of an extension that hangs, or ends its process."""
     what = "{name!r} of {distribution} {version}".format_map(extension)
     advice = f"report it to its authors; to skip it: {_DENY}={_qualified(extension)}"
-    lines.append(_line("", "", "failed", f"extension {what}: {ended.how}", advice))
-    return True
+    return _line("", "", "failed", f"extension {what}: {how}", advice)
 
 
 def _qualified(plugin: Line) -> str:
     return f"{plugin['distribution']}:{plugin['name']}"
 
 
-def _probe(arguments: list[str], environment: Mapping[str, str], seconds: float) -> _Ended:
+def _probe(name: str, environment: Mapping[str, str], seconds: float) -> _Ended:
+    patience = min(seconds / 2, _PATIENCE)
     module = "tensorplug.command_line.probe"
-    command = [sys.executable, *child_processes.module_arguments(module, *arguments)]
+    command = [sys.executable, *child_processes.module_arguments(module, name, str(patience))]
     try:
         ended = subprocess.run(  # our own module
             command,
@@ -136,10 +170,17 @@ def _probe(arguments: list[str], environment: Mapping[str, str], seconds: float)
             timeout=seconds,
             check=False,
         )
-    except subprocess.TimeoutExpired as hung:
-        finding = f"it did not end within {seconds:.0f} s"
-        return _Ended(_events(hung.stdout or b""), finding, "look for a hanging driver")
+    except subprocess.TimeoutExpired as late:
+        events = _events(late.stdout or b"")
+        hung = _Ended(events, f"{_HUNG} {seconds:.0f} s")
+        when, skip = hung.running.get("when", ""), hung.running.get("running")
+        advice = "look for a hanging driver" + (f"; to skip it: {_DENY}={skip}" if skip else "")
+        return _Ended(events, f"{hung.how} {when}".rstrip(), advice)
     events = _events(ended.stdout)
+    late_at = _LATE.search(ended.stderr.decode(errors="replace"))
+    if late_at and ended.returncode == 1:
+        when = _Ended(events).running.get("when", "")
+        return _Ended(events, f"{_HUNG} {patience:.0f} s {when}, in {late_at[1]}")
     if ended.returncode in (0, 1) and any(event.get("done") == "backend" for event in events):
         return _Ended(events)
     how = _end(ended.returncode, ended.stderr.decode(errors="replace"))

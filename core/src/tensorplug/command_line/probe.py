@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,19 +21,27 @@ import tensorplug as tp
 from tensorplug.engine.current import current_engine
 from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import TensorplugError
+from tensorplug.plugins import loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.plugins.metadata import Candidate
+
 __all__ = ["main"]
 
 
-def main(name: str = "") -> int:
-    """Load a backend, list its devices, and run a computation on each."""
+def main(name: str = "", patience: str = "20") -> int:
+    """Load a backend, list its devices, and run a computation on each.
+
+    ``patience``: seconds in which an extension must be loaded. One that needs longer ends this
+    process; its stack goes to standard error.
+    """
     faulthandler.enable()
     say = _speaker()
     said: list[str] = []
     warnings.showwarning = lambda message, *_args, **_more: said.append(str(message))
+    loader.listeners.append(partial(_announce, say, float(patience)))
     say(step="extensions")
     try:
         current_engine()
@@ -60,6 +69,20 @@ def main(name: str = "") -> int:
         wrong += not computed["right"]
     say(done="backend", warnings=said)
     return 1 if wrong else 0
+
+
+def _announce(
+    say: Callable[..., None], patience: float, candidate: Candidate | None, when: str
+) -> None:
+    """Say which plugin's code runs from now on, and when it has run; watch extensions."""
+    if candidate is None:
+        faulthandler.cancel_dump_traceback_later()
+        say(running="")
+        return
+    qualified = f"{candidate.distribution}:{candidate.name}"
+    say(running=qualified, kind=candidate.kind, when=when)
+    if candidate.kind == "extension":
+        faulthandler.dump_traceback_later(patience, exit=True)  # even if it holds the GIL
 
 
 def _speaker() -> Callable[..., None]:

@@ -40,7 +40,8 @@ def search_path() -> list[str]:
 
     A folder that ``PYTHONPATH`` names, or that has tensorplug itself, keeps its place.
     """
-    path = [entry for entry in sys.path if isinstance(entry, str)]
+    entries: list[object] = [*sys.path]
+    path = [entry for entry in entries if isinstance(entry, str)]  # imports ignore others
     last = [entry for entry in path if _is_the_programs(entry)]
     first = [entry for entry in path if entry not in last]
     return first + [str(Path(entry).absolute()) for entry in last]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "call_guarded", "refusal"]
+__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "call_guarded", "listeners", "refusal"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,11 @@ class Plugin:
 
     candidate: Candidate
     module: Any
+
+
+# Each hears of a plugin and of when, before code of that plugin runs, and of None afterwards. The
+# doctor's probe listens, to tell which plugin hangs.
+listeners: Final[list[Callable[[Candidate | None, str], None]]] = []
 
 
 class Loader:
@@ -185,6 +190,8 @@ def call_guarded(candidate: Candidate, when: str, function: Callable[[], T]) -> 
             the plugin's name.
 
     """
+    for listen in listeners:
+        listen(candidate, when)
     try:
         return function()
     except KeyboardInterrupt:
@@ -205,6 +212,9 @@ def call_guarded(candidate: Candidate, when: str, function: Callable[[], T]) -> 
         raise PluginLoadError(
             f"{candidate} ({what}) raised {cause_of(error)} {when}{_skip(candidate)}"
         ) from error
+    finally:
+        for listen in listeners:
+            listen(None, when)
 
 
 def refusal(candidate: Candidate, reason: str) -> RegistrationError:

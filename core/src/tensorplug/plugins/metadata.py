@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import importlib_metadata
@@ -196,6 +197,7 @@ def _candidates_of(name: str, distribution: Any) -> Iterator[Candidate]:
             yield candidate
 
 
+@lru_cache(64)  # a distribution may have thousands of entry points in one group
 def meant_group(group: str) -> str | None:
     """Return our group of entry points with this name or a similar one, or None."""
     plain = _plain(group)

@@ -27,8 +27,8 @@ _SHOWN: Final = 200  # characters of a requirement
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def check_version(candidate: Candidate) -> None:
-    """Check that the installed core satisfies the requirements of a plugin.
+def check_version(candidate: Candidate, installed: str) -> None:
+    """Check that the installed core, in version ``installed``, satisfies a plugin's requirements.
 
     Raises:
         PluginVersionError: it does not, or the requirement cannot be read. The message names
@@ -37,7 +37,7 @@ def check_version(candidate: Candidate) -> None:
     """
     try:
         for line, requirement in _requirements_on_core(candidate):
-            _check(candidate, line, requirement, Version(metadata.core_version()))
+            _check(candidate, line, requirement, Version(installed))
     except (ValueError, RecursionError) as error:  # packaging: not a requirement or version
         raise PluginVersionError(
             f"{candidate}: its requirement on tensorplug cannot be read: {message_of(error)}. "

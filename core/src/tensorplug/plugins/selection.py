@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from packaging.utils import canonicalize_name
@@ -47,6 +48,10 @@ class Selection:
 
     candidates: tuple[Candidate, ...]
     settings: Settings = field(default_factory=environment.Settings)
+    # Distributions and requirements that the core is known to satisfy.
+    _fitting: set[tuple[str, tuple[str, ...]]] = field(
+        default_factory=set, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def read(cls, settings: Settings | None = None) -> Selection:
@@ -92,16 +97,25 @@ class Selection:
             )
         if len(enabled) > 1:
             raise PluginCollisionError(self._collision(enabled))
-        if enabled[0].installed:
-            check_version(enabled[0])
+        required = enabled[0].distribution, enabled[0].requires
+        if enabled[0].installed and required not in self._fitting:
+            check_version(enabled[0], self._core_version)
+            self._fitting.add(required)
         return enabled[0]
 
+    @cached_property
+    def _core_version(self) -> str:
+        return metadata.core_version()
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[Candidate]]:
+        found: dict[tuple[str, str], list[Candidate]] = {}
+        for candidate in self.candidates:
+            found.setdefault((candidate.group, candidate.name), []).append(candidate)
+        return found
+
     def _named(self, group: str, name: str) -> list[Candidate]:
-        return [
-            candidate
-            for candidate in self.candidates
-            if (candidate.group, candidate.name) == (group, name)
-        ]
+        return self._by_name.get((group, name), [])
 
     def _enabled(self, group: str, name: str) -> list[Candidate]:
         return [
