@@ -44,7 +44,7 @@ with tp.use_backend("cpu"):
 print(*sorted(name for name in sys.modules if "dask" in name))
 """
     found = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
     )
     assert found.stdout.split() == []
 

@@ -38,7 +38,7 @@ import tensorplug_optimizers.plugin
 print(*sorted(name for name in sys.modules if name.startswith("tensorplug_")))
 """
     found = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
     )
     loaded = {name.partition(".")[0] for name in found.stdout.split()}
     assert loaded == {"tensorplug_optimizers"}

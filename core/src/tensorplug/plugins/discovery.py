@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from tensorplug.dispatch.context import ROOT, current_context
+from tensorplug.plugins import garbage_collection
 from tensorplug.plugins.metadata import BackendInfo, ExtensionInfo
 from tensorplug.plugins.selection import Selection
 
@@ -27,12 +28,14 @@ def backends() -> list[BackendInfo]:
 
     If there is an engine, the states of its backends are included.
     """
-    return _source().backends()
+    with garbage_collection.paused():
+        return _source().backends()
 
 
 def extensions() -> list[ExtensionInfo]:
     """Return the installed extensions by name, importing none of them."""
-    return _source().extensions()
+    with garbage_collection.paused():
+        return _source().extensions()
 
 
 def _source() -> Lists:

@@ -124,7 +124,7 @@ class Selection:
 
     def _disabled_by(self, candidate: Candidate) -> str:
         """Return which environment variable disables a candidate, or an empty text."""
-        if not candidate.installed:
+        if not self._restricts or not candidate.installed:
             return ""  # the settings concern installed plugins only
         if _is_listed(candidate, self.settings.denied):
             return f"TENSORPLUG_DISABLE_PLUGINS={','.join(self.settings.denied)} disables it"
@@ -133,6 +133,11 @@ class Selection:
                 return ""
             return f"TENSORPLUG_PLUGINS={','.join(self.settings.allowed)} leaves it out"
         return "" if self.settings.autoload else "TENSORPLUG_AUTOLOAD=0 disables all plugins"
+
+    @cached_property
+    def _restricts(self) -> bool:
+        settings = self.settings
+        return bool(settings.denied) or settings.allowed is not None or not settings.autoload
 
     def warn_of_unknown(self) -> None:
         """Warn of names in the settings without an installed plugin.
