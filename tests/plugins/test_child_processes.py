@@ -37,8 +37,9 @@ def folder(tmp_path, monkeypatch):
         (["/programs", "/lib"], "/programs/main.py", "", ["/lib", "/programs"]),
         (["/app.pyz", "/lib"], "/app.pyz/__main__.py", "", ["/lib", "/app.pyz"]),
         (["/tests", "{here}", "/lib"], "/bin/pytest", "", ["/tests", "/lib", "{here}"]),
-        (["{here}", "/lib"], None, "/x:{here}", ["{here}", "/lib"]),  # the user says so
-        (["{here}", "/lib"], None, "/x:.", ["{here}", "/lib"]),
+        (["{here}", "/lib"], None, "/x:{here}", ["/x", "{here}", "/lib"]),  # the user says so
+        (["/x", "{here}", "/lib"], None, "/x:.", ["/x", "{here}", "/lib"]),
+        (["", "/lib"], None, "/for:/children", ["/for", "/children", "/lib", "{here}"]),
         ([f"{PACKAGES}", "/lib"], f"{PACKAGES}/main.py", "", [f"{PACKAGES}", "/lib"]),
         (["/lib", None, Path("/other")], None, "", ["/lib"]),  # imports ignore these, too
     ],

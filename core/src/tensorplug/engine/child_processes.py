@@ -38,13 +38,15 @@ def code_arguments(code: str, *arguments: str) -> list[str]:
 def search_path() -> list[str]:
     """Return ``sys.path`` with the program's own folder at its end.
 
-    A folder that ``PYTHONPATH`` names, or that has tensorplug itself, keeps its place.
+    A folder that ``PYTHONPATH`` names, or that has tensorplug itself, keeps its place. What this
+    process has added to ``PYTHONPATH``, for its children, comes first.
     """
     entries: list[object] = [*sys.path]
     path = [entry for entry in entries if isinstance(entry, str)]  # imports ignore others
     last = [entry for entry in path if _is_the_programs(entry)]
     first = [entry for entry in path if entry not in last]
-    return first + [str(Path(entry).absolute()) for entry in last]
+    added = [name for name in _named() if name not in path]
+    return added + first + [str(Path(entry).absolute()) for entry in last]
 
 
 def _is_the_programs(entry: str) -> bool:
@@ -52,9 +54,14 @@ def _is_the_programs(entry: str) -> bool:
     if not entry:  # an interactive session
         return True
     folder = Path(entry).absolute()
-    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    kept = [Path(__file__).parents[2], *(Path(name).absolute() for name in named if name)]
+    kept = [Path(__file__).parents[2], *map(Path, _named())]
     return folder in _program_folders() and folder not in kept
+
+
+def _named() -> list[str]:
+    """Return the folders that ``PYTHONPATH`` names."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [str(Path(name).absolute()) for name in named if name]
 
 
 def _program_folders() -> list[Path]:
