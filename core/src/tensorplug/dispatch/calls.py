@@ -62,9 +62,8 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     """Run the kernel of ``spec``, which has one output, on the current device.
 
     ``inputs``: one per declared input: a tensor or anything ``as_tensor`` accepts, a list for a
-    variadic input, None for an absent optional input.
-
-    ``attributes``: by name; absent ones take their defaults.
+    variadic input, None for an absent optional input. ``attributes``: by name; others take their
+    defaults.
     """
     context = innermost()
     try:
@@ -322,9 +321,8 @@ def _read_variables(inputs: tuple[Any, ...]) -> list[Any] | None:
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
     """Return a tensor on the current device, or committed to another; numbers as a tensor here.
 
-    ``what`` names the value in messages: ``"squeeze: x"``.
-
-    ``dtype``: of the result; None leaves it to the value.
+    ``dtype``: of the result; None leaves it to the value. ``what`` names the value in messages:
+    ``"squeeze: x"``.
 
     Raises:
         DisposedError: the tensor was disposed.
@@ -395,9 +393,6 @@ def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
 
 
 def chained(function: F) -> F:
-    """Mark an op as a method of ``Tensor``; the package attaches it under the same name.
-
-    ``function``: the op, whose first parameter is the tensor.
-    """
+    """Mark ``function``, an op, as a method of ``Tensor``, which the package attaches."""
     function.__tensorplug_chained__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function

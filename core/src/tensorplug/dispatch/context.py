@@ -6,33 +6,84 @@ them.
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tensorplug.dispatch.exits import Exit, Watch, watch
+from tensorplug.dispatch.exits import Exit, Watch
 from tensorplug.dispatch.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
-    from tensorplug.dispatch.engine_protocol import EngineProtocol
     from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
 
 __all__ = [
     "ROOT",
     "Context",
-    "ContextBlock",
+    "EngineProtocol",
     "current_context",
     "engine_of",
+    "entered",
     "innermost",
     "is_recorded",
     "set_default_engine",
     "use_context",
+    "variable",
 ]
+
+
+class EngineProtocol(Protocol):
+    """The methods of an engine that ops and tensors use."""
+
+    observers: tuple[Observer, ...]
+    run_backward: Callable[..., Any] | None
+    """Runs a backward pass as a program if it can (``compile.backward``)."""
+    run_steps: Callable[..., list[Tensor]] | None
+    """Runs a loop of ops (``ops.stepping``)."""
+
+    def run(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run one kernel on the slow path; return a tensor or a list of them."""
+
+    def convert(
+        self,
+        context: Context,
+        value: Any,
+        dtype: DType | None,
+        what: str,
+        *,
+        device: str | None = None,
+        copy: bool | None = True,
+    ) -> Tensor:
+        """Return ``value`` as a tensor on ``device`` (None: the context's).
+
+        Return a tensor on that device unchanged. Copy an array; with ``copy`` None share its
+        memory if the device can, with False always. ``what`` names the value in messages.
+        """
+
+    def constant(
+        self, context: Context, spec: KernelSpec, position: int, value: Any, peer: Tensor
+    ) -> Tensor:
+        """Return numbers, input ``position`` of a call, as a cached tensor.
+
+        ``value`` is a Python number, whose dtype follows that of ``peer``, or a tuple of integers.
+        """
+
+    def open(self, name: str | None) -> Device:
+        """Return the device called ``name``, opening it if necessary; None: the active one."""
+
+    def follow(self, context: Context) -> None:
+        """Set ``context.plans`` to those of the active device, now and when it changes."""
 
 
 class Context:
@@ -95,7 +146,7 @@ class Context:
         )
         self.taped: Context | None = None
         self.below: Context | None = None
-        self.entry: _Entry | None = None
+        self.entry: Any = None  # of ``dispatch.blocks``, a higher module
         self.plans: dict[Hashable, Any] = {}
         if observers:
             return
@@ -153,9 +204,8 @@ def _record(
 
 
 ROOT: Final = Context(None)  # of the process; its engine is built at first use
-_context: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
-_here: Final[ContextVar[None]] = ContextVar("tensorplug.here")  # only its tokens matter
-innermost: Final = _context.get
+variable: Final[ContextVar[Context]] = ContextVar("tensorplug.context", default=ROOT)
+innermost: Final = variable.get
 """Returns the context, even if its block has just been left elsewhere: then it has no plans."""
 
 
@@ -209,145 +259,27 @@ class use_context:  # noqa: N801  # used as a function: ``with use_context(conte
     def __enter__(self) -> Context:
         before = self._before = innermost()
         try:
-            token = _context.set(self._context)
+            token = variable.set(self._context)
             if self._exit is not None:
-                self._exit.restore = partial(_context.reset, token)
+                self._exit.restore = partial(variable.reset, token)
         except BaseException:
-            _context.set(before)
+            variable.set(before)
             self._exit = None
             raise
         return self._context
 
     @Exit
     def __exit__(self, *_error: object) -> None:
-        _context.set(self._before)  # not reset: the watch may still need the token
+        variable.set(self._before)  # not reset: the watch may still need the token
         self._exit = None
 
 
-class _Entry:
-    """One use of a ``ContextBlock``: whether it was left, and its token while that matters.
-
-    ``here``: a token that tells the thread's or task's contexts object from a copy of it.
-    """
-
-    __slots__ = ("block", "context", "here", "left", "token")
-
-    def __init__(self, block: ContextBlock, context: Context) -> None:
-        self.block: ContextBlock = block
-        self.context: Context = context
-        self.left: bool = False
-        self.here: Token[None] = _here.set(None)
-        self.token: Token[Context] | None = None
-
-
-class ContextBlock:
-    """Base class of the user's context managers that change the context.
-
-    A block undoes only its own change: if blocks do not end in the reverse order, as in
-    generators, the changes of the others stay. Tasks and threads that were started inside,
-    with a copy of the context, keep the change. A block that another thread ends
-    also ends in the thread that entered it: at the next op there or, if that thread is inside an
-    inner block, when the inner block ends. The same holds for a copy of the context in which
-    the block ends.
-    """
-
-    __slots__ = ("_ending", "_entry", "_exit", "_watch", "_who")
-
-    _exit: Watch | None
-    _ending: Watch | None
-    _watch: Watch | None
-
-    def __init__(self, who: str) -> None:
-        self._who = who
-        self._entry: _Entry | None = None
-        self._exit = self._watch = self._ending = None
-
-    def _derive(self, below: Context) -> Context:
-        """Return a new context: ``below`` with the change of this block."""
-        raise NotImplementedError
-
-    def _enter(self, ending: Callable[[], Any] | None = None) -> None:
-        """Make the changed context current; to be called by ``__enter__``.
-
-        ``ending`` is what else ``__exit__`` does: it is called if an interrupt prevents that.
-
-        Raises:
-            RuntimeError: the block has been entered already, here or in another thread.
-
-        """
-        entry, watched = self._entry, self._watch
-        abandoned = watched is not None and watched() is None
-        if entry is not None and not entry.left and not abandoned:
-            raise RuntimeError(f"this {self._who} has been entered already; create another")
-        below = current_context()
-        context = self._derive(below)
-        context.below = below
-        entry = context.entry = _Entry(self, context)
-        try:
-            entry.token = _context.set(context)
-            if self._exit is not None and self._exit() is not None:
-                self._watch = self._exit
-                self._watch.restore = partial(_context.reset, entry.token)
-                self._ending = None if ending is None else watch(self._exit(), ending)
-            self._entry = entry
-        except BaseException:
-            _context.set(below)
-            self._exit = self._watch = self._ending = None
-            raise
-
-    def _leave(self) -> None:
-        """Undo the change; to be called at the end of ``__exit__``, even after an error.
-
-        A second call does nothing.
-        """
-        entry = self._entry
-        if entry is None or entry.left:
-            return
-        entry.left = True
-        current = innermost()
-        if current.entry is entry:
-            _context.set(_entered(current.below))
-            try:
-                _here.reset(entry.here)
-            except ValueError:
-                # In a copy: an event loop closes an asynchronous generator in another task. Who
-                # has entered the block finds no plan, checks, and leaves it.
-                entry.context.plans = {}
-            else:
-                entry.token = None
-        else:
-            _remove(entry, current)
-        del entry.context  # which refers to the entry: a cycle would wait for the collector
-        self._exit = self._watch = self._ending = self._entry = None
-
-
-def _entered(context: Context | None) -> Context:
+def entered(context: Context | None) -> Context:
     """Return the innermost context from ``context`` down whose block was not left."""
     while context is not None and context.entry is not None and context.entry.left:
         context = context.below
     assert context is not None
     return context
-
-
-def _remove(entry: _Entry, current: Context) -> None:
-    """Undo the change of a block that is not the innermost one, or was entered elsewhere."""
-    # A thread that still has its context finds no plan there, checks, and leaves it.
-    entry.context.plans = {}
-    above: list[_Entry] = []
-    found: Context | None = current
-    while found is not None and found.entry is not entry:
-        if found.entry is not None:
-            above.append(found.entry)
-        found = found.below
-    if found is None:
-        return
-    context = _entered(found.below)
-    for other in reversed(above):
-        if not other.left:
-            changed = other.block._derive(context)
-            changed.below, changed.entry = context, other
-            context = other.context = changed
-    _context.set(context)
 
 
 def _recover(context: Context) -> Context:
@@ -357,12 +289,12 @@ def _recover(context: Context) -> Context:
     try:
         if entry.token is None:
             raise ValueError
-        _context.reset(entry.token)
+        variable.reset(entry.token)
     except (ValueError, RuntimeError):
         # In a copy of the contexts, of a task or thread that was started inside the block and
         # keeps its change. (The token is of another contexts object, or was used there.)
         context = context.replace()
     else:
-        context = _entered(context.below)
-    _context.set(context)
+        context = entered(context.below)
+    variable.set(context)
     return context

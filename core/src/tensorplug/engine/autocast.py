@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import TensorType
-from tensorplug.dispatch.context import ContextBlock, current_context, engine_of
+from tensorplug.dispatch.blocks import ContextBlock
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.exits import Exit
 from tensorplug.engine.operands import types_of
 from tensorplug.engine.promotion import Promotion

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.context import Context
-    from tensorplug.dispatch.engine_protocol import EngineProtocol
+    from tensorplug.dispatch.context import Context, EngineProtocol
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
 

@@ -10,7 +10,8 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
-from tensorplug.dispatch.context import ContextBlock, current_context
+from tensorplug.dispatch.blocks import ContextBlock
+from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.exits import Exit
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, BackendClosedError, DisposedError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tensorplug.contract.dtypes import DType
 from tensorplug.contract.spec import show
-from tensorplug.dispatch.context import ContextBlock
+from tensorplug.dispatch.blocks import ContextBlock
 from tensorplug.dispatch.exits import Exit
 from tensorplug.errors import ArgumentError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tensorplug.contract.arguments import is_text, quoted
 from tensorplug.contract.backend import DeviceInfo
-from tensorplug.dispatch.context import ContextBlock, current_context
+from tensorplug.dispatch.blocks import ContextBlock
+from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.device import device_name
 from tensorplug.dispatch.exits import Exit
 from tensorplug.engine.current import current_engine

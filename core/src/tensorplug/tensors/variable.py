@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.context import EngineProtocol
     from tensorplug.dispatch.device import Device
-    from tensorplug.dispatch.engine_protocol import EngineProtocol
     from tensorplug.typing import ArrayLike, DTypeLike, Index, Operand, TextLike
 
 __all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"]
