@@ -126,10 +126,12 @@ class Launch:
     Arguments must not change before the enqueue has read them, and a lock does not prevent that:
     a signal handler or a finalizer may call the same launch in the same thread, at any point. So
     each call takes a kernel object out of ``_free``, which nobody else can use until the call puts
-    it back. A call that finds none makes another one. Constants stay set.
+    it back. Constants stay set. A call that finds none gets another one, which may be that of
+    another launch of the program.
     """
 
     __slots__ = (
+        "__weakref__",
         "_arrays",
         "_constants",
         "_fixed",
@@ -139,7 +141,6 @@ class Launch:
         "_sizes",
         "_source",
         "_untried",
-        "kernel",
         "title",
     )
 
@@ -153,24 +154,37 @@ class Launch:
         items: int,
     ) -> None:
         self._runtime = runtime
-        self._source = source
+        self._source = runtime.programs.share_text(source)
         self.title = title
         self._arrays = arrays
         self._constants = tuple(constants)
         self._items = items
         self._untried = False
         self.form_groups(1)
-        self.kernel = runtime.programs.kernel(source)
-        if self.kernel.num_args != 2 * arrays + len(constants):
+        self._free: list[_Arguments] = []
+        kernel = runtime.programs.lend(self, self._source)
+        if kernel.num_args != 2 * arrays + len(constants):
             raise TypeError(
-                f"program {title!r} takes {self.kernel.num_args} arguments, but there are "
+                f"program {title!r} takes {kernel.num_args} arguments, but there are "
                 f"2 for each of {arrays} arrays and {len(constants)} constants"
             )
-        self._free = [_Arguments(self.kernel, arrays, self._constants)]
+        self._free.append(_Arguments(kernel, arrays, self._constants))
 
     def guard_first_run(self) -> None:
         """Guard the first call, since no process has run the program to completion."""
         self._untried = True
+
+    @property
+    def kernel(self) -> cl.Kernel:
+        """An idle kernel object, to ask the driver about it."""
+        return self._free[-1].kernel
+
+    def give_up(self) -> cl.Kernel | None:
+        """Return an idle kernel object, which this launch forgets; None if it has none."""
+        try:
+            return self._free.pop().kernel
+        except IndexError:
+            return None
 
     @property
     def group(self) -> int:
@@ -198,8 +212,8 @@ class Launch:
             free.append(arguments)
 
     def _make_arguments(self) -> _Arguments:
-        """Return another kernel object, since unfinished calls use all that exist."""
-        kernel = self._runtime.programs.kernel(self._source)
+        """Return another kernel object: calls use this launch's, or other launches took them."""
+        kernel = self._runtime.programs.lend(self, self._source)
         try:
             return _Arguments(kernel, self._arrays, self._constants)
         except cl.Error as error:

@@ -12,24 +12,26 @@ import os
 import threading
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyopencl as cl
 
 from tensorplug.plugin import BackendWarning, KernelRefusedError, warn
 from tensorplug_opencl import attempts, faults, invokers
 from tensorplug_opencl.binaries import Binaries
+from tensorplug_opencl.kernel_objects import KernelObjects
 from tensorplug_opencl.settings import TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_opencl.attempts import Fatal
+    from tensorplug_opencl.kernel_objects import Holder
 
 __all__ = ["ENTRY", "Programs", "choose_options", "read_title"]
 
 ENTRY: Final = "run"  # the name of the one kernel in each program
-MOST_KEPT: Final = 1024  # programs that no plan may need; those in use live in their kernels
+MOST_KEPT: Final = 512  # programs in memory; Intel's driver takes 0.6 MB for each
 
 
 def read_title(source: str) -> str:
@@ -90,8 +92,18 @@ def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
     return name in names.split(";")
 
 
+class _Built(NamedTuple):
+    """A program in memory, its text, and its kernel objects."""
+
+    source: str
+    program: cl.Program
+    objects: KernelObjects
+
+
 class Programs:
     """The programs built for one context, by source text; of many, the last ones built.
+
+    A program that has made room for others is built or loaded again when a launch needs it.
 
     ``keeps``: whether the driver's trial has found that its binaries can be loaded again.
     """
@@ -106,7 +118,7 @@ class Programs:
         self._options = choose_options(device)
         self._keeps = keeps
         self._binaries = Binaries(device, self._options)
-        self._built: dict[str, cl.Program] = {}
+        self._built: dict[str, _Built] = {}
         # Built here, and not run to completion yet: the binary, if it is usable.
         self._untried: dict[str, bytes | None] = {}
         self._lethal: dict[str, str] = {}  # why programs are skipped
@@ -125,24 +137,47 @@ class Programs:
             DeviceLostError, BackendMemoryError: as OpenCL's error code says.
 
         """
-        program = self._built.get(source) or self._provide(source)
+        program = self._find(source).program
         try:
             # A new one for each call; cl.Kernel would also generate code that calls it.
             return _released_once(next(iter(program.all_kernels())))
         except cl.Error as error:
             raise faults.translate(error, self._name, "creating a kernel") from error
 
-    def _provide(self, source: str) -> cl.Program:
+    def lend(self, holder: Holder, source: str) -> cl.Kernel:
+        """Return a kernel object for ``holder`` alone: a new one, or another holder's idle one.
+
+        Raises: as ``kernel``.
+        """
+        objects = self._find(source).objects
+        kernel = objects.reclaim() or self.kernel(source)
+        objects.note(holder)
+        return kernel
+
+    def share_text(self, source: str) -> str:
+        """Return the one copy of ``source``, which all launches of the program keep."""
+        return self._find(source).source
+
+    def _find(self, source: str) -> _Built:
+        return self._built.get(source) or self._provide(source)
+
+    def _provide(self, source: str) -> _Built:
         """Load or build the program ``source``, unless another thread has just done so."""
         with self._lock:
-            program = self._built.get(source)
-            if program is None:
+            built = self._built.get(source)
+            if built is None:
                 program = self._load(source) or self._attempt(source)
                 # A program that was built meanwhile, in this thread, has kernels already.
-                program = self._built.setdefault(source, program)
+                built = self._built.setdefault(source, _Built(source, program, KernelObjects()))
                 while len(self._built) > MOST_KEPT:
-                    del self._built[next(iter(self._built))]
-        return program
+                    self._drop(next(iter(self._built)))
+        return built
+
+    def _drop(self, source: str) -> None:
+        """Forget a program; its kernel objects, which keep it alive, go as well."""
+        built = self._built.pop(source)
+        self._untried.pop(source, None)
+        built.objects.release()
 
     def is_untried(self, source: str) -> bool:
         """Return whether ``source`` has never run to completion yet, in any process."""

@@ -13,20 +13,22 @@ from tensorplug_opencl.kernels import ctypes
 
 __all__ = ["extract"]
 
-MOST: Final = 8  # of a group that are arguments
+MOST: Final = 640  # bytes of the arguments for arrays and constants: the rest is for sizes
 COMMON: Final = frozenset({-2, -1, -0.5, 0, 0.5, 1, 2})  # what compilers make use of
 
 
 def extract(group: Group) -> tuple[Group, list[np.generic]]:
     """Return the group with further inputs for its constants, and their values as arguments.
 
-    Numbers that many groups have stay in the program, and so do all of a group with many of them,
-    such as the coefficients of a series.
+    Numbers that many groups have stay in the program. So do all of a group with more of them than
+    a kernel may have arguments.
     """
     roots = expressions.unify(group.expressions())
     nodes = expressions.linearize(roots)
     chosen = [node for node in nodes if node.op == "constant" and _is_particular(node)]
-    if not 0 < len(chosen) <= MOST:
+    values = [_make_argument(node) for node in chosen]
+    pointers = 16 * (len(group.inputs) + len(group.outputs) + len(group.reductions))
+    if not chosen or pointers + sum(value.nbytes for value in values) > MOST:
         return group, []
     first = len(group.inputs)
     new: dict[int, Expression] = {
@@ -60,7 +62,7 @@ def extract(group: Group) -> tuple[Group, list[np.generic]]:
                 for each, root in zip(group.outputs, made[count:], strict=True)
             ),
         ),
-        [_make_argument(node) for node in chosen],
+        values,
     )
 
 

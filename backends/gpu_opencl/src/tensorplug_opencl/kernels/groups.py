@@ -8,6 +8,7 @@ reduce several axes which do not lie side by side are declined.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import (
@@ -324,11 +325,15 @@ class _Stages:
     def _prepare_level(self, reductions: Sequence[Reduction], level: Sequence[int]) -> _Stage:
         runtime, frame = self._runtime, self._frame
         reads, roots = self._restrict([each.expression for each in reductions])
-        group = Group(self._title, frame.shape, tuple(self._values[at] for at in reads), (), ())
-        plan = _plan(runtime, group, frame, roots)
+        folds = tuple(
+            replace(each, expression=root) for each, root in zip(reductions, roots, strict=True)
+        )
+        inputs = tuple(self._values[at] for at in reads)
+        group, numbers = constants.extract(Group(self._title, frame.shape, inputs, folds, ()))
+        plan = _plan(runtime, group, frame, group.expressions())
         row = passes.make_row(
             [operand.spans[frame.reduced] for operand in group.inputs],
-            [(each.op, root) for each, root in zip(reductions, roots, strict=True)],
+            [(each.op, each.expression) for each in group.reductions],
             [],
             keeps=False,
         )
@@ -338,7 +343,8 @@ class _Stages:
             for at, fold in enumerate(folded)
         ]
         whole = (frame.blocks, plan.parts, frame.inner)
-        launch = _launch(runtime, f"{self._title} parts", group, frame, plan, row, [], parts=parts)
+        title = f"{self._title} parts"
+        launch = _launch(runtime, title, group, frame, plan, row, [], parts=parts, values=numbers)
         finish = []
         for number, each, (_, part) in zip(level, reductions, parts, strict=True):
             out = TensorType(each.expression.dtype, frame.result)
