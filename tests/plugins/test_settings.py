@@ -33,6 +33,8 @@ from tensorplug.errors import SettingsError, SettingsWarning
         ({"TENSORPLUG_DEBUG": "leaks"}, Settings(debug=frozenset({"leaks"}))),
         ({"TENSORPLUG_DEBUG": " nan , inf,"}, Settings(debug=frozenset({"nan", "inf"}))),
         ({"TENSORPLUG_DEBUG": "verify,nan,inf,leaks"}, Settings(debug=frozenset(settings.CHECKS))),
+        ({"TENSORPLUG_BUILD_NOTICE": "off"}, Settings(build_notice=False)),
+        ({"TENSORPLUG_BUILD_NOTICE": "1"}, Settings()),
         ({"TENSORPLUG_MY_GPU_QUEUE": "2"}, Settings()),
     ],
 )
@@ -52,6 +54,7 @@ DEBUG = "must be 0, 1 or names of checks (verify, nan, inf, leaks)"
         ("TENSORPLUG_DEBUG", "NaN", DEBUG),
         ("TENSORPLUG_DEBUG", "nan inf", DEBUG),
         ("TENSORPLUG_DEBUG", ",", DEBUG),
+        ("TENSORPLUG_BUILD_NOTICE", "12", "must be 0 or 1"),
         ("TENSORPLUG_FALLBACK", "never", "must be error, warn or allow"),
         ("TENSORPLUG_FALLBACK", "", "must be error, warn or allow"),
         ("TENSORPLUG_TRACEBACK", "1", "must be short or full"),

@@ -12,7 +12,8 @@ tables               ``KernelTable``, ``GradientTable``, ``TangentTable``, ``Bat
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
-compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``
+compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``;
+                     ``disk_cache``, ``BuildNotice``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``, and ``pip_install`` for hints
@@ -87,6 +88,7 @@ from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_a
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import child_processes, disk_cache
+from tensorplug.engine.build_notice import BuildNotice
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
@@ -151,6 +153,7 @@ __all__ = [
     "BatchingTable",
     "BindsConstants",
     "Buffer",
+    "BuildNotice",
     "Capabilities",
     "CompilesGroups",
     "ConvolutionFamily",

@@ -29,7 +29,9 @@ class Binaries:
     """
 
     def __init__(self, device: cl.Device, options: Sequence[str]) -> None:
-        self._files = disk_cache.SealedFiles(cache_folder.find_folder())
+        folder = cache_folder.find_folder()
+        self.has_folder = folder is not None
+        self._files = disk_cache.SealedFiles(folder)
         self._device = identity.start_key(device, _FORMAT, *options)
 
     def key(self, source: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyopencl as cl
 
-from tensorplug.plugin import BackendWarning, KernelRefusedError, warn
+from tensorplug.plugin import BackendWarning, BuildNotice, KernelRefusedError, warn
 from tensorplug_opencl import attempts, faults, invokers
 from tensorplug_opencl.binaries import Binaries
 from tensorplug_opencl.kernel_objects import KernelObjects
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTRY", "Programs", "choose_options", "read_title"]
 
+_NOTICE: Final = BuildNotice("opencl", "programs")
 ENTRY: Final = "run"  # the name of the one kernel in each program
 MOST_KEPT: Final = 512  # programs in memory; Intel's driver takes 0.6 MB for each
 
@@ -232,7 +233,9 @@ class Programs:
                 self._lethal[source] = self._warn(source, found)
         if source in self._lethal:
             raise KernelRefusedError(self._lethal[source])
-        with attempts.attempting(key, **self._make_story(source, "build")):
+        kept = self._uses_binaries() and self._binaries.has_folder
+        story = self._make_story(source, "build")
+        with _NOTICE.building(kept=kept), attempts.attempting(key, **story):
             built = self._build(source)
             binary = self._read_binary(built) if self._uses_binaries() else None
             loaded = None if binary is None else self._load_binary(binary)

@@ -24,6 +24,7 @@ __all__ = [
     "Settings",
     "Traceback",
     "read",
+    "shows_builds",
     "traceback",
 ]
 
@@ -35,6 +36,7 @@ CHECKS: Final[tuple[Check, ...]] = get_args(Check)
 DEFAULT_CHECKS: Final[frozenset[Check]] = frozenset({"verify", "nan", "inf"})
 
 PREFIX = "TENSORPLUG_"
+BUILD_NOTICE: Final = "TENSORPLUG_BUILD_NOTICE"
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -49,6 +51,7 @@ class Settings:
     whether to use plugins that ``allowed`` does not name. ``fallback``: the policy if a backend
     cannot run a kernel (``Engine``). ``debug``: the checks of ``tensorplug.debug`` that are
     active in the whole process. ``traceback``: whether tracebacks show the core's frames.
+    ``build_notice``: whether a terminal shows that programs are being built.
     """
 
     backends: tuple[str, ...] = ()
@@ -58,6 +61,7 @@ class Settings:
     fallback: Fallback = "warn"
     debug: frozenset[Check] = frozenset()
     traceback: Traceback = "short"
+    build_notice: bool = True
 
 
 def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
@@ -87,6 +91,7 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
         fallback=_fallback(variables.get("TENSORPLUG_FALLBACK", "warn")),
         debug=_checks(variables.get("TENSORPLUG_DEBUG", "")),
         traceback=traceback(variables),
+        build_notice=_flag(variables, BUILD_NOTICE, default=True),
     )
 
 
@@ -104,9 +109,19 @@ def traceback(environ: Mapping[str, str] | None = None) -> Traceback:
     return cast("Traceback", value)
 
 
+def shows_builds() -> bool:
+    """Return the present value of ``Settings.build_notice``, which backends ask for.
+
+    Raises:
+        SettingsError: the variable has a value that is not allowed.
+
+    """
+    return _flag(os.environ, BUILD_NOTICE, default=True)
+
+
 _NAMES = (
     *("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG"),
-    *("DEFAULT_FLOAT", "DEFAULT_INT", "TRACEBACK"),
+    *("DEFAULT_FLOAT", "DEFAULT_INT", "TRACEBACK", "BUILD_NOTICE"),
 )
 _KNOWN = tuple(PREFIX + name for name in _NAMES)
 
@@ -118,7 +133,7 @@ def _names(value: str) -> tuple[str, ...]:
 def _flag(variables: Mapping[str, str], name: str, *, default: bool) -> bool:
     if name not in variables:
         return default
-    value = variables[name].lower()
+    value = variables[name].strip().lower()
     if value in _TRUE:
         return True
     if value in _FALSE:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import disk_cache
+from tensorplug.plugin import BuildNotice, disk_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +24,7 @@ CACHE: Final = "TENSORPLUG_CPU_CACHE"
 _FOLDER: Final = disk_cache.CacheFolder(
     CACHE, "tensorplug-cpu", "compiled loops", ("tensorplug_cpu",)
 )
+_NOTICE: Final = BuildNotice("cpu", "loops")
 _FORMAT: Final = "1"
 _MOST_KEPT: Final = 1024  # modules in memory that no function may need; 100 KiB each
 
@@ -122,11 +123,13 @@ _files: Final = cache(disk_cache.SealedFiles)  # by folder
 def _find_object(text: str) -> bytes:
     """Return the object code of a module, from disk or from LLVM."""
     compiler = _compiler()
-    files = _files(_FOLDER.find())
+    folder = _FOLDER.find()
+    files = _files(folder)
     key = compiler.key(text)
     found = files.find(key)
     if found is None:
-        found = compiler.compile(text)
+        with _NOTICE.building(kept=folder is not None):
+            found = compiler.compile(text)
         files.keep(key, found)
     return found
 
