@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import BackendWarning
+from tensorplug_cpu import jit
 from tensorplug_cpu.jit import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
@@ -155,3 +159,30 @@ def test_a_program(folder, hidden):
         [sys.executable, "-c", PROGRAM.format(hidden=hidden)], check=True, env=environment
     )
     assert folder.exists() != hidden
+
+
+# Parameters of functions of which every version may be kept: there are few, whatever the shapes.
+FEW = {
+    *("dtype", "kind", "source", "result", "itemsize", "index", "room", "lanes", "vectors"),
+    *("ending", "interpolation", "fill_mode", "few", "least", "right", "reverse", "one", "whole"),
+    *("adding", "covered", "bias", "side_by_side"),
+}
+
+
+def test_versions_of_functions_that_depend_on_sizes_are_not_kept_for_good():
+    modules = [
+        importlib.import_module(f"tensorplug_cpu.jit.{each.name}")
+        for each in pkgutil.iter_modules(jit.__path__)
+    ]
+    kept = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if hasattr(each, "cache_info") and each.__module__ == module.__name__
+    }
+    assert len(kept) > 20
+    assert {
+        f"{each.__module__}.{each.__name__}": each.cache_info().maxsize
+        for each in kept
+        if each.cache_info().maxsize is None and set(inspect.signature(each).parameters) - FEW
+    } == {"tensorplug_cpu.jit.gathers._gather_function": None}  # widths of `gathers._FIXED`

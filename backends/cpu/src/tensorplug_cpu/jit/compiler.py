@@ -18,7 +18,7 @@ from tensorplug.plugin import BuildNotice, disk_cache
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CACHE", "CompilationError", "compile_function", "is_available"]
+__all__ = ["CACHE", "MOST_FUNCTIONS", "CompilationError", "compile_function", "is_available"]
 
 CACHE: Final = "TENSORPLUG_CPU_CACHE"
 _FOLDER: Final = disk_cache.CacheFolder(
@@ -26,6 +26,7 @@ _FOLDER: Final = disk_cache.CacheFolder(
 )
 _NOTICE: Final = BuildNotice("cpu", "loops")
 _FORMAT: Final = "1"
+MOST_FUNCTIONS: Final = 256  # of one kind, for the sizes that their texts depend on
 _MOST_KEPT: Final = 1024  # modules in memory that no function may need; 100 KiB each
 
 # No lock: two threads that need one function may both compile it, and either one is right. Calls

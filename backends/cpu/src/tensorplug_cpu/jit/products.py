@@ -9,9 +9,10 @@ convolutions on SIMD architectures").
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug_cpu.jit.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.endings import ended
 from tensorplug_cpu.jit.loops import Function
 from tensorplug_cpu.jit.processor import vector_bytes
@@ -143,7 +144,7 @@ def panel_function(dtype: str, lanes: int, vectors: int, *, side_by_side: bool) 
     return f.compiled()
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def sweep_function(
     dtype: str,
     sizes: tuple[int, int, int],
@@ -231,7 +232,7 @@ def sweep_function(
     return f.compiled()
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def filter_function(
     dtype: str, sizes: tuple[int, int, int], *, padded: bool, run_length: int
 ) -> Any:

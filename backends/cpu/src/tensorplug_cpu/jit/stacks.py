@@ -8,13 +8,14 @@ which matters where a group has a few dozen channels.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from tensorplug_cpu.jit.calls import address, dense, is_large, is_worth, launch
+from tensorplug_cpu.jit.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.endings import ended
 from tensorplug_cpu.jit.loops import Function, lanes
 from tensorplug_cpu.jit.pieces import even
@@ -186,7 +187,7 @@ class BoundStack:
         return function
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def stack_function(
     dtype: str, panels: tuple[Panel, ...], step: int, groups: int, ending: str, *, bias: bool
 ) -> Any:

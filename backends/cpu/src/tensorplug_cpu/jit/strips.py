@@ -7,9 +7,10 @@ loop is written: only the first places of a row and the last ones lack some.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug_cpu.jit.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.endings import ended
 from tensorplug_cpu.jit.loops import Function, lanes
 from tensorplug_cpu.jit.processor import registers
@@ -116,7 +117,7 @@ def values_function(
     return window_function(dtype, width, count, kind, ending, whole=whole, bias=bias)
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def strip_function(
     dtype: str,
     channels: int,

@@ -7,11 +7,12 @@ turn.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_cpu.jit.calls import address, is_large, launch
+from tensorplug_cpu.jit.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.loops import Function, lanes
 from tensorplug_cpu.jit.settings import is_worthwhile
 from tensorplug_cpu.memory_pool import allocator
@@ -79,7 +80,7 @@ def _floor(number: int) -> int:
     return 1 << (number.bit_length() - 1)
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def weaving_function(itemsize: int, count: int, width: int) -> Any:
     """Return the function that copies matrices [count, length] to [length, count].
 
