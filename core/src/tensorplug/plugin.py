@@ -13,7 +13,7 @@ backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the proto
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
 compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``;
-                     ``disk_cache``, ``BuildNotice``
+                     ``lift_constants``, ``disk_cache``, ``BuildNotice``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``, and ``pip_install`` for hints
@@ -66,7 +66,13 @@ from tensorplug.contract.entries import (
 )
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
-from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
+from tensorplug.contract.groups import (
+    Group,
+    GroupInput,
+    GroupOutput,
+    Reduction,
+    lift_constants,
+)
 from tensorplug.contract.hooks import hookimpl
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
@@ -223,6 +229,7 @@ __all__ = [
     "incomplete_gamma_formulas",
     "inference",
     "key_halves",
+    "lift_constants",
     "live_objects",
     "match_ranks",
     "narrowing",

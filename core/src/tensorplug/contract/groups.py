@@ -10,16 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from tensorplug.contract.expressions import linearize, unify
+from tensorplug.contract.expressions import Expression, linearize, parameter, unify
+from tensorplug.contract.spec import TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
-    from tensorplug.contract.expressions import Expression
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
 
-__all__ = ["Group", "GroupInput", "GroupOutput", "Reduction"]
+__all__ = ["Group", "GroupInput", "GroupOutput", "Reduction", "lift_constants"]
 
 Span = tuple[bool, ...]
 
@@ -133,3 +132,51 @@ class Group:
                 for operation in operations
             ),
         )
+
+
+def lift_constants(
+    group: Group, choose: Callable[[Sequence[Expression]], Sequence[Expression]]
+) -> tuple[Group, Sequence[Expression]]:
+    """Return the group with further inputs for some of its constants, and these constants.
+
+    One compiled program then serves all bounds, slopes and lengths. The inputs have rank 0, and
+    come after the others.
+
+    Args:
+        group: with constants in its expressions.
+        choose: returns the constants to lift, given all nodes of the group's expressions.
+
+    """
+    roots = unify(group.expressions())
+    nodes = linearize(roots)
+    chosen = choose(nodes)
+    if not chosen:
+        return group, chosen
+    first = len(group.inputs)
+    new = {id(node): parameter(first + at, node.dtype) for at, node in enumerate(chosen)}
+    for node in nodes:
+        number = int(node.value) if node.op == "parameter" else -1  # type: ignore[arg-type]
+        if number >= first:  # the result of a reduction
+            new[id(node)] = parameter(number + len(chosen), node.dtype)
+        elif id(node) not in new:
+            operands = tuple(new[id(operand)] for operand in node.operands)
+            new[id(node)] = (
+                Expression(node.op, node.dtype, operands, node.value) if operands else node
+            )
+    made = [new[id(root)] for root in roots]
+    count = len(group.reductions)
+    nowhere = (False,) * len(group.shape)
+    lifted = Group(
+        group.name,
+        group.shape,
+        (*group.inputs, *(GroupInput(TensorType(node.dtype, ()), nowhere) for node in chosen)),
+        tuple(
+            replace(each, expression=root)
+            for each, root in zip(group.reductions, made[:count], strict=True)
+        ),
+        tuple(
+            replace(each, expression=root)
+            for each, root in zip(group.outputs, made[count:], strict=True)
+        ),
+    )
+    return lifted, chosen

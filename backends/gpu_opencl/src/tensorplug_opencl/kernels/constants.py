@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.plugin import Expression, Group, GroupInput, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import lift_constants
 from tensorplug_opencl.kernels import ctypes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import Expression, Group
 
 __all__ = ["extract"]
 
@@ -23,47 +27,14 @@ def extract(group: Group) -> tuple[Group, list[np.generic]]:
     Numbers that many groups have stay in the program. So do all of a group with more of them than
     a kernel may have arguments.
     """
-    roots = expressions.unify(group.expressions())
-    nodes = expressions.linearize(roots)
-    chosen = [node for node in nodes if node.op == "constant" and _is_particular(node)]
-    values = [_make_argument(node) for node in chosen]
     pointers = 16 * (len(group.inputs) + len(group.outputs) + len(group.reductions))
-    if not chosen or pointers + sum(value.nbytes for value in values) > MOST:
-        return group, []
-    first = len(group.inputs)
-    new: dict[int, Expression] = {
-        id(node): expressions.parameter(first + at, node.dtype) for at, node in enumerate(chosen)
-    }
-    for node in nodes:
-        number = int(node.value) if node.op == "parameter" else -1  # type: ignore[arg-type]
-        if number >= first:  # the result of a reduction
-            new[id(node)] = expressions.parameter(number + len(chosen), node.dtype)
-        elif id(node) not in new:
-            operands = tuple(new[id(operand)] for operand in node.operands)
-            new[id(node)] = (
-                Expression(node.op, node.dtype, operands, node.value) if operands else node
-            )
-    made = [new[id(root)] for root in roots]
-    count = len(group.reductions)
-    scalars = (
-        GroupInput(TensorType(node.dtype, ()), (False,) * len(group.shape)) for node in chosen
-    )
-    return (
-        Group(
-            group.name,
-            group.shape,
-            (*group.inputs, *scalars),
-            tuple(
-                replace(each, expression=root)
-                for each, root in zip(group.reductions, made[:count], strict=True)
-            ),
-            tuple(
-                replace(each, expression=root)
-                for each, root in zip(group.outputs, made[count:], strict=True)
-            ),
-        ),
-        values,
-    )
+
+    def choose(nodes: Sequence[Expression]) -> list[Expression]:
+        chosen = [node for node in nodes if node.op == "constant" and _is_particular(node)]
+        return chosen if pointers + sum(_make_argument(n).nbytes for n in chosen) <= MOST else []
+
+    lifted, chosen = lift_constants(group, choose)
+    return lifted, [_make_argument(node) for node in chosen]
 
 
 def _is_particular(constant: Expression) -> bool:
