@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["binary", "kernel", "ufunc", "without_warnings"]
+__all__ = ["binary", "kernel", "ufunc", "without_overflow", "without_warnings"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -36,13 +36,14 @@ _BARE_LIMIT = 1 << 16
 class _Silenced(threading.local):
     """One context per thread, because only one thread at a time can be inside a context."""
 
-    def __init__(self) -> None:
+    def __init__(self, over: Literal["ignore", "raise"]) -> None:
         context = contextvars.Context()
-        context.run(partial(np.seterr, all="ignore"))
+        context.run(partial(np.seterr, all="ignore", over=over))
         self.run = context.run
 
 
-_silenced = _Silenced()
+_silenced = _Silenced("ignore")
+_raising = _Silenced("raise")
 
 
 def _run_again(function: Callable[..., Any], args: tuple[Any, ...], error: RuntimeError) -> Any:
@@ -80,6 +81,29 @@ def without_warnings(function: F) -> F:
             raise _no_memory(error) from error
 
     return call  # type: ignore[return-value]  # same parameters, same result
+
+
+def without_overflow(
+    function: Callable[[Array], Array], wide: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """Return ``function``, and ``wide`` in its place for arrays with which it overflows.
+
+    Asking for the processor's flag, which NumPy reads anyway, costs nothing; looking at the
+    results would.
+    """
+    raising = _raising
+
+    def call(x: Array) -> Array:
+        try:
+            try:
+                return raising.run(function, x)
+            except RuntimeError:  # as in _run_again
+                with np.errstate(over="raise"):
+                    return function(x)
+        except FloatingPointError:
+            return wide(x)
+
+    return call
 
 
 def kernel(function: Callable[..., Any], out: TensorType) -> Call:

@@ -6,6 +6,7 @@ last one is left to NumPy where it is long and contiguous, and any other is *fol
 four or eight parts, one after the other, which are added, and so on with the result. What is small
 is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds. Large
 arrays of real numbers are summed by loops of their own (``jit.reductions``), where LLVM is there.
+All of it in float64, once more, where a part of a sum of float32 was too large for that.
 
 A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
 the end in float64. As long as they are at most 2 log2(n) for n terms, the error is within
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug_cpu.floating_point import without_overflow
 from tensorplug_cpu.jit import reductions
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ _EACH = 256  # elements of each product with ones that make up for its call
 _LONG = 1024  # elements of a row, from which the order of memory matters
 _BLOCK = 1 << 14  # elements whose copy in float64 stays in the cache
 _CUTS = (2, 4, 8)  # parts of one fold
+_ACCUMULATED = {"f": np.float64, "c": np.complex128}  # dtypes for sums that are too large
 
 
 def groups(shape: Shape, axes: tuple[int, ...]) -> list[Group]:
@@ -58,9 +61,23 @@ def groups(shape: Shape, axes: tuple[int, ...]) -> list[Group]:
 
 
 def summer(
-    shape: Shape, axes: tuple[int, ...], dtype: np.dtype[Any], *, keep_dims: bool
+    shape: Shape,
+    axes: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    keep_dims: bool,
+    wide: np.dtype[Any] | None = None,
 ) -> Callable[[Array], Array]:
-    """Return the function that sums arrays of ``shape`` and inexact ``dtype`` along ``axes``."""
+    """Return the function that sums arrays of ``shape`` and inexact ``dtype`` along ``axes``.
+
+    Args:
+        shape: of the arrays.
+        axes: those that are summed.
+        dtype: of the arrays and their sums.
+        keep_dims: whether the summed axes stay, with length 1.
+        wide: the dtype of the sums instead, where one of them or a part of one is too large.
+
+    """
     result_shape = tuple(
         1 if axis in axes else length
         for axis, length in enumerate(shape)
@@ -72,6 +89,19 @@ def summer(
     native = reductions.folder("sum", merged, dtype, dtype, _middle)
     if native is not None:
         return lambda x: native(x).reshape(result_shape)
+    in_steps = _stepwise(merged, dtype, result_shape)
+    if dtype.itemsize == np.dtype(accumulated := _ACCUMULATED[dtype.kind]).itemsize:
+        return in_steps
+
+    def in_double(x: Array) -> Array:
+        total = np.add.reduce(x, axis=axes, keepdims=True, dtype=accumulated)
+        return np.asarray(total).reshape(result_shape).astype(wide or dtype)
+
+    return without_overflow(in_steps, in_double)
+
+
+def _stepwise(merged: list[Group], dtype: np.dtype[Any], result_shape: Shape) -> Step:
+    """Return the function that sums along merged axes, one after the other."""
     if [summed for _, summed in merged] == [True]:
         return lambda x: np.asarray(np.add.reduce(x.reshape(-1))).reshape(result_shape)
     lengths = [length for length, _ in merged]

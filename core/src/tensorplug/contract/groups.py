@@ -3,6 +3,9 @@
 The core finds the groups of a program (``compile.fusion``) and asks the backend for each of them
 (``Backend``'s optional capability ``CompilesGroups``). A group is loops over one shape. In each
 element, expressions are computed of the inputs and of the results of reductions.
+
+A narrow float may be computed in a wider dtype, but for a cast: also one to the own dtype, which
+stands where a call ends, rounds (``expressions.rounded``).
 """
 
 from __future__ import annotations

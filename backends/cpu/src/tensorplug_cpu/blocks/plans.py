@@ -140,6 +140,8 @@ class Plan:
             value.constant = operations.constant(expression)
             return value
         operands = [self._by_expression[id(operand)] for operand in expression.operands]
+        if expression.op == "cast" and expression.operands[0].dtype is expression.dtype:
+            return operands[0]  # NumPy rounds each operation
         if expression.op == "fma":
             product = self._step(operations.MULTIPLY, operands[:2], dtype)
             return self._step(operations.ADD, [product, operands[2]], dtype)

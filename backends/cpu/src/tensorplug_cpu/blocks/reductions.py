@@ -35,16 +35,17 @@ def of_block(op: str, axes: tuple[int, ...], dtype: DType) -> Callable[[Array, A
 
     The result keeps the reduced axes with length 1. It may have a wider dtype than the elements.
     """
+    wide = _wider(op, dtype)
     if op == "sum" and dtype in dt.INEXACT:
         work = working(dtype)
 
         def add(result: Array, x: Array) -> None:
             shape: Shape = x.shape
-            total = _summer(shape, axes, work, keep_dims=True)
+            total = _summer(shape, axes, work, keep_dims=True, wide=wide)
             result[...] = total(x.astype(work, copy=False))
 
         return add
-    function, wide = _UFUNCS[op], _wider(op, dtype)
+    function = _UFUNCS[op]
 
     def reduce(result: Array, x: Array) -> None:
         result[...] = function.reduce(x, axis=axes, keepdims=True, dtype=wide)

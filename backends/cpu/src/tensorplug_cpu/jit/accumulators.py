@@ -20,9 +20,14 @@ DEPTH: Final = 16
 with their rounding errors (``Accumulator.close_block``)."""
 
 
-def accumulated(dtype: DType) -> DType:
-    """Return the dtype in which numbers of ``dtype`` are accumulated."""
-    return dtype.compute
+def accumulated(op: str, dtype: DType) -> DType:
+    """Return the dtype in which numbers of ``dtype`` are accumulated.
+
+    It is that of the kernels that run alone (``folds``): a sum or product of float32 whose parts
+    do not fit into float32 may still be a float32.
+    """
+    sums = op in {"sum", "prod"} and dtype in dt.FLOATING
+    return dt.float64 if sums else dtype.compute
 
 
 def identity(op: str, dtype: DType) -> Scalar:
@@ -58,10 +63,10 @@ class Accumulator:
 
     def __init__(self, to: Evaluator, op: str, dtype: DType, count: int) -> None:
         self._code, self._wide = to.code, to.wide
-        self._op, self._given, self.dtype = op, dtype, accumulated(dtype)
+        self._op, self._given, self.dtype = op, dtype, accumulated(op, dtype)
         self._type = self._wide.type(self.dtype)
         self._identity = self._wide.constant(identity(op, self.dtype), self.dtype)
-        self.blocked = op == "sum" and self.dtype in dt.FLOATING
+        self.blocked = op == "sum" and dtype is dt.float64
         self._vectors = [self._code.allocate(self._type) for _ in range(count)]
         blocked = self._vectors if self.blocked else []
         self._sums = [self._code.allocate(self._type) for _ in blocked]

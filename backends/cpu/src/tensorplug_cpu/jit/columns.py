@@ -64,7 +64,7 @@ class Columns:
     @property
     def targets(self) -> list[DType]:
         """The dtypes of the partial results."""
-        return [accumulated(expression.dtype) for _, expression in self.reductions]
+        return [accumulated(op, expression.dtype) for op, expression in self.reductions]
 
 
 def write_columns(form: Columns) -> tuple[str, list[Hashable]]:

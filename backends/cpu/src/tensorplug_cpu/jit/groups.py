@@ -252,16 +252,15 @@ class _Plan:
         result = tuple(
             length for length, kept in zip(self._shape, self._kept, strict=True) if kept
         )
-        dtypes = [root.dtype for root in roots]
         self._steps.append(
             _Step(
                 launch,
                 reads,
                 [self._inputs + number for number in level],
-                [allocator(shape, accumulated(dtype).numpy) for dtype in dtypes],
+                [allocator(shape, accumulated(op, root.dtype).numpy) for op, root in reductions],
                 [
-                    partial(_fold, op=op, axes=axes, dtype=dtype, shape=result)
-                    for (op, _), dtype in zip(reductions, dtypes, strict=True)
+                    partial(_fold, op=op, axes=axes, dtype=root.dtype, shape=result)
+                    for op, root in reductions
                 ],
             )
         )
@@ -279,10 +278,10 @@ class _Plan:
         targets = [
             rows.Target(
                 expressions.parameter(len(reads) + at, root.dtype),
-                accumulated(root.dtype),
+                accumulated(op, root.dtype),
                 inner=False,
             )
-            for at, (_, root) in enumerate(reductions)
+            for at, (op, root) in enumerate(reductions)
         ]
         form = rows.Form(
             len(outer),

@@ -45,6 +45,11 @@ _ACTIVATIONS: Final[dict[KernelSpec, str]] = {
     activation.LEAKY_RELU: "leakyrelu",
     activation.PRELU: "prelu",
 }
+_SCALING: Final = ("leakyrelu", "prelu")
+"""Activations that may bring what is too large for a narrow float into its range, as a bias may.
+
+The fused kernel rounds once; the calls, each to the dtype.
+"""
 
 Operand: TypeAlias = Value | Constant
 
@@ -191,6 +196,8 @@ def _fuse(
         None if operand is None else operand.placement.type for operand in operands
     ]
     if out.dtype not in dt.FLOATING:
+        return None
+    if out.dtype.compute is not out.dtype and (bias or match.activation in _SCALING):
         return None
     if not moves and not _broadcasts_alike(ends, out, product.attributes):
         return None

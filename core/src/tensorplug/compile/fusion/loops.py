@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from tensorplug.compile.fusion.steps import Composite, Reduce, Reshape, count_calls
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.expressions import cast, constant, parameter
+from tensorplug.contract.expressions import (
+    FUNCTIONS,
+    cast,
+    constant,
+    order,
+    parameter,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +34,10 @@ __all__ = ["Element", "Leaves", "Loops", "Reduced", "Source"]
 
 MOST_STEPS: Final = 512
 MOST_INPUTS: Final = 48
+_ROUNDED: Final = {"parameter", "constant", "cast", "bitcast", *FUNCTIONS}
+_ROUNDING: Final = {
+    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fma", "sqrt"),
+}
 
 Axes: TypeAlias = tuple[int, ...]
 """For each axis of a value, the axis of the loops along which it lies; -1 if its length is 1."""
@@ -226,9 +237,9 @@ class _Trial:
     ) -> Element | _Floating | None:
         @cache  # one object for one result
         def place(axes: Axes) -> Any:
-            return step.rule(
-                [_read(operand, axes) for operand in operands], call.plan.attributes, out
-            )
+            values = [_read(operand, axes) for operand in operands]
+            value = step.rule(values, call.plan.attributes, out)
+            return rounded(value) if value and _rounds(value) else value
 
         flat = [
             member
@@ -274,13 +285,24 @@ class _Trial:
                 value = cast(value, out.dtype if out.dtype in dt.INTEGER else dt.int32)
             result = self.leaves.new(value.dtype)
             self.reductions[int(result.value)] = Reduced(step.op, value, along)  # type: ignore[arg-type]  # its number
-            value = result
+            value = rounded(result) if step.op in {"sum", "prod"} else result
         axes = [
             -1 if at in step.axes else axis
             for at, axis in enumerate(x.axes)
             if step.keeps_axes or at not in step.axes
         ]
         return Element(cast(value, out.dtype), tuple(axes))
+
+
+def _rounds(x: Expression) -> bool:
+    """Return whether a narrow float comes from operations whose results may need more digits."""
+    if x.dtype.compute is x.dtype:
+        return False
+
+    def has_its_dtype(node: Expression) -> bool:
+        return node.op in _ROUNDED
+
+    return any(node.op in _ROUNDING for node in order([x], has_its_dtype))
 
 
 def _mask(axes: Iterable[int], shape: Shape) -> Axes:
