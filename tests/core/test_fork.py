@@ -15,6 +15,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import BackendClosedError, TensorplugError
+from tensorplug_cpu.jit import compiler
 
 from . import engines
 from .engines import using
@@ -22,6 +23,7 @@ from .engines import using
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 SECONDS = 30
+IDLE = "define void @idle() { ret void }"
 
 
 def in_child(work) -> str:
@@ -154,6 +156,45 @@ def test_forking_while_another_thread_opens_a_backend(engine):
         engine.devices.source.open = slow
         assert in_child(lambda: engine.open("plain:1").name) == "plain:1"
     finally:
+        thread.join()
+
+
+def test_forking_while_another_thread_compiles():
+    """LLVM's lock is held by that thread, and fork waits for it."""
+    llvm = pytest.importorskip("llvmlite.binding")
+    compiler.compile_function(IDLE, "idle", [])  # LLVM is in use
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with llvm.ffi.lib._lock:
+            held.set()
+            done.wait(0.5)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        assert in_child(lambda: llvm.parse_assembly(IDLE).name) == "<string>"
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_generator_that_another_thread_uses():
+    generator, held, done = tp.random.Generator(1), threading.Event(), threading.Event()
+
+    def hold():
+        with generator._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        assert in_child(lambda: generator._next() is not None) == "True"
+    finally:
+        done.set()
         thread.join()
 
 

@@ -17,6 +17,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
+from tensorplug.errors import BackendWarning
 
 from . import engines
 
@@ -75,14 +76,14 @@ def test_elements_travel_beside_the_pickle():
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_pickle_names_nothing_of_the_backend():
+def test_a_pickle_names_no_class_of_the_backend():
     x = tp.asarray([1.0])
     named = [
         value
         for code, value, _ in pickletools.genops(pickle.dumps(x))
         if code.name.endswith(("UNICODE", "UNICODE8")) and "tensorplug" in str(value)
     ]
-    assert named == ["tensorplug.ops.conversion"]
+    assert named == ["tensorplug.tensors.interchange"]
 
 
 @pytest.mark.usefixtures("engine")
@@ -112,8 +113,21 @@ def test_copies_keep_the_device():
             "memory": "memory",
             "other": "other",
         }
-    loaded = pickle.loads(pickle.dumps(given))  # these come to the active device
-    assert [x.device for x in loaded.values()] == ["memory", "memory"]
+    loaded = pickle.loads(pickle.dumps(given))
+    assert [x.device for x in loaded.values()] == ["memory", "other"]
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_pickle_from_a_device_that_is_not_here():
+    """It comes to the active device, once with a warning that names both."""
+    data = pickle.dumps([tp.asarray([1.0]).to("other")] * 2)
+    elsewhere = data.replace(b"other", b"third")  # a name of the same length
+    with pytest.warns(BackendWarning, match="unpickled from 'third' onto 'memory': ") as told:
+        made, same = pickle.loads(elsewhere)
+    assert len(told) == 1
+    assert made is same
+    engines.expect(made, "float32", (1,), [1])
+    assert made.device == "memory"
 
 
 READ = """

@@ -102,3 +102,20 @@ def test_integers_call_the_ufunc_itself():
         floating_point.ufunc(np.add, large, signals=False) is not np.add
     )  # turns a MemoryError into ours
     assert floating_point.ufunc(np.add, small, signals=True) is not np.add
+
+
+def test_a_new_thread_only_copies_its_context(monkeypatch):
+    """Its first call would wait for ``seterr``."""
+    asked, found = [], []
+    monkeypatch.setattr(np, "seterr", lambda **how: asked.append(how))
+    thread = threading.Thread(target=lambda: found.append(CALLS["kernel"](ONE, ZERO).tolist()))
+    thread.start()
+    thread.join()
+    assert (found, asked) == ([[np.inf, np.inf]], [])
+
+
+def test_another_function_for_what_overflows():
+    calls = floating_point.without_overflow(np.add.reduce, lambda x: x.sum(dtype=np.float64))
+    assert calls(ONE) == 2
+    large = np.array([3e38, 3e38, -3e38, -3e38], "float32")
+    assert calls(large) == 0

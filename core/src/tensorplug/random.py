@@ -21,13 +21,13 @@ and ``(2, 3)`` has the numbers of ``(6,)``.
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.context import current_context
+from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.random.choosing import categorical, choice, permutation
 from tensorplug.ops.random.counts import binomial, poisson
@@ -119,7 +119,7 @@ class Generator:
     def _start(self, words: Block, count: int) -> None:
         self._words = words
         self._count = count
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def _next(self) -> Block:
         with self._lock:

@@ -34,16 +34,23 @@ _BARE_LIMIT = 1 << 16
 
 
 class _Silenced(threading.local):
-    """One context per thread, because only one thread at a time can be inside a context."""
+    """One context per thread, because only one thread at a time can be inside a context.
 
-    def __init__(self, over: Literal["ignore", "raise"]) -> None:
-        context = contextvars.Context()
-        context.run(partial(np.seterr, all="ignore", over=over))
-        self.run = context.run
+    They are copies, so that a new thread's first call does not wait for ``seterr``.
+    """
+
+    def __init__(self, context: contextvars.Context) -> None:
+        self.run = context.copy().run
 
 
-_silenced = _Silenced("ignore")
-_raising = _Silenced("raise")
+def _silenced_context(over: Literal["ignore", "raise"]) -> contextvars.Context:
+    context = contextvars.Context()
+    context.run(partial(np.seterr, all="ignore", over=over))
+    return context
+
+
+_silenced = _Silenced(_silenced_context("ignore"))
+_raising = _Silenced(_silenced_context("raise"))
 
 
 def _run_again(function: Callable[..., Any], args: tuple[Any, ...], error: RuntimeError) -> Any:

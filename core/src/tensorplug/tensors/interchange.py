@@ -7,6 +7,7 @@ docs/adr/0010 defines which memory is shared. NumPy creates all capsules (see ``
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,11 +20,17 @@ from tensorplug.dispatch.context import current_context, is_recorded
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
     ArgumentError,
+    BackendClosedError,
+    BackendNotInstalledError,
+    BackendUnavailableError,
+    BackendWarning,
     CopyNeededError,
     DataNeededError,
     DTypeError,
     GradientError,
     InterchangeError,
+    PluginLoadError,
+    PluginVersionError,
 )
 from tensorplug.ops import creation
 from tensorplug.tensors import array_namespace, dlpack_codes
@@ -175,8 +182,31 @@ class Interchange:
         return handle
 
     def __reduce__(self: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Pickle the elements; unpickling creates a tensor on the active device."""
-        return creation.asarray, (self.numpy(),)
+        """Pickle the elements and the device's name, where unpickling creates a tensor.
+
+        A process without that device warns, and takes the active one.
+        """
+        return _unpickled, (self.numpy(), self.device)
+
+
+_ABSENT: Final = (
+    BackendNotInstalledError,
+    BackendUnavailableError,
+    BackendClosedError,  # by fork
+    PluginLoadError,
+    PluginVersionError,
+)
+
+
+def _unpickled(elements: np.ndarray[Any, Any], device: str) -> Tensor:
+    """Return a tensor of a pickle."""
+    try:
+        return creation.asarray(elements, device=device)
+    except _ABSENT as error:
+        made = creation.asarray(elements)
+        message = f"unpickled from {device!r} onto {made.device!r}: {error}"
+        warnings.warn(message, BackendWarning, stacklevel=2)
+        return made
 
 
 # From a tensor --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 from collections import OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from tensorplug.plugin import BuildNotice, disk_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = ["CACHE", "MOST_FUNCTIONS", "CompilationError", "compile_function", "is_available"]
 
@@ -78,6 +80,7 @@ class _Compiler:
         import llvmlite
         import llvmlite.binding as llvm  # an extra
 
+        _wait_before_fork(llvm.ffi.lib._lock)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.llvm = llvm
@@ -115,6 +118,21 @@ class _Compiler:
             return bytes(machine.emit_object(module))
         except RuntimeError as error:
             raise CompilationError(f"LLVM: {error}") from error
+
+
+def _wait_before_fork(lock: AbstractContextManager[Any]) -> None:
+    """Let no process fork while a thread is inside LLVM, which ``lock`` says.
+
+    The child would wait for that thread, which it does not have, and LLVM's tables could be half
+    written.
+    """
+    if not hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+        return
+
+    def leave() -> None:
+        lock.__exit__(None, None, None)
+
+    os.register_at_fork(before=lock.__enter__, after_in_parent=leave, after_in_child=leave)
 
 
 _compiler: Final = cache(_Compiler)
