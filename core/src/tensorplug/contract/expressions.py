@@ -38,7 +38,6 @@ __all__ = [
     "of_floats",
     "order",
     "parameter",
-    "rounded",
     "substitute",
     "unify",
     "where",
@@ -213,15 +212,6 @@ def cast(x: Expression, dtype: DType) -> Expression:
     if dtype in dt.STORAGE or x.dtype in dt.STORAGE:
         raise DTypeError(f"cast: {x.dtype} or {dtype} is for storage")
     return x if x.dtype is dtype else Expression("cast", dtype, (x,))
-
-
-def rounded(x: Expression) -> Expression:
-    """Return a number as it is where a kernel has written it to memory: rounded to its dtype.
-
-    A renderer may compute narrow floats in a wider dtype, and keep what fits there. This is a
-    cast to the own dtype, which rounds; a renderer that rounds each operation leaves it out.
-    """
-    return x if x.dtype.compute is x.dtype else Expression("cast", x.dtype, (x,))
 
 
 def bitcast(x: Expression, dtype: DType) -> Expression:

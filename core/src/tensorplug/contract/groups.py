@@ -5,7 +5,7 @@ The core finds the groups of a program (``compile.fusion``) and asks the backend
 element, expressions are computed of the inputs and of the results of reductions.
 
 A narrow float may be computed in a wider dtype, but for a cast: also one to the own dtype, which
-stands where a call ends, rounds (``expressions.rounded``).
+stands where a call ends, rounds.
 """
 
 from __future__ import annotations

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from tensorplug.compile.fusion.steps import Composite, Reduce, Reshape, count_calls
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.expressions import (
-    FUNCTIONS,
-    cast,
-    constant,
-    order,
-    parameter,
-    rounded,
-)
+from tensorplug.contract.expressions import FUNCTIONS, Expression, cast, constant, order, parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.fusion.steps import Elementwise, Step
     from tensorplug.compile.tracing.trace import Call
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.expressions import Expression
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
@@ -239,7 +231,7 @@ class _Trial:
         def place(axes: Axes) -> Any:
             values = [_read(operand, axes) for operand in operands]
             value = step.rule(values, call.plan.attributes, out)
-            return rounded(value) if value and _rounds(value) else value
+            return _rounded(value) if value and _rounds(value) else value
 
         flat = [
             member
@@ -285,13 +277,22 @@ class _Trial:
                 value = cast(value, out.dtype if out.dtype in dt.INTEGER else dt.int32)
             result = self.leaves.new(value.dtype)
             self.reductions[int(result.value)] = Reduced(step.op, value, along)  # type: ignore[arg-type]  # its number
-            value = rounded(result) if step.op in {"sum", "prod"} else result
+            value = _rounded(result) if step.op in {"sum", "prod"} else result
         axes = [
             -1 if at in step.axes else axis
             for at, axis in enumerate(x.axes)
             if step.keeps_axes or at not in step.axes
         ]
         return Element(cast(value, out.dtype), tuple(axes))
+
+
+def _rounded(x: Expression) -> Expression:
+    """Return a number as it is where a kernel has written it to memory: rounded to its dtype.
+
+    A renderer may compute narrow floats in a wider dtype, and keep what fits there. This is a
+    cast to the own dtype, which rounds; a renderer that rounds each operation leaves it out.
+    """
+    return x if x.dtype.compute is x.dtype else Expression("cast", x.dtype, (x,))
 
 
 def _rounds(x: Expression) -> bool:
