@@ -140,7 +140,7 @@ def run_save_and_load() -> Any:
     path = Path("saved.safetensors")
     tp.save({"a": numbers(1, 2), "b": {"c": numbers(3)}}, path)
     loaded = tp.load(path)
-    return [loaded["a"].tolist(), loaded["b.c"].tolist(), sorted(map(str, Path().iterdir()))]
+    return [loaded["a"].tolist(), loaded["b"]["c"].tolist(), sorted(map(str, Path().iterdir()))]
 
 
 GENERATOR = tp.random.Generator(7)

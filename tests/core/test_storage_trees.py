@@ -87,7 +87,7 @@ def _same(actual, expected):
 def test_names_that_others_read(path):
     tp.save(_tree(), path, metadata={"author": "me"})
     found = safetensors.numpy.load_file(path)
-    assert {name: str(x.type) for name, x in tp.load(path).items()} == NAMES
+    assert {name: str(x.type) for name, x in tp.load(path, nested=False).items()} == NAMES
     assert set(found) == set(NAMES)
     np.testing.assert_array_equal(found["layers.1.w"], [[2, 4]])
     with safetensors.safe_open(path, framework="numpy") as file:
@@ -111,7 +111,7 @@ def test_a_tree_without_an_example(path):
     given = _tree()
     tp.save(given, path)
     _same(
-        tp.load(path, nested=True),
+        tp.load(path),
         {
             "layers": [{"w": layer.w, "rate": layer.rate} for layer in given["layers"]],
             "pair": given["pair"]._asdict(),
@@ -140,10 +140,32 @@ def test_lists_and_tuples_return(path, given):
     _same(tp.load(path, nested=True), given)
 
 
+AS_SAVED = {
+    "a tree": (lambda x: {"params": {"w": x}, "b": x}, {}, True),
+    "a list": (lambda x: [x, x], {}, True),
+    "a tree, by names": (lambda x: {"a": {"b": x}}, {"names": ["a.b"]}, False),
+    "one dict": (lambda x: {"a.b": x, "a": x}, {}, False),
+    "one dict with a number": (lambda x: {"a.b": x, "a": 3}, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", AS_SAVED)
+def test_a_saved_tree_returns_and_one_dict_stays_one(path, name):
+    make, options, nested = AS_SAVED[name]
+    given = make(tp.asarray([1.0, 2.0]))
+    tp.save(given, path)
+    loaded = tp.load(path, **options)
+    if nested:
+        _same(loaded, given)
+    else:
+        assert {type(x) for x in loaded.values()} == {tp.Tensor}
+        assert set(loaded) == set(options.get("names", given))
+
+
 def test_numbers_among_tensors(path):
     x = tp.asarray([1.0, 2.0])
     tp.save({"list": [x, 3, 2.5, [1, 2]]}, path)
-    _same(tp.load(path, nested=True), {"list": [x, 3, 2.5, tp.asarray([1, 2])]})
+    _same(tp.load(path), {"list": [x, 3, 2.5, tp.asarray([1, 2])]})
 
 
 def test_optimizers_resume(path):
@@ -165,7 +187,7 @@ def test_optimizers_resume(path):
     first, second = tp.train.Adam(0.1), tp.train.Adam(0.1)
     first.apply_gradients({"w": [1.0]})
     tp.save(first.weights(), path)
-    second.set_weights(tp.load(path, nested=True))
+    second.set_weights(tp.load(path))
     assert second.iterations == 1
     _same(second.weights(), first.weights())
     assert w.shape == (1,)
@@ -214,7 +236,14 @@ def test_what_does_not_fit_the_example_is_refused(path, name):
         tp.load(path, **{key: make(x) for key, make in options.items()})
 
 
-DAMAGED = ["", "[]", "{}", '{"containers": {"a": "set"}, "numbers": {}}', "[" * 100_000]
+DAMAGED = [
+    "",
+    "[]",
+    "{}",
+    '{"containers": {"a": "set"}, "numbers": {}, "nested": true}',
+    '{"containers": {}, "numbers": {}, "nested": "yes"}',
+    "[" * 100_000,
+]
 
 
 @pytest.mark.parametrize("text", DAMAGED, ids=lambda text: text[:40])
@@ -222,7 +251,7 @@ def test_a_damaged_record_is_refused(path, text):
     given = {"a": np.ones(2, np.float32)}
     safetensors.numpy.save_file(given, path, metadata={"tensorplug.tree": text})
     with pytest.raises(FileFormatError, match=r"'tensorplug\.tree' is damaged"):
-        tp.load(path, nested=True)
+        tp.load(path)
 
 
 @pytest.mark.parametrize("depth", [5_000, 400_000])

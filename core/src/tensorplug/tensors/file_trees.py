@@ -20,7 +20,7 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RECORD", "Record", "check_nesting", "encodes", "flat", "like", "names_of", "nested"]
+__all__ = ["RECORD", "Record", "check_nesting", "encodes", "like", "names_of", "nested", "recorded"]
 
 RECORD: Final = "tensorplug.tree"
 """The key of the record in the metadata."""
@@ -31,16 +31,18 @@ _NUMBERS: Final = (bool, int, float)
 
 
 class Record(NamedTuple):
-    """What names do not say, by name: the kinds of containers, and the values of numbers."""
+    """What names do not say, by name: the kinds of containers, and the values of numbers.
+
+    ``nested``: whether the dots in names join levels of a tree.
+    """
 
     containers: dict[str, str]
     numbers: dict[str, float]
+    nested: bool = False
 
     def text(self) -> str | None:
         """Return the record for the metadata; None if there is nothing to say."""
-        if not self.containers and not self.numbers:
-            return None
-        return json.dumps({"containers": self.containers, "numbers": self.numbers})
+        return json.dumps(self._asdict()) if any(self) else None
 
     @classmethod
     def of(cls, text: str | None) -> Record:
@@ -54,8 +56,8 @@ class Record(NamedTuple):
             return cls({}, {})
         try:
             found = json.loads(text)
-            record = cls(found["containers"], found["numbers"])
-            valid = all(kind in _KINDS for kind in record.containers.values()) and all(
+            record = cls(found["containers"], found["numbers"], found["nested"])
+            valid = record.nested.__class__ is bool and all(kind in _KINDS for kind in record.containers.values()) and all(
                 number.__class__ in _NUMBERS for number in record.numbers.values()
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -77,8 +79,9 @@ def is_container(value: Any) -> bool:
     return value is not None and tree.opened(value) is not None  # a dataclass
 
 
-def flat(value: Any, record: Record) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree by name, in order; fill ``record``."""
+def recorded(value: Any) -> tuple[list[tuple[str, Any]], Record]:
+    """Return the leaves of a tree by name, in order, and what the names do not say."""
+    record = Record({}, {})
     try:
         if not is_container(value):
             raise ArgumentError(
@@ -86,10 +89,11 @@ def flat(value: Any, record: Record) -> Iterator[tuple[str, Any]]:
                 "lists and tuples must contain tensors"
             )
         deep = any(is_container(child) for _, child in _children(value))
-        yield from _flat("", value, record, deep=deep)
+        leaves = list(_flat("", value, record, deep=deep))
     except RecursionError:
         tree.flatten(value)  # says which container is endless
         raise
+    return leaves, record._replace(nested=deep or not isinstance(value, Mapping))
 
 
 def _flat(outer: str, value: Any, record: Record, *, deep: bool) -> Iterator[tuple[str, Any]]:
@@ -219,7 +223,7 @@ def _too_deep(name: str) -> ArgumentError:
 
 def names_of(example: Any) -> list[str]:
     """Return the names under which ``save`` stores the leaves of a tree."""
-    return [name for name, _ in flat(example, Record({}, {}))]
+    return [name for name, _ in recorded(example)[0]]
 
 
 def like(example: Any, loaded: Mapping[str, Tensor], record: Record, path: object) -> Any:

@@ -59,8 +59,8 @@ def save(
             list without tensors is one tensor. Gradients are not recorded.
         path: of the file, as ``open`` takes it. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
-            There, ``"tensorplug.tree"`` lists the tree's lists, tuples and Python numbers, if any,
-            and ``"tensorplug.packed"`` the tensors of 4 and 2 bits that the format lacks: they
+            There, ``"tensorplug.tree"`` says that the file holds a tree, and lists its lists,
+            tuples and Python numbers; ``"tensorplug.packed"`` lists the tensors of 4 and 2 bits that the format lacks: they
             are stored as bytes, several elements in each, the first one in the lowest bits.
 
     Raises:
@@ -74,12 +74,12 @@ def save(
     Examples:
         >>> params = {"layers": [tp.ones((2,)), tp.zeros((3,))], "rate": 0.1}
         >>> tp.save(params, "model.safetensors")
-        >>> tp.load("model.safetensors", nested=True)["rate"]
+        >>> tp.load("model.safetensors")["rate"]
         0.1
 
     """
-    record = file_trees.Record({}, {})
-    arrays = {name: _dense(name, value) for name, value in file_trees.flat(tensors, record)}
+    leaves, record = file_trees.recorded(tensors)
+    arrays = {name: _dense(name, value) for name, value in leaves}
     text = _with_record(_checked(metadata), record)
     target = Path(os.path.realpath(_checked_path("save", path)))  # keeps a symbolic link
     with scratch_files.scratch_file(target) as file:
@@ -162,7 +162,11 @@ def load(
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
-    nested: Literal[False] = False,
+    nested: Literal[False],
+) -> dict[str, Tensor]: ...
+@overload
+def load(
+    path: Location, *, names: Iterable[str], device: str | None = None, nested: None = None
 ) -> dict[str, Tensor]: ...
 @overload
 def load(
@@ -170,7 +174,7 @@ def load(
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
-    nested: Literal[True],
+    nested: Literal[True] | None = None,
 ) -> Any: ...
 @overload
 def load(path: Location, *, device: str | None = None, like: T) -> T: ...
@@ -179,18 +183,20 @@ def load(
     *,
     names: Iterable[str] | None = None,
     device: str | None = None,
-    nested: bool = False,
+    nested: bool | None = None,
     like: Any = None,
 ) -> Any:
-    """Return the tensors of a file in the safetensors format, by name.
+    """Return the tensors of a file in the safetensors format, by name or as the tree of ``save``.
 
     Args:
         path: of the file, as ``open`` takes it.
         names: of the tensors to read, in this order; all by default.
         device: of the tensors, such as ``"opencl"``; the active one by default.
-        nested: split the names at dots into nested dicts, the inverse of ``save``. Lists, tuples
-            and Python numbers that ``save`` wrote are lists, tuples and numbers again; named
-            tuples and dataclasses become dicts.
+        nested: whether to split the names at dots into nested dicts, the inverse of ``save``.
+            Lists, tuples and Python numbers that ``save`` wrote are lists, tuples and numbers
+            again; named tuples and dataclasses become dicts. Without it, the result is a dict of
+            tensors by name. By default, it is True for a file in which ``save`` wrote a tree: not
+            one dict of tensors. It is False for other files, and with ``names``.
         like: a tree with the structure and types of the one that was saved; the result is such a
             tree, with the same named tuples and dataclasses.
 
@@ -208,10 +214,10 @@ def load(
 
     Examples:
         >>> tp.save({"w": tp.ones(2), "layers": [tp.zeros(3)]}, "params.safetensors")
-        >>> {name: str(x.type) for name, x in tp.load("params.safetensors").items()}
-        {'layers.0': 'float32[3]', 'w': 'float32[2]'}
-        >>> tp.load("params.safetensors", nested=True)["layers"][0]
+        >>> tp.load("params.safetensors")["layers"][0]
         Tensor([0., 0., 0.], dtype=float32, device='cpu')
+        >>> {name: str(x.type) for name, x in tp.load("params.safetensors", nested=False).items()}
+        {'layers.0': 'float32[3]', 'w': 'float32[2]'}
 
     """
     text = _checked_path("load", path)
@@ -221,10 +227,12 @@ def load(
         with Path(text).open("rb", buffering=0) as file:
             header = Header.read(file)
             found = list(header.entries)
+            record = file_trees.Record.of(header.metadata.get(file_trees.RECORD))
             if like is not None:
                 names = _names_of(text, like, found, names, nested=nested)
+            elif nested is None:
+                nested = record.nested and names is None
             wanted = _wanted(text, found, names)
-            record = file_trees.Record.of(header.metadata.get(file_trees.RECORD))
             if nested:
                 file_trees.check_nesting(wanted)
             for name in wanted:
@@ -275,7 +283,7 @@ def _available_bytes() -> int | None:
 
 
 def _names_of(
-    path: object, like: Any, found: list[str], names: Iterable[str] | None, *, nested: bool
+    path: object, like: Any, found: list[str], names: Iterable[str] | None, *, nested: bool | None
 ) -> list[str]:
     """Return the names of the leaves of ``like``, which must be those in the file."""
     if nested or names is not None:
