@@ -34,18 +34,18 @@ DRAWS = {
     "uniform": random.uniform,
     "normal": lambda key, shape: random.normal(key, shape, tp.float64),
     "exponential": random.exponential,
-    "integers": lambda key, shape: random.integers(key, 100, shape=shape),
+    "integers": lambda key, shape: random.integers(key, shape, high=100),
     "gumbel": random.gumbel,
     "truncated_normal": random.truncated_normal,
-    "bernoulli": lambda key, shape: random.bernoulli(key, 0.3, shape),
-    "gamma": lambda key, shape: random.gamma(key, 0.7, shape),
+    "bernoulli": lambda key, shape: random.bernoulli(key, shape, p=0.3),
+    "gamma": lambda key, shape: random.gamma(key, shape, concentration=0.7),
     "laplace": random.laplace,
-    "beta": lambda key, shape: random.beta(key, 0.5, 2.0, shape),
-    "poisson": lambda key, shape: random.poisson(key, 3.0, shape),
-    "many poisson": lambda key, shape: random.poisson(key, 300.0, shape),
-    "binomial": lambda key, shape: random.binomial(key, 50, 0.1, shape),
-    "many binomial": lambda key, shape: random.binomial(key, 500, 0.7, shape),
-    "categorical": lambda key, shape: random.categorical(key, [0.0, 1.0, 2.0], shape=shape),
+    "beta": lambda key, shape: random.beta(key, shape, a=0.5, b=2.0),
+    "poisson": lambda key, shape: random.poisson(key, shape, rate=3.0),
+    "many poisson": lambda key, shape: random.poisson(key, shape, rate=300.0),
+    "binomial": lambda key, shape: random.binomial(key, shape, n=50, p=0.1),
+    "many binomial": lambda key, shape: random.binomial(key, shape, n=500, p=0.7),
+    "categorical": lambda key, shape: random.categorical(key, [0.0, 1.0, 2.0], shape),
     "choice": lambda key, shape: random.choice(key, 9, shape),
 }
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_draws_the_same_noise_again() -> None:
 
 def test_a_tidy_scope_frees_what_draws_leave() -> None:
     with tp.tidy():
-        made = random.gamma(random.key(0), 0.5, (4,))
+        made = random.gamma(random.key(0), (4,), concentration=0.5)
     assert made.is_disposed
 
 
@@ -200,14 +200,14 @@ def test_integers(low: int, high: int, dtype: str) -> None:
     else:
         wide = [one | two << 64 for one, two in zip(words[0::2], words[1::2], strict=True)]
         expected = [low + (w * span >> 128) for w in wide]
-    found = random.integers(key(), low, high, (count,), dtype)
+    found = random.integers(key(), (count,), dtype, low=low, high=high)
     assert found.tolist() == expected
     assert found.dtype.name == dtype
 
 
 def test_integers_are_the_same_in_every_dtype() -> None:
     found = [
-        random.integers(key(), 3, 100, (20,), dtype).tolist()
+        random.integers(key(), (20,), dtype, low=3, high=100).tolist()
         for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
     ]
     assert all(item == found[0] for item in found)
@@ -215,19 +215,21 @@ def test_integers_are_the_same_in_every_dtype() -> None:
 
 def test_integers_between_tensors() -> None:
     low, high = np.int16([-5, 0, 100]), np.int16([[-4], [1], [300]])
-    found = random.integers(key(), tp.asarray(low), tp.asarray(high + low))  # some are in disorder
+    found = random.integers(
+        key(), low=tp.asarray(low), high=tp.asarray(high + low)
+    )  # some are in disorder
     words = exact.longs(exact.words(KEY, 18))
     spans = np.broadcast_to(high, (3, 3)).ravel().tolist()
     offset = np.array([w * (span % 2**32) >> 64 for w, span in zip(words, spans, strict=True)])
     wrapped = (offset.reshape(3, 3) + low).astype(np.int16)
     expect(found, "int16", (3, 3), wrapped)
     expect(
-        random.integers(key(), tp.asarray(10), shape=(4,)),
+        random.integers(key(), (4,), high=tp.asarray(10)),
         "int32",
         (4,),
         [w * 10 >> 64 for w in words[:4]],
     )
-    assert random.integers(key(), 0, tp.asarray(10), (4,), "int64").dtype is tp.int64
+    assert random.integers(key(), (4,), "int64", high=tp.asarray(10)).dtype is tp.int64
 
 
 @pytest.mark.parametrize(
@@ -267,31 +269,54 @@ def test_integers_between_tensors() -> None:
         (lambda: random.uniform(key(), 2, low=-inf), ArgumentError, "must be finite"),
         (lambda: random.uniform(key(), 2, low=nan), ArgumentError, "got nan and 1.0"),
         (lambda: random.uniform(key(), 2, high=1e39), ArgumentError, "finite in float32"),
-        (lambda: random.uniform(key(), 2, "float16", -4e4, 4e4), ArgumentError, "in float16"),
         (
-            lambda: random.integers(key(), 5, 5),
+            lambda: random.uniform(key(), 2, "float16", low=-4e4, high=4e4),
+            ArgumentError,
+            "in float16",
+        ),
+        (
+            lambda: random.integers(key(), low=5, high=5),
             ArgumentError,
             "low must be below high, got 5 and 5",
         ),
-        (lambda: random.integers(key(), 0), ArgumentError, "low must be below high, got 0 and 0"),
-        (lambda: random.integers(key(), 0, 129, dtype="int8"), ArgumentError, "not fit into int8"),
         (
-            lambda: random.integers(key(), -1, 5, dtype="uint8"),
+            lambda: random.integers(key(), high=0),
+            ArgumentError,
+            "low must be below high, got 0 and 0",
+        ),
+        (
+            lambda: random.integers(key(), high=129, dtype="int8"),
+            ArgumentError,
+            "not fit into int8",
+        ),
+        (
+            lambda: random.integers(key(), low=-1, high=5, dtype="uint8"),
             ArgumentError,
             "not fit into uint8",
         ),
         (
-            lambda: random.integers(key(), [1, 9], 9),
+            lambda: random.integers(key(), low=[1, 9], high=9),
             ArgumentError,
             r"below high, got \[1, 9\] and 9",
         ),
-        (lambda: random.integers(key(), (2, 3), 0, 10), ArgumentError, "the order is key, low"),
-        (lambda: random.integers(key(), (2,), 5, 10), ArgumentError, "the order is key, low"),
-        (lambda: random.integers(key(), 0, 2**32), ArgumentError, "does not fit into int32"),
-        (lambda: random.integers(key(), 0.5, 3), ArgumentError, "low must be an integer, got 0.5"),
-        (lambda: random.integers(key(), 0, [1.5]), DTypeError, "high must hold integers, got flo"),
+        (lambda: random.integers(key(), high=2**32), ArgumentError, "does not fit into int32"),
         (
-            lambda: random.integers(key(), 9, dtype="bool"),
+            lambda: random.integers(key(), low=0.5, high=3),
+            ArgumentError,
+            "low must be an integer, got 0.5",
+        ),
+        (
+            lambda: random.integers(key(), high=[1.5]),
+            DTypeError,
+            "high must hold integers, got flo",
+        ),
+        (
+            lambda: random.bernoulli(key(), 0.3),
+            ArgumentError,
+            r"^bernoulli: shape must be an integer, got 0\.3; parameters follow the shape by name",
+        ),
+        (
+            lambda: random.integers(key(), high=9, dtype="bool"),
             DTypeError,
             "dtype must be an integer dtype",
         ),

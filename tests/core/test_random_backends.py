@@ -22,16 +22,18 @@ EXACT = {
     "uint64": lambda key: random.bits(key, SHAPE, "uint64"),
     "uniform": lambda key: random.uniform(key, SHAPE, low=-3.0, high=0.1),
     "uniform64": lambda key: random.uniform(key, SHAPE, "float64"),
-    "integers": lambda key: random.integers(key, -7, 1000, SHAPE, "int16"),
-    "many integers": lambda key: random.integers(key, -(2**62), 2**62, SHAPE, "int64"),
-    "integers of tensors": lambda key: random.integers(key, tp.asarray([1, 5]), [100, 6], (9, 2)),
-    "bernoulli": lambda key: random.bernoulli(key, 0.3, SHAPE),
+    "integers": lambda key: random.integers(key, SHAPE, "int16", low=-7, high=1000),
+    "many integers": lambda key: random.integers(key, SHAPE, "int64", low=-(2**62), high=2**62),
+    "integers of tensors": lambda key: random.integers(
+        key, (9, 2), low=tp.asarray([1, 5]), high=[100, 6]
+    ),
+    "bernoulli": lambda key: random.bernoulli(key, SHAPE, p=0.3),
     "permutation": lambda key: random.permutation(key, 143),
     "choice": lambda key: random.choice(key, 50, (20,), replace=False),
     "normal64": lambda key: random.normal(key, SHAPE, "float64"),
     "exponential": lambda key: random.exponential(key, SHAPE, scale=3.0),
     "laplace": lambda key: random.laplace(key, SHAPE, "float64", scale=3.0),
-    "few poisson": lambda key: random.poisson(key, 3.0, SHAPE),
+    "few poisson": lambda key: random.poisson(key, SHAPE, rate=3.0),
 }
 NEAR = {  # by way of log, exp and erf, which are each backend's own
     # And a square root, which not every device rounds in float32 as IEEE 754 says; on those that
@@ -39,15 +41,15 @@ NEAR = {  # by way of log, exp and erf, which are each backend's own
     "normal": lambda key: random.normal(key, SHAPE, loc=1.0, scale=0.1),
     "gumbel": lambda key: random.gumbel(key, SHAPE),
     "truncated_normal": lambda key: random.truncated_normal(key, SHAPE, "float64"),
-    "gamma": lambda key: random.gamma(key, 0.4, SHAPE),
-    "beta": lambda key: random.beta(key, 0.4, 0.7, SHAPE),
-    "dirichlet": lambda key: random.dirichlet(key, [0.5, 1.0, 3.0], (50,)),
+    "gamma": lambda key: random.gamma(key, SHAPE, concentration=0.4),
+    "beta": lambda key: random.beta(key, SHAPE, a=0.4, b=0.7),
+    "dirichlet": lambda key: random.dirichlet(key, (50,), alpha=[0.5, 1.0, 3.0]),
     "multivariate_normal": lambda key: random.multivariate_normal(
-        key, [1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], (50,)
+        key, (50,), mean=[1.0, 2.0], cov=[[2.0, 0.5], [0.5, 1.0]]
     ),
-    "many poisson": lambda key: random.poisson(key, 300.0, SHAPE),
-    "few binomial": lambda key: random.binomial(key, 50, 0.1, SHAPE),
-    "many binomial": lambda key: random.binomial(key, 5000, 0.3, SHAPE),
+    "many poisson": lambda key: random.poisson(key, SHAPE, rate=300.0),
+    "few binomial": lambda key: random.binomial(key, SHAPE, n=50, p=0.1),
+    "many binomial": lambda key: random.binomial(key, SHAPE, n=5000, p=0.3),
 }
 
 

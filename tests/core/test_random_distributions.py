@@ -64,18 +64,16 @@ def between(low: float, high: float) -> Callable[[float], float]:
             id="laplace",
         ),
         pytest.param(
-            lambda k, *a: random.beta(k, 0.5, 0.5, *a),
+            lambda *k: random.beta(*k, a=0.5, b=0.5),
             lambda x: 2 / pi * asin(sqrt(x)),
             id="beta ½ ½",
         ),
         pytest.param(
-            lambda k, *a: random.beta(k, 2.0, 3.0, *a),
+            lambda *k: random.beta(*k, a=2.0, b=3.0),
             lambda x: x * x * (6 - 8 * x + 3 * x * x),
             id="beta 2 3",
         ),
-        pytest.param(
-            lambda k, *a: random.beta(k, 0.3, 1.0, *a), lambda x: x**0.3, id="beta 0.3 1"
-        ),
+        pytest.param(lambda *k: random.beta(*k, a=0.3, b=1.0), lambda x: x**0.3, id="beta 0.3 1"),
         pytest.param(random.truncated_normal, between(-2, 2), id="truncated"),
         pytest.param(
             lambda *a: random.truncated_normal(*a, lower=1.5, upper=inf),
@@ -87,13 +85,17 @@ def between(low: float, high: float) -> Callable[[float], float]:
             between(-0.1, 3.0),
             id="lopsided",
         ),
-        pytest.param(lambda k, *a: random.gamma(k, 1.0, *a), lambda x: 1 - exp(-x), id="gamma 1"),
         pytest.param(
-            lambda k, *a: random.gamma(k, 3.0, *a),
+            lambda *k: random.gamma(*k, concentration=1.0), lambda x: 1 - exp(-x), id="gamma 1"
+        ),
+        pytest.param(
+            lambda *k: random.gamma(*k, concentration=3.0),
             lambda x: 1 - exp(-x) * (1 + x + x * x / 2),
             id="gamma 3",
         ),
-        pytest.param(lambda k, *a: random.gamma(k, 0.5, *a), lambda x: erf(sqrt(x)), id="gamma ½"),
+        pytest.param(
+            lambda *k: random.gamma(*k, concentration=0.5), lambda x: erf(sqrt(x)), id="gamma ½"
+        ),
     ],
 )
 def test_distribution_functions(draw: Any, below: Any, dtype: str) -> None:
@@ -103,7 +105,7 @@ def test_distribution_functions(draw: Any, below: Any, dtype: str) -> None:
 def test_the_check_sees_what_is_slightly_wrong() -> None:
     assert kolmogorov(random.normal(key(), (COUNT,), loc=0.02), phi) > 1.95
     assert kolmogorov(random.normal(key(), (COUNT,), scale=1.02), phi) > 1.95
-    skewed = random.integers(key(), 0, 256, (COUNT,)).numpy() // 8 * 8 % 250
+    skewed = random.integers(key(), (COUNT,), high=256).numpy() // 8 * 8 % 250
     assert pearson(np.bincount(skewed, minlength=256), COUNT / 256) > 4
 
 
@@ -149,20 +151,20 @@ def test_keys_of_one_parent_are_independent() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 7), (-5, 6), (0, 1000), (10, 12)])
 def test_integers(low: int, high: int) -> None:
-    drawn = random.integers(key(4), low, high, (COUNT,)).numpy()
+    drawn = random.integers(key(4), (COUNT,), low=low, high=high).numpy()
     counts = np.bincount(drawn - low, minlength=high - low)
     assert counts.size == high - low
     assert pearson(counts, COUNT / (high - low)) < 4
 
 
 def test_integers_of_more_than_32_bits() -> None:
-    drawn = random.integers(key(4), 0, 3 << 61, (COUNT,), "uint64").numpy()
+    drawn = random.integers(key(4), (COUNT,), "uint64", high=3 << 61).numpy()
     assert pearson(np.bincount((drawn >> np.uint64(58)).astype(int), minlength=24), COUNT / 24) < 4
 
 
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.9, 1.0])
 def test_bernoulli(p: float) -> None:
-    drawn = random.bernoulli(key(5), p, (COUNT,))
+    drawn = random.bernoulli(key(5), (COUNT,), p=p)
     assert drawn.dtype is tp.bool
     off = float(drawn.numpy().mean()) - p
     assert abs(off) <= 4 * sqrt(p * (1 - p) / COUNT)
@@ -171,7 +173,7 @@ def test_bernoulli(p: float) -> None:
 @pytest.mark.parametrize("concentration", [0.01, 0.3, 1.0, 2.5, 100.0, 1e4, 1e7])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gamma_moments(concentration: float, dtype: str) -> None:
-    x = random.gamma(key(6), concentration, (COUNT,), dtype).numpy().astype(float)
+    x = random.gamma(key(6), (COUNT,), dtype, concentration=concentration).numpy().astype(float)
     error = sqrt(concentration / COUNT)
     assert abs(x.mean() - concentration) < 4 * error
     kurtosis = 3 + 6 / concentration
@@ -207,7 +209,7 @@ def grouped(drawn: np.ndarray, masses: np.ndarray, low: int) -> float:
 @pytest.mark.parametrize("mean", [0.25, 3.0, 9.75, 10.0, 10.5, 47.5, 1000.25, 1e5, 4194304.5])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_poisson(mean: float, dtype: str) -> None:
-    drawn = random.poisson(key(11), mean, (COUNT,), dtype).numpy()
+    drawn = random.poisson(key(11), (COUNT,), dtype, rate=mean).numpy()
     assert drawn.dtype.name == dtype
     spread = sqrt(mean)
     low, high = max(0, floor(mean - 9 * spread)), floor(mean + 9 * spread + 12)
@@ -222,7 +224,7 @@ def test_poisson(mean: float, dtype: str) -> None:
      (100_000, 0.25), (4_000_000, 2.0**-20), (4_000_000, 0.625)],
 )  # fmt: skip
 def test_binomial(n: int, p: float) -> None:
-    drawn = random.binomial(key(12), n, p, (COUNT,)).numpy()
+    drawn = random.binomial(key(12), (COUNT,), n=n, p=p).numpy()
     assert drawn.dtype == np.int32
     mean, variance = n * p, n * p * (1 - p)
     low = max(0, floor(mean - 9 * sqrt(variance) - 12))
@@ -233,7 +235,7 @@ def test_binomial(n: int, p: float) -> None:
 
 
 def test_the_check_of_counts_sees_what_is_slightly_wrong() -> None:
-    drawn = random.poisson(key(13), 47.5, (COUNT,)).numpy()
+    drawn = random.poisson(key(13), (COUNT,), rate=47.5).numpy()
     assert grouped(drawn, poisson_masses(47.75, 0, 120), 0) > 4
     skewed = np.where(drawn % 16 == 0, drawn + 1, drawn)
     assert grouped(skewed, poisson_masses(47.5, 0, 120), 0) > 4
@@ -241,14 +243,14 @@ def test_the_check_of_counts_sees_what_is_slightly_wrong() -> None:
 
 def test_beta_of_small_concentrations() -> None:
     """Nearly all mass lies at both ends, where quotients of what vanishes would be NaN."""
-    x = random.beta(key(14), 0.01, 0.03, (COUNT,)).numpy()
+    x = random.beta(key(14), (COUNT,), a=0.01, b=0.03).numpy()
     assert ((x >= 0) & (x <= 1)).all()
     assert abs(x.mean() - 0.25) < 4 * sqrt(0.25 * 0.75 / 1.04 / COUNT)
 
 
 def test_dirichlet() -> None:
     alpha = np.array([0.5, 2.0, 1.5])
-    x = random.dirichlet(key(15), alpha, (COUNT,)).numpy()
+    x = random.dirichlet(key(15), (COUNT,), alpha=alpha).numpy()
     total, mean = alpha.sum(), alpha / alpha.sum()
     np.testing.assert_allclose(x.sum(axis=1), 1.0, rtol=1e-12)
     wanted = (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
@@ -261,7 +263,7 @@ def test_dirichlet() -> None:
 
 def test_multivariate_normal() -> None:
     mean, cov = np.array([1.0, -2.0, 0.5]), np.array([[2, 0.5, 0], [0.5, 1, -0.3], [0, -0.3, 3]])
-    x = random.multivariate_normal(key(16), mean, cov, (COUNT,)).numpy()
+    x = random.multivariate_normal(key(16), (COUNT,), mean=mean, cov=cov).numpy()
     assert x.shape == (COUNT, 3)
     assert (np.abs(x.mean(axis=0) - mean) < 4 * np.sqrt(np.diag(cov) / COUNT)).all()
     spread = np.sqrt((np.outer(np.diag(cov), np.diag(cov)) + cov**2) / COUNT)
@@ -271,7 +273,7 @@ def test_multivariate_normal() -> None:
 def test_categorical() -> None:
     logits = np.log([[0.1, 0.2, 0.7], [0.5, 1.0, 0.5]])
     logits[1, 1] = -inf
-    drawn = random.categorical(key(7), logits + 3.0, shape=(COUNT // 2, 2)).numpy()
+    drawn = random.categorical(key(7), logits + 3.0, (COUNT // 2, 2)).numpy()
     assert drawn.dtype == np.int32
     counts = [np.bincount(column, minlength=3) for column in drawn.T]
     assert pearson(counts[0], np.array([0.1, 0.2, 0.7]) * COUNT / 2) < 4

@@ -24,16 +24,16 @@ FUNCTIONS = [
     name for name in random.__all__ if name not in ("Generator", "fold_in", "key", "split")
 ]
 GIVEN = {  # what a call needs besides its key
-    "beta": (2.0, 3.0),
-    "binomial": (40, 0.5),
-    "categorical": ([0.0, 1.0],),
-    "choice": (5,),
-    "dirichlet": ([1.0, 2.0],),
-    "gamma": (2.0,),
-    "integers": (100,),
-    "multivariate_normal": ([0.0, 1.0], [[2.0, 1.0], [1.0, 3.0]]),
-    "permutation": (7,),
-    "poisson": (30.0,),
+    "beta": {"a": 2.0, "b": 3.0},
+    "binomial": {"n": 40, "p": 0.5},
+    "categorical": {"logits": [0.0, 1.0]},
+    "choice": {"a": 5},
+    "dirichlet": {"alpha": [1.0, 2.0]},
+    "gamma": {"concentration": 2.0},
+    "integers": {"high": 100},
+    "multivariate_normal": {"mean": [0.0, 1.0], "cov": [[2.0, 1.0], [1.0, 3.0]]},
+    "permutation": {"x": 7},
+    "poisson": {"rate": 30.0},
 }
 
 
@@ -45,9 +45,21 @@ def test_methods_are_the_functions_without_their_key(name: str) -> None:
     rng = random.Generator(3)
     for number in range(2):
         key = random.fold_in(random.key(3), number)
-        expected = function(key, *GIVEN.get(name, ())).numpy()
-        found = getattr(rng, name)(*GIVEN.get(name, ())).numpy()
+        expected = function(key, **GIVEN.get(name, {})).numpy()
+        found = getattr(rng, name)(**GIVEN.get(name, {})).numpy()
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_order_is_key_shape_dtype_and_names(name: str) -> None:
+    """Functions of a tensor take it after the key."""
+    first, *rest = inspect.signature(getattr(random, name)).parameters.values()
+    by_position = [item.name for item in rest if item.kind is not item.KEYWORD_ONLY]
+    tensor = {"categorical": "logits", "choice": "a", "permutation": "x"}.get(name)
+    order = [*([tensor] if tensor else []), "shape", "dtype"]
+    assert first.name == "key"
+    assert by_position == [item for item in order if item in by_position]
+    assert tensor is None or by_position[0] == tensor
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,15 +1,18 @@
 """Random numbers that depend on nothing but a key: the same on every backend and every run.
 
-Functions take a key, and a key is for one use::
+The arguments have one order: the key, the shape, the dtype; the parameters of the distribution
+follow by name. ``choice``, ``categorical`` and ``permutation`` draw from a tensor, which follows
+the key. Functions take a key, and a key is for one use::
 
     key = tp.random.key(0)
     for_weights, for_data = tp.random.split(key)
     weights = tp.random.normal(for_weights, (3, 4))
 
-A ``Generator`` makes a new key for every draw, and is used like NumPy's::
+A ``Generator`` makes a new key for every draw. Its methods are the functions without the key::
 
     rng = tp.random.Generator(0)
     weights = rng.normal((3, 4))
+    dice = rng.integers((5,), low=1, high=7)
 
 Bits, integers and uniform numbers are the same to the last bit on all backends, and so are
 exponential and normal ones if the device computes as IEEE 754 requires. Draws that also use ops
@@ -98,9 +101,9 @@ class Generator:
 
     Examples:
         >>> rng = tp.random.Generator(0)
-        >>> rng.integers(1, 7, (5,))
+        >>> rng.integers((5,), low=1, high=7)
         Tensor([1, 5, 4, 6, 6], dtype=int32, device='cpu')
-        >>> rng.integers(1, 7, (5,))  # another draw
+        >>> rng.integers((5,), low=1, high=7)  # another draw
         Tensor([3, 2, 1, 1, 2], dtype=int32, device='cpu')
         >>> saved = rng.state
         >>> rng.normal((2, 3)).shape
@@ -190,138 +193,173 @@ class Generator:
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         low: ArrayLike = 0.0,
         high: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers from [low, high); see ``tensorplug.random.uniform``."""
-        return uniform(self.key(), shape, dtype, low, high)
+        return uniform(self.key(), shape, dtype, low=low, high=high)
 
     def normal(
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         loc: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return normally distributed numbers; see ``tensorplug.random.normal``."""
-        return normal(self.key(), shape, dtype, loc, scale)
+        return normal(self.key(), shape, dtype, loc=loc, scale=scale)
 
     def truncated_normal(
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         lower: ArrayLike = -2.0,
         upper: ArrayLike = 2.0,
         loc: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return normal numbers within bounds; see ``tensorplug.random.truncated_normal``."""
-        return truncated_normal(self.key(), shape, dtype, lower, upper, loc, scale)
+        return truncated_normal(
+            self.key(), shape, dtype, lower=lower, upper=upper, loc=loc, scale=scale
+        )
 
     def exponential(
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return exponentially distributed numbers; see ``tensorplug.random.exponential``."""
-        return exponential(self.key(), shape, dtype, scale)
+        return exponential(self.key(), shape, dtype, scale=scale)
 
     def gumbel(
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         loc: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the Gumbel distribution; see ``tensorplug.random.gumbel``."""
-        return gumbel(self.key(), shape, dtype, loc, scale)
+        return gumbel(self.key(), shape, dtype, loc=loc, scale=scale)
 
     def gamma(
         self,
-        concentration: ArrayLike,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        concentration: ArrayLike,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the gamma distribution; see ``tensorplug.random.gamma``."""
-        return gamma(self.key(), concentration, shape, dtype, scale)
+        return gamma(self.key(), shape, dtype, concentration=concentration, scale=scale)
 
     def laplace(
         self,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
         loc: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ) -> Tensor:
         """Return numbers of the Laplace distribution; see ``tensorplug.random.laplace``."""
-        return laplace(self.key(), shape, dtype, loc, scale)
+        return laplace(self.key(), shape, dtype, loc=loc, scale=scale)
 
     def beta(
         self,
-        a: ArrayLike,
-        b: ArrayLike,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        a: ArrayLike,
+        b: ArrayLike,
     ) -> Tensor:
         """Return numbers of the beta distribution; see ``tensorplug.random.beta``."""
-        return beta(self.key(), a, b, shape, dtype)
+        return beta(self.key(), shape, dtype, a=a, b=b)
 
     def dirichlet(
-        self, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        *,
+        alpha: ArrayLike,
     ) -> Tensor:
         """Return vectors of the Dirichlet distribution; see ``tensorplug.random.dirichlet``."""
-        return dirichlet(self.key(), alpha, shape, dtype)
+        return dirichlet(self.key(), shape, dtype, alpha=alpha)
 
     def multivariate_normal(
         self,
-        mean: ArrayLike,
-        cov: ArrayLike,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        mean: ArrayLike,
+        cov: ArrayLike,
     ) -> Tensor:
         """Return normal vectors; see ``tensorplug.random.multivariate_normal``."""
-        return multivariate_normal(self.key(), mean, cov, shape, dtype)
+        return multivariate_normal(self.key(), shape, dtype, mean=mean, cov=cov)
 
     def poisson(
-        self, rate: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+        self,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        *,
+        rate: ArrayLike,
     ) -> Tensor:
         """Return numbers of the Poisson distribution; see ``tensorplug.random.poisson``."""
-        return poisson(self.key(), rate, shape, dtype)
+        return poisson(self.key(), shape, dtype, rate=rate)
 
     def binomial(
         self,
-        n: ArrayLike,
-        p: ArrayLike,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        n: ArrayLike,
+        p: ArrayLike,
     ) -> Tensor:
         """Return numbers of the binomial distribution; see ``tensorplug.random.binomial``."""
-        return binomial(self.key(), n, p, shape, dtype)
+        return binomial(self.key(), shape, dtype, n=n, p=p)
 
     def integers(
         self,
-        low: ArrayLike,
-        high: ArrayLike | None = None,
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
+        *,
+        low: ArrayLike = 0,
+        high: ArrayLike,
     ) -> Tensor:
         """Return integers from [low, high); see ``tensorplug.random.integers``."""
-        return integers(self.key(), low, high, shape, dtype)
+        return integers(self.key(), shape, dtype, low=low, high=high)
 
-    def bernoulli(self, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Tensor:
+    def bernoulli(
+        self,
+        shape: ShapeLike | None = None,
+        *,
+        p: ArrayLike = 0.5,
+    ) -> Tensor:
         """Return booleans, True with probability p; see ``tensorplug.random.bernoulli``."""
-        return bernoulli(self.key(), p, shape)
+        return bernoulli(self.key(), shape, p=p)
 
     def categorical(
-        self, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None
+        self,
+        logits: ArrayLike,
+        shape: ShapeLike | None = None,
+        *,
+        axis: int = -1,
     ) -> Tensor:
         """Return indices drawn by their logits; see ``tensorplug.random.categorical``."""
-        return categorical(self.key(), logits, axis, shape)
+        return categorical(self.key(), logits, shape, axis=axis)
 
-    def permutation(self, x: TensorLike, axis: int = 0) -> Tensor:
+    def permutation(
+        self,
+        x: TensorLike,
+        *,
+        axis: int = 0,
+    ) -> Tensor:
         """Return slices in random order; see ``tensorplug.random.permutation``."""
-        return permutation(self.key(), x, axis)
+        return permutation(self.key(), x, axis=axis)
 
     def choice(
         self,

@@ -129,7 +129,7 @@ def loss(
 
 def windows(key: tp.Tensor, text: tp.Tensor, number: int, length: int) -> tp.Tensor:
     """Return pieces [number, length] of ``text`` from random places."""
-    starts = tp.random.integers(key, 0, text.shape[0] - length + 1, (number, 1))
+    starts = tp.random.integers(key, (number, 1), high=text.shape[0] - length + 1)
     return tp.take(text, starts + tp.arange(length), axis=0)
 
 

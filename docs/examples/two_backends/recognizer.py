@@ -26,7 +26,7 @@ def prepare(
 
     """
     which, turn, stretch, move, noise = tp.random.split(key, 5)
-    chosen = tp.random.integers(which, images.shape[0], shape=(count,))
+    chosen = tp.random.integers(which, (count,), high=images.shape[0])
     angle = tp.random.uniform(turn, (count,), low=-math.pi / 8, high=math.pi / 8)
     # Source pixels per pixel, along each axis.
     across, down = tp.unstack(

@@ -20,7 +20,16 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RECORD", "Record", "check_nesting", "encodes", "like", "names_of", "nested", "recorded"]
+__all__ = [
+    "RECORD",
+    "Record",
+    "check_nesting",
+    "encodes",
+    "like",
+    "names_of",
+    "nested",
+    "recorded",
+]
 
 RECORD: Final = "tensorplug.tree"
 """The key of the record in the metadata."""
@@ -57,8 +66,10 @@ class Record(NamedTuple):
         try:
             found = json.loads(text)
             record = cls(found["containers"], found["numbers"], found["nested"])
-            valid = record.nested.__class__ is bool and all(kind in _KINDS for kind in record.containers.values()) and all(
-                number.__class__ in _NUMBERS for number in record.numbers.values()
+            valid = (
+                record.nested.__class__ is bool
+                and all(kind in _KINDS for kind in record.containers.values())
+                and all(number.__class__ in _NUMBERS for number in record.numbers.values())
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise FileFormatError(f"load: the metadata {RECORD!r} is damaged: {error}") from None

@@ -60,8 +60,9 @@ def save(
         path: of the file, as ``open`` takes it. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
             There, ``"tensorplug.tree"`` says that the file holds a tree, and lists its lists,
-            tuples and Python numbers; ``"tensorplug.packed"`` lists the tensors of 4 and 2 bits that the format lacks: they
-            are stored as bytes, several elements in each, the first one in the lowest bits.
+            tuples and Python numbers; ``"tensorplug.packed"`` lists the tensors of 4 and 2 bits
+            that the format lacks: they are stored as bytes, several elements in each, the first
+            one in the lowest bits.
 
     Raises:
         DTypeError: a tensor is complex128 or string, which the format does not support.

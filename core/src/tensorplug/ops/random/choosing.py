@@ -30,7 +30,11 @@ __all__ = ["categorical", "choice", "permutation"]
 
 
 def categorical(
-    key: KeyLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None
+    key: KeyLike,
+    logits: ArrayLike,
+    shape: ShapeLike | None = None,
+    *,
+    axis: int = -1,
 ) -> Tensor:
     """Return indices (int32) drawn with probabilities ``softmax(logits)`` along ``axis``.
 
@@ -40,9 +44,9 @@ def categorical(
     Args:
         key: a key.
         logits: logarithms of probabilities, up to a constant; -inf for probability 0.
-        axis: the axis of the classes.
         shape: of the result; the shape of ``logits`` without ``axis`` must broadcast to it, and
             is the default. ``(1000, 3)`` draws a thousand times from each of three rows.
+        axis: the axis of the classes.
 
     Raises:
         ArgumentError: ``key`` is not a key.
@@ -75,7 +79,12 @@ def categorical(
     return astype(found, dt.default_int, copy=False)
 
 
-def permutation(key: KeyLike, x: TensorLike, axis: int = 0) -> Tensor:
+def permutation(
+    key: KeyLike,
+    x: TensorLike,
+    *,
+    axis: int = 0,
+) -> Tensor:
     """Return ``x`` with its slices along ``axis`` in random order; all orders are equally likely.
 
     Args:
@@ -185,7 +194,7 @@ def _choose_with_repetition(
 ) -> Tensor:
     if weights is not None and count:
         return categorical(key, weights, shape=shape)
-    return integers(key, 0, max(count, 1), shape)
+    return integers(key, shape, high=max(count, 1))
 
 
 def _choose_without_repetition(

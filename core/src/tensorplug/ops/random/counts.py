@@ -53,7 +53,11 @@ _LARGEST: Final = {dt.float32: 2.0**23, dt.float64: 2.0**52}
 
 
 def poisson(
-    key: KeyLike, rate: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    rate: ArrayLike,
 ) -> Tensor:
     """Return whole numbers drawn from the Poisson distribution of mean ``rate``.
 
@@ -61,11 +65,11 @@ def poisson(
 
     Args:
         key: a key.
+        shape: of the result; by default that of ``rate``.
+        dtype: a signed integer dtype; by default int32.
         rate: a number, or a tensor that broadcasts to ``shape``: at least 0 and at most 2**23, or
             2**52 where it is a float64 tensor or ``dtype`` is int64. The result is -1 where the
             rate is outside these bounds.
-        shape: of the result; by default that of ``rate``.
-        dtype: a signed integer dtype; by default int32.
 
     Returns:
         The numbers, as exact as the uniform and exponential numbers they are made from. Where a
@@ -79,7 +83,7 @@ def poisson(
     Source: NumPy's Generator.poisson.
 
     Examples:
-        >>> x = tp.random.poisson(tp.random.key(0), [1.0, 20.0], (10000, 2))
+        >>> x = tp.random.poisson(tp.random.key(0), (10000, 2), rate=[1.0, 20.0])
         >>> x.dtype, x.shape
         (tensorplug.int32, (10000, 2))
         >>> tp.mean(x, axis=0).numpy().round(1)
@@ -103,10 +107,11 @@ def poisson(
 
 def binomial(
     key: KeyLike,
-    n: ArrayLike,
-    p: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    n: ArrayLike,
+    p: ArrayLike,
 ) -> Tensor:
     """Return how often an event of probability ``p`` happens in ``n`` trials.
 
@@ -114,13 +119,13 @@ def binomial(
 
     Args:
         key: a key.
+        shape: of the result; by default the broadcast shape of ``n`` and ``p``.
+        dtype: a signed integer dtype; by default int32.
         n: a whole number, or a tensor of whole numbers that broadcasts to ``shape``: at least 0
             and at most 2**23, or 2**52 where ``p`` is a float64 tensor or ``dtype`` is int64. The
             result is -1 where ``n`` is outside these bounds.
         p: a number in [0, 1], or a tensor that broadcasts to ``shape``. The result is -1 where it
             is outside.
-        shape: of the result; by default the broadcast shape of ``n`` and ``p``.
-        dtype: a signed integer dtype; by default int32.
 
     Returns:
         The numbers; for their accuracy see ``poisson``.
@@ -133,7 +138,7 @@ def binomial(
     Source: NumPy's Generator.binomial.
 
     Examples:
-        >>> x = tp.random.binomial(tp.random.key(0), 10, 0.3, (10000,))
+        >>> x = tp.random.binomial(tp.random.key(0), (10000,), n=10, p=0.3)
         >>> int(tp.max(x)) <= 10, round(float(tp.mean(x)), 1)
         (True, 3.0)
 

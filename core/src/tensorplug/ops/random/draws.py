@@ -41,6 +41,7 @@ def uniform(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     low: ArrayLike = 0.0,
     high: ArrayLike = 1.0,
 ) -> Tensor:
@@ -104,6 +105,7 @@ def normal(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     loc: ArrayLike = 0.0,
     scale: ArrayLike = 1.0,
 ) -> Tensor:
@@ -148,6 +150,7 @@ def exponential(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the exponential distribution of mean ``scale``.
@@ -175,20 +178,21 @@ def exponential(
 
 def integers(
     key: KeyLike,
-    low: ArrayLike,
-    high: ArrayLike | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    low: ArrayLike = 0,
+    high: ArrayLike,
 ) -> Tensor:
-    """Return integers drawn uniformly from [low, high), or from [0, low) without ``high``.
+    """Return integers drawn uniformly from [low, high).
 
     Args:
         key: a key.
-        low: an integer, or an integer tensor that broadcasts to ``shape``.
-        high: likewise.
         shape: of the result; by default the broadcast shape of ``low`` and ``high``.
         dtype: an integer dtype; by default that of ``low`` and ``high`` if they are tensors, else
             int32.
+        low: an integer, or an integer tensor that broadcasts to ``shape``.
+        high: likewise.
 
     Returns:
         The same integers on every backend and, for Python numbers, in every dtype. The relative
@@ -197,27 +201,22 @@ def integers(
 
     Raises:
         ArgumentError: ``key`` is not a key; or ``low`` and ``high`` are numbers, or lists of
-            them, in the wrong order, or do not fit ``dtype``; or the arguments are in JAX's order,
-            which begins with the shape.
+            them, in the wrong order, or do not fit ``dtype``.
         ShapeError, DTypeError: the shapes do not broadcast, or an argument is not an integer.
 
     Source: NumPy's Generator.integers.
 
     Examples:
-        >>> dice = tp.random.integers(tp.random.key(0), 1, 7, (6,))
+        >>> dice = tp.random.integers(tp.random.key(0), (6,), low=1, high=7)
         >>> dice
         Tensor([6, 4, 3, 1, 2, 2], dtype=int32, device='cpu')
-        >>> tp.random.integers(tp.random.key(0), [2, 10, 100])  # from [0, 2), [0, 10), [0, 100)
+        >>> tp.random.integers(tp.random.key(0), high=[2, 10, 100])  # in [0, 2), [0, 10), [0, 100)
         Tensor([ 1,  6, 36], dtype=int32, device='cpu')
 
     """
     checked = as_key(key, "integers")
-    bounds = (0, low) if high is None else (low, high)
-    _check_order(*bounds, shape=shape)
-    first, last = (
-        _read_integer(bound, f"integers: {name}")
-        for bound, name in zip(bounds, ("low", "high"), strict=True)
-    )
+    _check_order(low, high)
+    first, last = _read_integer(low, "integers: low"), _read_integer(high, "integers: high")
     tensors = [bound for bound in (first, last) if not isinstance(bound, int)]
     chosen = _choose_integer_dtype(dtype, tensors)
     sizes = fit_shape("integers", shape, [tensor.shape for tensor in tensors])
@@ -234,16 +233,11 @@ def integers(
     return drawn + (first if isinstance(first, int) else astype(first, chosen))
 
 
-def _check_order(low: Any, high: Any, *, shape: ShapeLike | None) -> None:
-    """Refuse a shape in the place of ``low``, and arrays of bounds in the wrong order.
+def _check_order(low: Any, high: Any) -> None:
+    """Refuse arrays of bounds in the wrong order.
 
     Tensors are not read. Two numbers are compared where their span is computed.
     """
-    if isinstance(low, tuple) and host_values.is_scalar(shape):
-        raise ArgumentError(
-            f"integers: low is the tuple {low} and shape the number {shape}; the order is key, "
-            "low, high, shape"
-        )
     alone = host_values.is_scalar(low) and host_values.is_scalar(high)
     if not alone and _holds_numbers(low) and _holds_numbers(high):
         try:
@@ -370,7 +364,14 @@ def fit_shape(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
         ArgumentError: ``shape`` is not a shape.
 
     """
-    sizes = None if shape is None else shapes.as_shape(shape, f"{caller}: shape")
+    try:
+        sizes = None if shape is None else shapes.as_shape(shape, f"{caller}: shape")
+    except ShapeError:
+        raise
+    except ArgumentError as error:  # probably a parameter in the place of the shape
+        raise ArgumentError(
+            f"{error}; parameters follow the shape by name: see help(tensorplug.random.{caller})"
+        ) from None
     try:
         common = shapes.broadcast(*parameters)
         if sizes is None or shapes.broadcast(sizes, common) == sizes:

@@ -39,14 +39,19 @@ __all__ = [
 ]
 
 
-def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Tensor:
+def bernoulli(
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    *,
+    p: ArrayLike = 0.5,
+) -> Tensor:
     """Return booleans that are True with probability ``p``.
 
     Args:
         key: a key.
+        shape: of the result; by default that of ``p``.
         p: a number in [0, 1], or a tensor that broadcasts to ``shape``. It is rounded to
             multiples of 2**-24 (2**-53 for a float64 tensor).
-        shape: of the result; by default that of ``p``.
 
     Raises:
         ArgumentError: ``key`` is not a key, or ``p`` is a number outside [0, 1].
@@ -55,9 +60,9 @@ def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) 
     Source: JAX's random.bernoulli.
 
     Examples:
-        >>> tp.random.bernoulli(tp.random.key(0), 0.5, (6,))
+        >>> tp.random.bernoulli(tp.random.key(0), (6,), p=0.5)
         Tensor([ True, False, False, False, False,  True], dtype=bool, device='cpu')
-        >>> tp.random.bernoulli(tp.random.key(0), [0.0, 1.0])
+        >>> tp.random.bernoulli(tp.random.key(0), p=[0.0, 1.0])
         Tensor([False,  True], dtype=bool, device='cpu')
 
     """
@@ -72,6 +77,7 @@ def gumbel(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     loc: ArrayLike = 0.0,
     scale: ArrayLike = 1.0,
 ) -> Tensor:
@@ -107,6 +113,7 @@ def truncated_normal(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     lower: ArrayLike = -2.0,
     upper: ArrayLike = 2.0,
     loc: ArrayLike = 0.0,
@@ -222,9 +229,10 @@ def _invert_erf(x: Tensor) -> Tensor:
 
 def gamma(
     key: KeyLike,
-    concentration: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    concentration: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> Tensor:
     """Return numbers drawn from the gamma distribution of mean ``concentration * scale``.
@@ -236,11 +244,11 @@ def gamma(
 
     Args:
         key: a key.
-        concentration: a positive number, or a tensor that broadcasts to ``shape``. The result
-            is NaN where it is not positive and finite.
         shape: of the result; by default the broadcast shape of ``concentration`` and ``scale``.
         dtype: a floating dtype; by default that of ``concentration`` and ``scale`` if they are
             floating tensors, else float32.
+        concentration: a positive number, or a tensor that broadcasts to ``shape``. The result
+            is NaN where it is not positive and finite.
         scale: a number or a tensor that broadcasts to ``shape``.
 
     Returns:
@@ -254,10 +262,10 @@ def gamma(
     Source: NumPy's Generator.gamma.
 
     Examples:
-        >>> x = tp.random.gamma(tp.random.key(0), 4.0, (10000,), scale=0.5)
+        >>> x = tp.random.gamma(tp.random.key(0), (10000,), concentration=4.0, scale=0.5)
         >>> bool(tp.all(x > 0)), round(float(tp.mean(x)), 1)
         (True, 2.0)
-        >>> tp.random.gamma(tp.random.key(0), [1.0, 10.0, 100.0], (5, 3)).shape
+        >>> tp.random.gamma(tp.random.key(0), (5, 3), concentration=[1.0, 10.0, 100.0]).shape
         (5, 3)
 
     """

@@ -45,6 +45,7 @@ def laplace(
     key: KeyLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
     loc: ArrayLike = 0.0,
     scale: ArrayLike = 1.0,
 ) -> Tensor:
@@ -74,10 +75,11 @@ def laplace(
 
 def beta(
     key: KeyLike,
-    a: ArrayLike,
-    b: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    a: ArrayLike,
+    b: ArrayLike,
 ) -> Tensor:
     """Return numbers in [0, 1] drawn from the beta distribution of mean ``a / (a + b)``.
 
@@ -86,12 +88,12 @@ def beta(
 
     Args:
         key: a key.
-        a: a positive number, or a tensor that broadcasts to ``shape``. The result is NaN where it
-            is not positive and finite.
-        b: likewise.
         shape: of the result; by default the broadcast shape of ``a`` and ``b``.
         dtype: a floating dtype; by default that of ``a`` and ``b`` if they are floating tensors,
             else float32. float16 is computed in float32.
+        a: a positive number, or a tensor that broadcasts to ``shape``. The result is NaN where it
+            is not positive and finite.
+        b: likewise.
 
     Returns:
         The numbers, constant with respect to ``a`` and ``b``, as ``gamma``'s are.
@@ -104,7 +106,7 @@ def beta(
     Source: NumPy's Generator.beta.
 
     Examples:
-        >>> x = tp.random.beta(tp.random.key(0), 2.0, 6.0, (10000,))
+        >>> x = tp.random.beta(tp.random.key(0), (10000,), a=2.0, b=6.0)
         >>> bool(tp.all((x >= 0) & (x <= 1))), round(float(tp.mean(x)), 2)
         (True, 0.25)
 
@@ -139,7 +141,11 @@ def _draw_log_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
 
 
 def dirichlet(
-    key: KeyLike, alpha: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None
+    key: KeyLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    alpha: ArrayLike,
 ) -> Tensor:
     """Return vectors drawn from the Dirichlet distribution.
 
@@ -147,12 +153,12 @@ def dirichlet(
 
     Args:
         key: a key.
-        alpha: concentrations along the last axis, positive. A vector is NaN where one of its
-            concentrations is not positive and finite.
         shape: of the result without its last axis; that of ``alpha`` must broadcast to it, and is
             the default.
         dtype: a floating dtype; by default that of ``alpha`` if it is a floating tensor, else
             float32. float16 is computed in float32.
+        alpha: concentrations along the last axis, positive. A vector is NaN where one of its
+            concentrations is not positive and finite.
 
     Returns:
         A tensor of shape ``[*shape, n]``, constant with respect to ``alpha``, as ``gamma`` is.
@@ -166,7 +172,7 @@ def dirichlet(
     Source: NumPy's Generator.dirichlet.
 
     Examples:
-        >>> x = tp.random.dirichlet(tp.random.key(0), [1.0, 2.0, 3.0], (5,))
+        >>> x = tp.random.dirichlet(tp.random.key(0), (5,), alpha=[1.0, 2.0, 3.0])
         >>> x.shape
         (5, 3)
         >>> tp.sum(x, axis=-1).numpy().round(4)
@@ -186,10 +192,11 @@ def dirichlet(
 
 def multivariate_normal(
     key: KeyLike,
-    mean: ArrayLike,
-    cov: ArrayLike,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    mean: ArrayLike,
+    cov: ArrayLike,
 ) -> Tensor:
     """Return vectors drawn from the normal distribution of several variables.
 
@@ -198,13 +205,13 @@ def multivariate_normal(
 
     Args:
         key: a key.
-        mean: a tensor of shape ``[..., n]``.
-        cov: symmetric, positive definite matrices, ``[..., n, n]``. Other matrices have the same
-            effect as in ``linalg.cholesky``.
         shape: of the result without its last axis; those of ``mean`` and ``cov`` must broadcast to
             it, and are the default.
         dtype: a floating dtype; by default that of ``mean`` and ``cov`` if they are floating
             tensors, else float32. float16 is computed in float32.
+        mean: a tensor of shape ``[..., n]``.
+        cov: symmetric, positive definite matrices, ``[..., n, n]``. Other matrices have the same
+            effect as in ``linalg.cholesky``.
 
     Returns:
         A tensor of shape ``[*shape, n]``, differentiable in ``mean`` and ``cov``.
@@ -215,7 +222,7 @@ def multivariate_normal(
 
     Examples:
         >>> cov = [[2.0, 0.5], [0.5, 1.0]]
-        >>> x = tp.random.multivariate_normal(tp.random.key(0), [0.0, 1.0], cov, (10000,))
+        >>> x = tp.random.multivariate_normal(tp.random.key(0), (10000,), mean=[0.0, 1.0], cov=cov)
         >>> x.shape
         (10000, 2)
         >>> tp.cov(x.T).numpy().round(1)

@@ -35,7 +35,7 @@ def random_normal(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.normal(_key(seed), shape, _dtype(dtype), mean, scale)
+    return tp.random.normal(_key(seed), shape, _dtype(dtype), loc=mean, scale=scale)
 
 
 @rule("RandomNormalLike")
@@ -47,7 +47,7 @@ def random_normal_like(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.normal(_key(seed), x.shape, _dtype(dtype, x), mean, scale)
+    return tp.random.normal(_key(seed), x.shape, _dtype(dtype, x), loc=mean, scale=scale)
 
 
 @rule("RandomUniform")
@@ -59,7 +59,7 @@ def random_uniform(
     high: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.uniform(_key(seed), shape, _dtype(dtype), low, high)
+    return tp.random.uniform(_key(seed), shape, _dtype(dtype), low=low, high=high)
 
 
 @rule("RandomUniformLike")
@@ -71,7 +71,7 @@ def random_uniform_like(
     high: float = 1.0,
     seed: float | None = None,
 ) -> Any:
-    return tp.random.uniform(_key(seed), x.shape, _dtype(dtype, x), low, high)
+    return tp.random.uniform(_key(seed), x.shape, _dtype(dtype, x), low=low, high=high)
 
 
 def _dtype(elem_type: int, like: Any = None) -> tp.DType:
@@ -83,7 +83,7 @@ def _dtype(elem_type: int, like: Any = None) -> tp.DType:
 @rule("Bernoulli")
 def bernoulli(p: Any, *, dtype: int = 0, seed: float | None = None) -> Any:
     """ONNX's function body draws 1 with probability 1 - p; its text says p."""
-    return tp.astype(tp.random.bernoulli(_key(seed), p), _dtype(dtype, p))
+    return tp.astype(tp.random.bernoulli(_key(seed), p=p), _dtype(dtype, p))
 
 
 @rule("Multinomial")
@@ -93,5 +93,5 @@ def multinomial(
     if logits.ndim != 2:
         raise ValueError(f"the input is of rank {logits.ndim}, must be [batch, classes]")
     batch = logits.shape[0]
-    drawn = tp.random.categorical(_key(seed), logits, shape=(sample_size, batch))
+    drawn = tp.random.categorical(_key(seed), logits, (sample_size, batch))
     return tp.astype(tp.permute_dims(drawn, (1, 0)), _dtype(dtype))

@@ -284,7 +284,7 @@ def _random(_target: Target, opened: Callable[[], Session]) -> None:
         eager, drawn = (tp.random.Generator(5) for _ in range(2))
 
         def noisy(x: Any, source: Any) -> Any:
-            return x + source.uniform(x.shape), source.integers(0, 1000, (9,))
+            return x + source.uniform(x.shape), source.integers((9,), high=1000)
 
         compiled = tp.compile(lambda x: noisy(x, drawn))
         x = tp.asarray(np.arange(6, dtype=np.float32))

@@ -46,7 +46,7 @@ def _noise() -> bytes:
     for _ in range(3):
         mask = source.uniform(x.shape) < 0.75
         x = tp.where(mask, tp.tanh(x @ source.normal((7, 7))), 0.0)
-    order: Any = source.integers(0, 33, (50,))
+    order: Any = source.integers((50,), high=33)
     return bytes(tp.take(x, order, axis=0).numpy().tobytes())
 
 
