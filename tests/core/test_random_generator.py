@@ -56,7 +56,7 @@ def test_the_order_is_key_shape_dtype_and_names(name: str) -> None:
     first, *rest = inspect.signature(getattr(random, name)).parameters.values()
     by_position = [item.name for item in rest if item.kind is not item.KEYWORD_ONLY]
     tensor = {"categorical": "logits", "choice": "a", "permutation": "x"}.get(name)
-    order = [*([tensor] if tensor else []), "shape", "dtype"]
+    order = [*([tensor] if tensor else []), "shape", "dtype", "axis"]
     assert first.name == "key"
     assert by_position == [item for item in order if item in by_position]
     assert tensor is None or by_position[0] == tensor

@@ -12,6 +12,7 @@ all others from the imports below. ``__init__.pyi`` declares them; ``make docs``
 """
 
 import pkgutil as _pkgutil
+import sys as _sys
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from types import ModuleType as _ModuleType
@@ -94,6 +95,7 @@ from tensorplug.plugins.registration import (
 from tensorplug.tensors import foreign_members as _foreign_members
 from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__
+from tensorplug.tensors.call_hints import hinting_all as _hinting_all
 from tensorplug.tensors.importing import from_dlpack
 from tensorplug.tensors.tree import tree_map
 from tensorplug.tensors.tree_nodes import register_tree, static_field, unregister_tree
@@ -101,6 +103,7 @@ from tensorplug.tensors.variable import Variable, dispose_variables
 
 __version__ = "0.1.0"
 newaxis = None
+_PARTS = (fft, image, linalg, losses, nn, ragged, random, signal, sparse, special, strings)
 
 # Loaded when they are first asked for, from these modules: few programs need them.
 _LATE = {
@@ -153,6 +156,10 @@ _tracebacks.install()
 __all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 
 
+for _info in (_sys.modules[__name__], *_PARTS):
+    _hinting_all(vars(_info), _info.__all__)
+
+
 def _default_engine():
     from tensorplug.plugins.assembly import build_engine  # pluggy is loaded at first use
 
@@ -170,8 +177,9 @@ def __getattr__(name):
     if name in _LATE:
         module = _import_module(f"tensorplug.{_LATE[name] or name}")
         _tracebacks.hide_from_pytest()
-        value = globals()[name] = getattr(module, name) if _LATE[name] else module
-        return value
+        globals()[name] = getattr(module, name) if _LATE[name] else module
+        _hinting_all(globals(), [name])
+        return globals()[name]
     if name.startswith("__"):  # asked for by Python itself
         raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
     from importlib.util import find_spec
@@ -207,7 +215,7 @@ def _listed(module):
     return lambda: module.__all__
 
 
-for _info in (fft, image, linalg, losses, nn, ragged, random, signal, sparse, special, strings):
+for _info in _PARTS:
     _info.__getattr__ = _missing_in(_info.__name__)
     _info.__dir__ = _listed(_info)
 random.Generator.__getattr__ = _missing_in_generator

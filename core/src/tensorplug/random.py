@@ -333,33 +333,19 @@ class Generator:
         """Return integers from [low, high); see ``tensorplug.random.integers``."""
         return integers(self.key(), shape, dtype, low=low, high=high)
 
-    def bernoulli(
-        self,
-        shape: ShapeLike | None = None,
-        *,
-        p: ArrayLike = 0.5,
-    ) -> Tensor:
+    def bernoulli(self, shape: ShapeLike | None = None, *, p: ArrayLike = 0.5) -> Tensor:
         """Return booleans, True with probability p; see ``tensorplug.random.bernoulli``."""
         return bernoulli(self.key(), shape, p=p)
 
     def categorical(
-        self,
-        logits: ArrayLike,
-        shape: ShapeLike | None = None,
-        *,
-        axis: int = -1,
+        self, logits: ArrayLike, shape: ShapeLike | None = None, axis: int = -1
     ) -> Tensor:
         """Return indices drawn by their logits; see ``tensorplug.random.categorical``."""
-        return categorical(self.key(), logits, shape, axis=axis)
+        return categorical(self.key(), logits, shape, axis)
 
-    def permutation(
-        self,
-        x: TensorLike,
-        *,
-        axis: int = 0,
-    ) -> Tensor:
+    def permutation(self, x: TensorLike, axis: int = 0) -> Tensor:
         """Return slices in random order; see ``tensorplug.random.permutation``."""
-        return permutation(self.key(), x, axis=axis)
+        return permutation(self.key(), x, axis)
 
     def choice(
         self,

@@ -22,6 +22,7 @@ from tensorplug.autodiff.tracing import (
     check_function,
     detach,
     match_tree,
+    not_a_scalar,
     not_a_tensor,
 )
 from tensorplug.dispatch.calls import as_tensor
@@ -85,7 +86,8 @@ def value_and_grad(
 
     Args:
         f: takes tensors, or nested dicts, lists, tuples and dataclasses of them (a list of
-            numbers is a tree of scalars: convert it to a tensor first), and returns one tensor y.
+            numbers is a tree of scalars: convert it to a tensor first), and returns one tensor y,
+            a scalar of shape [] unless dy is passed.
         argnums: position of the argument to differentiate, or several positions.
         unconnected: whether an argument on which y does not depend gives an error or zeros.
         has_aux: ``f`` returns ``(y, aux)``; aux is returned without being differentiated.
@@ -102,14 +104,16 @@ def value_and_grad(
 
     Returns:
         A function of ``f``'s arguments and of the keyword ``dy``, the cotangent of y, with y's
-        shape and dtype. It is ones by default; y need not be a scalar, but must then be real.
-        For a complex y it has the form of the gradient: dL/dx + i dL/dy. The function returns
-        ``(y, gradient)``, or ``((y, aux), gradient)``. The gradient has the argument's
-        structure; for several ``argnums`` it is a tuple.
+        shape and dtype. It is 1 by default; y must then be a real scalar (docs/adr/0047): for a y
+        with axes, pass dy, return its sum, or take ``vjp``. For a complex y, dy has the form of
+        the gradient: dL/dx + i dL/dy. The function returns ``(y, gradient)``, or
+        ``((y, aux), gradient)``. The gradient has the argument's structure; for several
+        ``argnums`` it is a tuple.
 
     Raises:
         ArgumentError: ``f`` is not a function, its result is not a tensor, or dy or argnums do
             not fit.
+        ShapeError: y is not a scalar, and dy is not passed.
         DTypeError: an argument to differentiate is neither floating nor complex; y is complex,
             without dy and ``holomorphic``; y or an argument is real with ``holomorphic``.
         NotConnectedError: no path leads from y to an argument.
@@ -124,8 +128,9 @@ def value_and_grad(
         (16.0, {'w': 5.0, 'b': 1.0})
 
     """
-    check_function(f, "value_and_grad", unconnected)
-    run = _differentiate(f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
+    who = "value_and_grad"
+    check_function(f, who, unconnected)
+    run = _differentiate(who, f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, dy: Any = None, **kwargs: Any) -> tuple[Any, Any]:
@@ -135,6 +140,7 @@ def value_and_grad(
 
 
 def _differentiate(
+    who: str,
     f: Callable[..., Any],
     argnums: int | Sequence[int],
     unconnected: Unconnected,
@@ -152,6 +158,8 @@ def _differentiate(
         y = traced.y
         if not isinstance(y, Tensor):
             raise not_a_tensor(y)
+        if dy is None and y.shape:
+            raise not_a_scalar(who, y, "pass dy, the cotangent of y", "take tensorplug.vjp(f, x)")
         if holomorphic:
             check_holomorphic_result(y, "grad")
         elif dy is None:
@@ -215,7 +223,7 @@ def grad(
 
     """
     check_function(f, "grad", unconnected)
-    run = _differentiate(f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
+    run = _differentiate("grad", f, argnums, unconnected, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def gradient(*args: Any, dy: Any = None, **kwargs: Any) -> Any:

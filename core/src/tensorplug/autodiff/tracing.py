@@ -15,7 +15,7 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import is_taped
-from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
+from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten, matched, paths, rebuild_leaf
 from tensorplug.tensors.variable import alias
@@ -272,6 +272,15 @@ def not_a_tensor(value: object, place: str = "") -> ArgumentError:
     where = f" at {place}" if place else ""
     return ArgumentError(
         f"the function to differentiate must return a tensor, got {type(value).__name__}{where}"
+    )
+
+
+def not_a_scalar(who: str, y: Tensor, *others: str) -> ShapeError:
+    """Return the error for a function whose result has axes; ``others``: further ways out."""
+    ways = ["return y.sum() or y.mean()", *others]
+    return ShapeError(
+        f"{who}: f must return a scalar, a tensor of shape [], got {y.type}; "
+        f"{', '.join(ways[:-1])}{', or ' if len(ways) > 1 else ''}{ways[-1]}"
     )
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from tensorplug.autodiff.backpropagation import backpropagate
 from tensorplug.autodiff.complex_numbers import check_real_loss, conjugate
 from tensorplug.autodiff.tape import Leaf, with_node
-from tensorplug.autodiff.tracing import Traced, check_function, detach, not_a_tensor
+from tensorplug.autodiff.tracing import Traced, check_function, detach, not_a_scalar, not_a_tensor
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
+from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.ops import creation, elementwise
 from tensorplug.tensors import tree
 from tensorplug.tensors.variable import Variable, variables_of
@@ -169,9 +169,7 @@ def _scalar(y: Any) -> Tensor:
     if not isinstance(y, Tensor):
         raise not_a_tensor(y)
     if y.shape:
-        raise ShapeError(
-            f"variable_grads: f must return a scalar, got {y.type}; take its sum or its mean"
-        )
+        raise not_a_scalar("variable_grads", y)
     check_real_loss(y, "variable_grads")
     return y
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug.tensors import ufuncs
+from tensorplug.tensors.foreign_members import GRADIENTS
 
 __all__ = ["ADVICE", "FOREIGN"]
 
@@ -271,7 +272,6 @@ _RECORDING: Final = (
     "nothing is recorded outside tensorplug.grad and the like; inside, "
     "tensorplug.stop_gradient(x) makes a constant"
 )
-_BACKWARD: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
 _FLAGS: Final = (
     "no floating-point flags are kept: tensorplug.debug raises at the first NaN or infinity"
 )
@@ -286,9 +286,9 @@ ADVICE: Final = {
     "amp": "use tensorplug.autocast, and with float16 tensorplug.train.LossScaled",
     "angle": "write tensorplug.atan2(tensorplug.imag(x), tensorplug.real(x))",
     "apply_along_axis": "tensorplug.vmap maps a function over an axis",
-    "autograd": _BACKWARD,
+    "autograd": GRADIENTS,
     "average": "write tensorplug.sum(w * x) / tensorplug.sum(w), or tensorplug.mean(x)",
-    "backward": _BACKWARD,
+    "backward": GRADIENTS,
     "baddbmm": "write c + a @ b",
     "block": "write tensorplug.concat of rows that are tensorplug.concat of blocks",
     "c_": "use tensorplug.column_stack",

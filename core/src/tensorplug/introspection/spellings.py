@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.misspellings import nearest, plain
 from tensorplug.introspection.foreign_names import ADVICE, FOREIGN
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ __all__ = ["missing", "missing_method"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested
-
-# Names of at least so many characters may differ by one slip, and by two. Among shorter ones,
-# different words differ by as little: cond and conj, tile and file.
-_ONE_SLIP: Final = 5
-_TWO_SLIPS: Final = 9
 
 
 def missing(module: str, name: str) -> AttributeError:
@@ -48,17 +44,17 @@ def missing_method(owner: type, module: str, name: str) -> AttributeError:
 
 @lru_cache(maxsize=256)
 def _hint(part: str, name: str) -> str:
-    plain = _plain(name)
+    key = plain(name)
     places = _places()
     here = [place for place in places if place.rpartition(".")[0] == part]
     foreign = _foreign()
-    known = foreign.get((part, plain)) or foreign.get(("", plain))
+    known = foreign.get((part, key)) or foreign.get(("", key))
     if known:
         return f"; {known}"
     found = _same(name, here) or _same(name, places)
     if found:
         return f"; here it is {_PACKAGE}.{found}"
-    near = _nearest(plain, here) or _nearest(plain, places)
+    near = nearest(key, here) or nearest(key, places)
     return f"; did you mean {_PACKAGE}.{near}?" if near else ""
 
 
@@ -69,7 +65,7 @@ def _foreign() -> dict[tuple[str, str], str]:
         **ADVICE,
         **{name: f"here it is {_PACKAGE}.{place}" for name, place in FOREIGN.items()},
     }
-    return {(key.rpartition(".")[0], _plain(key)): hint for key, hint in hints.items()}
+    return {(key.rpartition(".")[0], plain(key)): hint for key, hint in hints.items()}
 
 
 def _places() -> list[str]:
@@ -85,52 +81,6 @@ def _places() -> list[str]:
 
 def _same(name: str, places: Iterable[str]) -> str:
     """Return the place of ``name``, or of the first name that differs in capitals at most."""
-    alike = [place for place in places if _plain(place) == _plain(name)]
+    alike = [place for place in places if plain(place) == plain(name)]
     exact = [place for place in alike if place.rpartition(".")[2] == name]
     return next(iter(exact or alike), "")
-
-
-def _plain(place: str) -> str:
-    """Return the same name for different spellings: ``argmax`` for ``argMax`` and ``arg_max``."""
-    return place.rpartition(".")[2].replace("_", "").lower()
-
-
-def _nearest(plain: str, places: Iterable[str]) -> str:
-    """Return the place whose name is the least number of slips away, if that is near enough."""
-    best, found = 3, ""
-    for place in places:
-        other = _plain(place)
-        shorter = min(len(plain), len(other))
-        allowed = (shorter >= _ONE_SLIP) + (shorter >= _TWO_SLIPS)
-        if (
-            plain[0] == other[0]
-            and _digits(plain) == _digits(other)
-            and abs(len(plain) - len(other)) <= allowed
-        ):
-            slips = _slips(plain, other)
-            if slips <= allowed and slips < best:
-                best, found = slips, place
-    return found
-
-
-def _digits(name: str) -> str:
-    """Return the digits of a name, which are not slips: logaddexp2 is not logaddexp."""
-    return "".join(filter(str.isdecimal, name))
-
-
-def _slips(a: str, b: str) -> int:
-    """Return how many characters must be inserted, deleted, replaced or swapped with the next.
-
-    Source: the optimal string alignment distance, G. Navarro, "A guided tour to approximate
-    string matching", ACM Computing Surveys 33 (2001), section 2.
-    """
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, left in enumerate(a):
-        last, before, row = before, row, [i + 1]
-        for j, right in enumerate(b):
-            cost = min(before[j + 1] + 1, row[j] + 1, before[j] + (left != right))
-            if i and j and left == b[j - 1] and a[i - 1] == right:
-                cost = min(cost, last[j - 1] + 1)
-            row.append(cost)
-    return row[-1]

@@ -14,9 +14,9 @@ from tensorplug.dispatch.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MEMBERS", "attach"]
+__all__ = ["GRADIENTS", "MEMBERS", "attach"]
 
-_GRADIENTS: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
+GRADIENTS: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
 _VALUES: Final = "tensors are values: write x[...] = y, x += y and the like"
 _STRIDES: Final = "a tensor has no strides, so there is nothing to do"
 
@@ -30,7 +30,7 @@ MEMBERS: Final = {
     "array": "write x.numpy()",
     "arraySync": "write x.numpy()",
     "at": "write x[i] = y, which changes x, but no other tensor that shares its data",
-    "backward": _GRADIENTS,
+    "backward": GRADIENTS,
     "bfloat16": "write x.astype('bfloat16')",
     "block_until_ready": "write tensorplug.synchronize()",
     "bmm": "write x @ y",
@@ -61,15 +61,15 @@ MEMBERS: Final = {
     "flat": "write x.ravel()",
     "float": "write x.astype('float32')",
     "ge": "write x >= y",
-    "grad": _GRADIENTS,
-    "grad_fn": _GRADIENTS,
+    "grad": GRADIENTS,
+    "grad_fn": GRADIENTS,
     "gt": "write x > y",
     "half": "write x.astype('float16')",
     "index_select": "write x.take(indices, axis)",
     "int": "write x.astype('int32')",
     "is_contiguous": _STRIDES,
     "is_cuda": "read x.device",
-    "is_leaf": _GRADIENTS,
+    "is_leaf": GRADIENTS,
     "isclose": "write tensorplug.isclose(x, y)",
     "itemsize": "read x.dtype.itemsize",
     "le": "write x <= y",
@@ -92,10 +92,10 @@ MEMBERS: Final = {
     "rank": "read x.ndim",
     "register_hook": "to give a function a gradient of your own, use tensorplug.custom_grad",
     "repeat_interleave": "write x.repeat(n, axis)",
-    "requires_grad": _GRADIENTS,
-    "requires_grad_": _GRADIENTS,
+    "requires_grad": GRADIENTS,
+    "requires_grad_": GRADIENTS,
     "reshape_as": "write x.reshape(y.shape)",
-    "retain_grad": _GRADIENTS,
+    "retain_grad": GRADIENTS,
     "searchsorted": "write tensorplug.searchsorted(x, values)",
     "stride": _STRIDES,
     "strides": _STRIDES,

@@ -17,6 +17,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import RegistrationError
 from tensorplug.ops.default_integers import in_public
 from tensorplug.tensors.assignment import Assignment
+from tensorplug.tensors.call_hints import explain, hinting
 from tensorplug.tensors.indexing import Indexing
 from tensorplug.tensors.interchange import Interchange
 from tensorplug.tensors.notebooks import Notebooks
@@ -68,14 +69,21 @@ def attach(functions: Iterable[Callable[..., Any]]) -> None:
         name = function.__name__
         old = getattr(Tensor, name, None) or new.get(name)
         if old is None:
-            new[name] = in_public(as_method(function))
-        elif function not in (old, getattr(old, "__wrapped__", None)):
+            new[name] = hinting(in_public(as_method(function)))
+        elif not _is_behind(function, old):
             raise RegistrationError(
                 f"Tensor has a method {name!r} already; "
                 f"{location(function)} cannot be chained under that name"
             )
     for name, function in new.items():
         setattr(Tensor, name, function)
+
+
+def _is_behind(function: Callable[..., Any], member: Any) -> bool:
+    """Return whether ``member`` is the function, or wraps it."""
+    while member is not function and hasattr(member, "__wrapped__"):
+        member = member.__wrapped__
+    return member is function
 
 
 def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +124,11 @@ def _accept_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, /, *numbers: Any, **options: Any) -> Any:
         arguments = (numbers,) if len(numbers) > 1 else numbers
-        return function(self, *arguments, **options)
+        try:
+            return function(self, *arguments, **options)
+        except TypeError as error:
+            explain(error, function, (self, *arguments), options)
+            raise
 
     signature = inspect.signature(function)
     first, shape, *named = signature.parameters.values()
@@ -134,7 +146,11 @@ def _accept_numpys_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(*args: Any, **options: Any) -> Any:
         if options and not foreign.isdisjoint(options):
             options = _translate(function, foreign, options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            explain(error, function, args, options)
+            raise
 
     return method
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from tensorplug.tensors.call_hints import hinting_all
 from tensorplug.train.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from tensorplug.train.loss_scaling import LossScale, LossScaled
 from tensorplug.train.optimizer import Optimizer
@@ -54,6 +55,8 @@ __all__ = [
     "sgd",
     "warmup",
 ]
+
+hinting_all(globals(), __all__)
 
 if not TYPE_CHECKING:  # it would make every name valid
 

@@ -33,7 +33,6 @@ def categorical(
     key: KeyLike,
     logits: ArrayLike,
     shape: ShapeLike | None = None,
-    *,
     axis: int = -1,
 ) -> Tensor:
     """Return indices (int32) drawn with probabilities ``softmax(logits)`` along ``axis``.
@@ -82,7 +81,6 @@ def categorical(
 def permutation(
     key: KeyLike,
     x: TensorLike,
-    *,
     axis: int = 0,
 ) -> Tensor:
     """Return ``x`` with its slices along ``axis`` in random order; all orders are equally likely.

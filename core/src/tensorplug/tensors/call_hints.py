@@ -1,0 +1,164 @@
+"""Hints in errors about arguments: ``dim=`` is called ``axis=`` here, and the like.
+
+Python itself refuses a call that does not fit a function's parameters, before any code of the
+function runs. So functions with options are public through a wrapper that adds the hint to that
+error, and takes about a tenth of a microsecond. Functions of operands alone that only dispatch a
+kernel, such as ``add``, stay as they are: there it would be a tenth of a call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from inspect import Parameter, Signature
+
+__all__ = ["explain", "hinting", "hinting_all"]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+_OPERANDS: Final = frozenset(("ArrayLike", "TensorLike", "Operand", "Tensor", "Variable"))
+_HOT: Final = frozenset(("matmul",))  # as fast as functions of operands, with options all the same
+_UNTOUCHED: Final = (
+    "tensorplug.contract.",
+    "tensorplug.dispatch.",
+)  # classes for plugins' authors
+
+
+def hinting(function: Function) -> Function:
+    """Return ``function``, or the wrapper whose errors have hints, always the same one.
+
+    The wrapper is an attribute of the function, by whose name pickle finds it.
+    """
+    if not _is_slow_enough(function):
+        return function
+    made: Function | None = vars(function).get("hinting")
+    if made is not None:
+        return made
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except TypeError as error:
+            explain(error, function, arguments, options)
+            raise
+
+    call.__qualname__ = f"{function.__qualname__}.hinting"
+    function.hinting = call  # type: ignore[attr-defined]  # functions take attributes
+    return call  # type: ignore[return-value]  # it has the same parameters
+
+
+def hinting_all(names: dict[str, Any], public: list[str]) -> None:
+    """Replace the public functions of a module, and methods of its classes, by hinting ones."""
+    for name in public:
+        value = names.get(name)
+        if isinstance(value, FunctionType):
+            names[name] = hinting(value)
+        elif isinstance(value, type) and not value.__module__.startswith(_UNTOUCHED):
+            _hint_methods(value)
+
+
+def _hint_methods(owner: type) -> None:
+    for name, member in list(vars(owner).items()):
+        if isinstance(member, FunctionType) and (name == "__init__" or name[0] != "_"):
+            made = hinting(member)
+            if made is not member:
+                made.__qualname__ = member.__qualname__  # found by its class
+                setattr(owner, name, made)
+
+
+def _is_slow_enough(function: Callable[..., Any]) -> bool:
+    """Return whether a function has options, or does more than dispatch a kernel."""
+    if not isinstance(function, FunctionType) or function.__name__ in _HOT:
+        return False
+    code, annotations = function.__code__, function.__annotations__
+    if code.co_flags & inspect.CO_VARKEYWORDS:  # it takes any name, or is such a wrapper already
+        return False
+    operands = code.co_varnames[: code.co_posonlyargcount]
+    return bool(
+        not any(name.startswith("dispatch") for name in code.co_names)
+        or code.co_argcount > code.co_posonlyargcount
+        or code.co_kwonlyargcount
+        or function.__defaults__
+        or any(annotations.get(name) not in _OPERANDS for name in operands if name != "self")
+    )
+
+
+def explain(
+    error: TypeError,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    options: Mapping[str, Any],
+) -> None:
+    """Add a hint to the error with which Python refused the call, and to no other error."""
+    trace = error.__traceback__
+    if trace is None or trace.tb_next is not None:  # the function ran
+        return
+    hint = _hint(function, arguments, options)
+    if hint:
+        error.args = (f"{error}; {hint}",)
+
+
+def _hint(
+    function: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]
+) -> str:
+    signature = inspect.signature(function)
+    known = signature.parameters
+    form = _form(function, signature)
+    for name in options:
+        if name not in known:
+            return _of_keyword(name, known) or f"write {form}"
+        if known[name].kind is known[name].POSITIONAL_ONLY:
+            return f"pass {name} by position: {form}"
+    slots = [item for item in known.values() if item.kind is not item.KEYWORD_ONLY]
+    surplus = arguments[len(slots) :]
+    if not surplus:
+        return f"write {form}"
+    last = slots[-1].name if slots else ""
+    if last in ("shape", "axes") and all(type(item) is int for item in surplus):
+        sizes = (*arguments[len(slots) - 1 : len(slots)], *surplus)
+        before = [*(item.name for item in slots[:-1]), repr(sizes)]
+        return f"write {function.__name__}({', '.join(before)})"
+    named = [item.name for item in known.values() if item.kind is item.KEYWORD_ONLY]
+    if len(named) == len(surplus) == 1:
+        before = [*(item.name for item in slots), f"{named[0]}={surplus[0]!r:.40}"]
+        return f"write {function.__name__}({', '.join(before)})"
+    return f"options are passed by name: {form}" if named else f"write {form}"
+
+
+def _of_keyword(name: str, known: Mapping[str, Parameter]) -> str:
+    """Return what an unknown keyword is called here, or how to do without; "" if nobody knows."""
+    # Only where an argument is wrong.
+    from tensorplug.contract.misspellings import nearest, plain
+    from tensorplug.tensors.foreign_keywords import ADVICE, KEYWORDS
+
+    key = plain(name)
+    alike = [ours for ours in known if plain(ours) == key]
+    meant = {plain(theirs): ours for theirs, ours in KEYWORDS.items()}.get(key, ())
+    for ours in (*alike, *(ours for ours in meant if ours in known)):
+        if known[ours].kind is known[ours].POSITIONAL_ONLY:
+            return f"here it is {ours}, which is passed by position"
+        return f"here it is {ours}="
+    advice = {plain(theirs): text for theirs, text in ADVICE.items()}.get(key)
+    if advice:
+        return advice
+    by_name = [ours for ours, item in known.items() if item.kind is not item.POSITIONAL_ONLY]
+    near = nearest(key, by_name) if key else ""
+    return f"did you mean {near}=?" if near else ""
+
+
+def _form(function: Callable[..., Any], signature: Signature) -> str:
+    """Return how a function is called: ``integers(key, shape, dtype, low=..., high=...)``."""
+    kinds = {inspect.Parameter.KEYWORD_ONLY: "{}=...", inspect.Parameter.VAR_POSITIONAL: "*{}"}
+    parts = [
+        kinds.get(item.kind, "{}").format(item.name)
+        for item in signature.parameters.values()
+        if item.name != "self"
+    ]
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    return f"{name}({', '.join(parts)})"
