@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def same(actual: tp.Tensor, expected: Any, *, dtype: tp.DType = tp.float32) -> None:
@@ -20,6 +24,11 @@ def same(actual: tp.Tensor, expected: Any, *, dtype: tp.DType = tp.float32) -> N
 def tensor(values: Any) -> tp.Tensor:
     """Return a float32 tensor."""
     return tp.asarray(values, dtype=tp.float32)
+
+
+def total(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function whose result is the sum of that of ``f``, which ``tp.grad`` takes."""
+    return functools.wraps(f)(lambda *args, **options: tp.sum(f(*args, **options)))
 
 
 def live() -> int:

@@ -11,7 +11,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError, NotConnectedError
 
-from .tensors import live, same, tensor
+from .tensors import live, same, tensor, total
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -64,7 +64,7 @@ def test_argnums_twice() -> None:
 
 
 def test_keyword_arguments_are_passed_on() -> None:
-    found = tp.grad(lambda x, *, scale: x * scale)(tensor([1.0]), scale=3.0)
+    found = tp.grad(total(lambda x, *, scale: x * scale))(tensor([1.0]), scale=3.0)
     same(found, [3])
 
 
@@ -85,16 +85,16 @@ def test_the_function_keeps_its_name() -> None:
 
 def test_the_same_tensor_in_two_places() -> None:
     x = tensor([2.0, 3.0])
-    both = tp.grad(lambda a, b: a * a * b, (0, 1))(x, x)
+    both = tp.grad(total(lambda a, b: a * a * b), (0, 1))(x, x)
     same(both[0], [8, 18])
     same(both[1], [4, 9])
-    same(tp.grad(lambda pair: pair[0] * pair[1])([x, x])[0], [2, 3])
-    same(tp.grad(lambda x: x * x * x)(x), [12, 27])
+    same(tp.grad(total(lambda pair: pair[0] * pair[1]))([x, x])[0], [2, 3])
+    same(tp.grad(total(lambda x: x * x * x))(x), [12, 27])
 
 
 def test_the_identity() -> None:
     x = tensor([1.0, 2.0])
-    value, gradient = tp.value_and_grad(lambda x: x)(x)
+    value, gradient = tp.value_and_grad(lambda x: x)(x, dy=tensor([1.0, 1.0]))
     same(value, [1, 2])
     same(gradient, [1, 1])
 
@@ -281,7 +281,7 @@ def test_tidy_frees_the_value_too() -> None:
     x = tensor([1.0, 2.0])
     own = tp.custom_grad(lambda x: (x, lambda dy: dy))
     with tp.tidy():
-        value, gradient = tp.value_and_grad(lambda x: x * x)(x)
+        value, gradient = tp.value_and_grad(lambda x: x * x)(x, dy=tp.ones_like(x))
         y, vjp = tp.vjp(lambda a, b: a + b, x, x)
         made = [value, gradient, y, *vjp(tensor([1.0, 1.0])), tp.stop_gradient(x), own(x)]
     assert [tensor.is_disposed for tensor in made] == [True] * 7
@@ -296,7 +296,7 @@ def test_a_comparison_beside_the_path() -> None:
         tp.logical_and(x > 0, x < 2)
         return x + 1.0
 
-    same(tp.grad(f)(tensor([1.0, 2.0])), [1, 1])
+    same(tp.grad(total(f))(tensor([1.0, 2.0])), [1, 1])
 
 
 NO_TENSOR: dict[str, Any] = {"list": [], "float": 1.0, "NoneType": None, "ndarray": np.ones(2)}

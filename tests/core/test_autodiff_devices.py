@@ -84,7 +84,9 @@ def test_a_result_on_another_device(engine: Engine) -> None:
     def f(x: tp.Tensor) -> tp.Tensor:
         return (x * x).to("other")
 
-    value, gradient = tp.value_and_grad(f)(tensor([1.0, 2.0]))
+    with tp.use_backend("other"):
+        dy = tensor([1.0, 1.0])
+    value, gradient = tp.value_and_grad(f)(tensor([1.0, 2.0]), dy=dy)
     assert (value.device, gradient.device) == ("other", "memory")
     same(gradient, [2, 4])
     with tp.use_backend("other"):

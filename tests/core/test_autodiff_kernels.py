@@ -11,7 +11,7 @@ import tensorplug as tp
 from tensorplug import KernelSpec, TensorType
 from tensorplug.errors import GradientNotFoundError, NotConnectedError
 
-from .tensors import same, tensor
+from .tensors import same, tensor, total
 
 X = np.array([2.0, 3.0, 5.0], np.float32)
 
@@ -58,22 +58,24 @@ def test_a_rule_may_ask_for_an_input_that_is_absent(
     affine: Any, given: Any, asked: str, gradient: Any
 ) -> None:
     tensors = {name: tensor(value) for name, value in given.items()}
-    same(tp.grad(lambda x: affine(x=x, **tensors))(tensor(X)), gradient)
+    same(tp.grad(total(lambda x: affine(x=x, **tensors)))(tensor(X)), gradient)
     assert affine.asked == [asked]
     # Absent inputs, told or not, are the same.
     every = {"scale": None, "offset": None, **tensors}
-    same(tp.grad(lambda x: affine(x=x, **every))(tensor(X)), gradient)
+    same(tp.grad(total(lambda x: affine(x=x, **every)))(tensor(X)), gradient)
 
 
 def test_gradients_of_optional_inputs_that_are_there(affine: Any) -> None:
     f = lambda p: affine(x=tensor(X), **p)  # noqa: E731  # differentiated twice
-    found = tp.grad(f)({"scale": tensor([1.0, 1.0, 1.0]), "offset": None})
+    found = tp.grad(total(f))({"scale": tensor([1.0, 1.0, 1.0]), "offset": None})
     same(found["scale"], X)
     assert found["offset"] is None
-    found = tp.grad(f)({"scale": None, "offset": tensor([1.0, 1.0, 1.0])})
+    found = tp.grad(total(f))({"scale": None, "offset": tensor([1.0, 1.0, 1.0])})
     same(found["offset"], [3, 3, 3])
     assert affine.asked == []  # x is not differentiated
-    slope = tp.grad(lambda x, s: tp.sum(tp.grad(lambda x: affine(x=x * x, scale=s))(x)), (0, 1))
+    slope = tp.grad(
+        lambda x, s: tp.sum(tp.grad(total(lambda x: affine(x=x * x, scale=s)))(x)), (0, 1)
+    )
     dx, ds = slope(tensor(X), tensor([1.0, 2.0, 3.0]))  # of 2 x s
     same(dx, [2, 4, 6])
     same(ds, 2 * X)
@@ -136,7 +138,7 @@ def _antidiagonal(length: int) -> np.ndarray:
     ],
 )
 def test_unused_outputs_count_as_zero(parts: Any, use: Any, expected: Any) -> None:
-    same(tp.grad(lambda x: use(parts(x)))(tensor(X)), expected)
+    same(tp.grad(total(lambda x: use(parts(x))))(tensor(X)), expected)
 
 
 def test_outputs_as_a_tree_of_results(parts: Any) -> None:
@@ -156,9 +158,9 @@ MIXED = KernelSpec(
 def test_an_output_that_is_not_floating(own_engine: None) -> None:
     tp.register_kernel(MIXED, "cpu", lambda x: (x * 2, np.argsort(x).astype(np.int32)))
     tp.register_gradient(MIXED, "x", lambda dy_twice: dy_twice * 2.0)
-    same(tp.grad(lambda x: tp.run_kernel(MIXED, [x])[0])(tensor(X)), [2, 2, 2])
-    with pytest.raises(NotConnectedError, match=r"int32\[3\]"):
-        tp.grad(lambda x: tp.run_kernel(MIXED, [x])[1])(tensor(X))
+    same(tp.grad(total(lambda x: tp.run_kernel(MIXED, [x])[0]))(tensor(X)), [2, 2, 2])
+    with pytest.raises(NotConnectedError, match=r"int32\[\]"):
+        tp.grad(lambda x: tp.run_kernel(MIXED, [x])[1][0])(tensor(X))
 
 
 # Rules that are missing -----------------------------------------------------------------
@@ -170,23 +172,23 @@ def test_one_rule_of_two_is_missing(own_engine: None) -> None:
     tp.register_gradient(spec, "a", lambda dy, b: dy * b)
     f = lambda a, b: tp.run_kernel(spec, [a, b])  # noqa: E731  # differentiated three times
     x, y = tensor(X), tensor([7.0, 7.0, 7.0])
-    same(tp.grad(f)(x, y), [7, 7, 7])
+    same(tp.grad(total(f))(x, y), [7, 7, 7])
     with pytest.raises(GradientNotFoundError, match=r"'Half' has no gradient .* input 'b'"):
-        tp.grad(f, 1)(x, y)
+        tp.grad(total(f), 1)(x, y)
     # Off the path its absence does no harm, and on it an outer tape does not ask.
     same(tp.grad(lambda b: tp.sum(f(x, tp.stop_gradient(b)) + b * b))(y), [14, 14, 14])
-    same(tp.grad(lambda b: tp.sum(tp.grad(lambda a: f(a, b))(x)))(y), [1, 1, 1])
+    same(tp.grad(lambda b: tp.sum(tp.grad(total(lambda a: f(a, b)))(x)))(y), [1, 1, 1])
 
 
 def test_comparisons_on_the_path_and_beside_it(own_engine: None) -> None:
     x = tensor([-1.0, 2.0])
-    with pytest.raises(NotConnectedError, match=r"bool\[2\]"):
-        tp.grad(lambda x: tp.logical_and(x > 0, x < 3))(x)
+    with pytest.raises(NotConnectedError, match=r"bool\[\]"):
+        tp.grad(lambda x: tp.all(tp.logical_and(x > 0, x < 3)))(x)
     with pytest.raises(NotConnectedError):
-        tp.grad(lambda x: tp.astype(x > 0, tp.float32) * 2.0)(x)
+        tp.grad(total(lambda x: tp.astype(x > 0, tp.float32) * 2.0))(x)
     for compare in (tp.greater, tp.greater_equal, tp.not_equal):
         same(
-            tp.grad(lambda x, c=compare: tp.where(c(x, 0.0), x * x, 0.0))(x),
+            tp.grad(total(lambda x, c=compare: tp.where(c(x, 0.0), x * x, 0.0)))(x),
             [-2 if compare is tp.not_equal else 0, 4],
         )
 

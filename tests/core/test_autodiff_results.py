@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DisposedError, DTypeError, NotConnectedError
+from tensorplug.errors import (
+    ArgumentError,
+    DisposedError,
+    DTypeError,
+    NotConnectedError,
+    ShapeError,
+)
 
-from .tensors import live, same, tensor
+from .tensors import live, same, tensor, total
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -94,14 +100,14 @@ def test_the_message_names_the_argument_that_is_not_connected() -> None:
 
 @pytest.mark.parametrize("who", ["grad", "value_and_grad"])
 def test_a_constant_result(who: str) -> None:
-    constant = tensor([1.0, 2.0])
-    with pytest.raises(NotConnectedError, match=r"the result \(float32\[2\]\) back to argument 0"):
+    constant = tensor(1.0)
+    with pytest.raises(NotConnectedError, match=r"the result \(float32\[\]\) back to argument 0"):
         getattr(tp, who)(lambda _: constant)(tensor(1.0))
     found = getattr(tp, who)(lambda _: constant, unconnected="zeros")(tensor([5.0]))
     same(found if who == "grad" else found[1], [0])
     if who == "value_and_grad":
         found[0].dispose()
-    same(constant, [1, 2])
+    same(constant, 1)
 
 
 def test_values_of_unconnected() -> None:
@@ -231,7 +237,7 @@ def test_the_callers_tensors_are_left_alone(how: str) -> None:
 
 def test_a_gradient_that_others_need_is_not_disposed_of() -> None:
     greedy = HANDED_ON["a backward that disposes of dy"]
-    same(tp.grad(lambda x: greedy(x) + greedy(x * 3.0) + x)(tensor([1.0])), [2 + 6 + 1])
+    same(tp.grad(total(lambda x: greedy(x) + greedy(x * 3.0) + x))(tensor([1.0])), [2 + 6 + 1])
 
 
 def test_a_rule_that_disposes_of_dy() -> None:
@@ -316,3 +322,32 @@ def test_value_and_grad_needs_one_tensor() -> None:
         tp.vjp(lambda _: None, tensor(1.0))
     with pytest.raises(ArgumentError, match=r"must return a tensor, got str at \['a'\]\[1\]"):
         tp.vjp(lambda x: {"a": [x, "b"]}, tensor(1.0))
+
+
+NOT_SCALARS = {
+    "two elements": (lambda x: x * x, "float32[2]"),
+    "an axis of one element": (lambda x: tp.sum(x, axis=0, keepdims=True), "float32[1]"),
+    "no element": (lambda x: x[:0], "float32[0]"),
+    "holomorphic": (lambda x: x * x, "complex64[2]"),
+    "with aux": (lambda x: (x * x, "kept"), "float32[2]"),
+}
+
+
+@pytest.mark.parametrize("who", ["grad", "value_and_grad"])
+@pytest.mark.parametrize("name", NOT_SCALARS)
+def test_a_result_that_is_no_scalar(name: str, who: str) -> None:
+    f, shown = NOT_SCALARS[name]
+    options = {"holomorphic": {"holomorphic": True}, "with aux": {"has_aux": True}}.get(name, {})
+    x = tp.astype(tensor([1.0, 2.0]), "complex64" if name == "holomorphic" else "float32")
+    with pytest.raises(ShapeError) as caught:
+        getattr(tp, who)(f, **options)(x)
+    assert str(caught.value) == (
+        f"{who}: f must return a scalar, a tensor of shape [], got {shown}; return y.sum() or "
+        "y.mean(), pass dy, the cotangent of y, or take tensorplug.vjp(f, x)"
+    )
+
+
+def test_a_cotangent_is_for_any_shape() -> None:
+    same(tp.grad(lambda x: x * x)(tensor([1.0, 2.0]), dy=tensor([1.0, 10.0])), [2, 40])
+    found = tp.vmap(tp.grad(lambda x: x * x))(tensor([1.0, 2.0]))  # a scalar for each element
+    same(found, [2, 4])

@@ -16,7 +16,7 @@ from tensorplug.dispatch.context import current_context
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
 from tensorplug.testing import isolated_engine
 
-from .tensors import live, same, tensor
+from .tensors import live, same, tensor, total
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -40,19 +40,19 @@ def _failing_again() -> Any:
 FAILING: dict[str, Any] = {
     "in f": tp.grad(_raise),
     "in f, after some calls": tp.grad(lambda x: _raise(x * x)),
-    "in a backward function": tp.grad(_failing_backward),
-    "in a rule": tp.grad(lambda x: tp.exp(x) * x),
-    "in a nested gradient": tp.grad(tp.grad(_failing_backward)),
-    "in the second derivative": tp.grad(lambda x: tp.grad(tp.exp)(x) * x),
+    "in a backward function": tp.grad(total(_failing_backward)),
+    "in a rule": tp.grad(total(lambda x: tp.exp(x) * x)),
+    "in a nested gradient": tp.grad(total(tp.grad(total(_failing_backward)))),
+    "in the second derivative": tp.grad(total(lambda x: tp.grad(total(tp.exp))(x) * x)),
     "in a checkpoint": tp.grad(tp.checkpoint(lambda x: _raise(x * x))),
-    "in a checkpoint, again": tp.grad(_failing_again()),
+    "in a checkpoint, again": tp.grad(total(_failing_again())),
     "in a vjp": lambda x: tp.vjp(_failing_backward, x)[1](x),
     "in jvp": lambda x: tp.jvp(lambda x: [x, _failing_backward(x * x)], (x,), (x,)),
     "in jacobian": tp.jacobian(_failing_backward),
     "in hessian": tp.hessian(lambda x: tp.sum(tp.exp(x))),
     "dy does not fit": lambda x: tp.grad(lambda x: x * x)(x, dy=1.0),
     "no tensor": tp.grad(lambda x: [x * x]),
-    "not connected": tp.grad(lambda x: x * x > 0),
+    "not connected": tp.grad(total(lambda x: x * x > 0)),
     "not floating": lambda x: tp.grad(lambda *_: x, (0, 1))(x, 1),
 }
 
@@ -86,7 +86,7 @@ def test_after_an_exception_nothing_is_recorded_or_held(what: str) -> None:
         finally:
             gc.enable()
         assert (x * x)._node is None
-        same(tp.grad(lambda x: x * x)(x), [2, 4])
+        same(tp.grad(total(lambda x: x * x))(x), [2, 4])
 
 
 EXPECTED = {

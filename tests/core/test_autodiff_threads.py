@@ -15,7 +15,7 @@ from tensorplug.dispatch.context import current_context
 from tensorplug.errors import NotConnectedError
 
 from .engines import together, using
-from .tensors import same, tensor
+from .tensors import same, tensor, total
 
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
@@ -100,7 +100,7 @@ def test_a_thread_without_the_context_records_nothing(engine: Engine) -> None:
         return made[0]
 
     with pytest.raises(NotConnectedError):
-        tp.grad(f)(tensor(X))
+        tp.grad(total(f))(tensor(X))
 
 
 def test_asyncios_threads_have_the_context(engine: Engine) -> None:

@@ -16,6 +16,7 @@ from tensorplug.errors import DTypeError, NotConnectedError
 
 from .gradient_conventions import CONVENTIONS
 from .gradient_points import SUITE_KINKS
+from .tensors import total
 
 NAN, INF = math.nan, math.inf
 
@@ -236,10 +237,10 @@ def test_a_path_through_a_stop_is_no_path(name: str) -> None:
         return tp.astype(kernel(name)(x, double(1.0)), tp.float64)
 
     with pytest.raises(NotConnectedError, match=r"float64\[2\].*unconnected='zeros'"):
-        tp.grad(through)(double([1.0, 2.0]))
-    same(tp.grad(through, unconnected="zeros")(double([1.0, 2.0])), [0, 0])
+        tp.grad(total(through))(double([1.0, 2.0]))
+    same(tp.grad(total(through), unconnected="zeros")(double([1.0, 2.0])), [0, 0])
     # Beside the path a stop changes nothing.
-    same(tp.grad(lambda x: x * through(x) * 0 + x)(double([1.0, 2.0])), [1, 1])
+    same(tp.grad(total(lambda x: x * through(x) * 0 + x))(double([1.0, 2.0])), [1, 1])
 
 
 @pytest.mark.parametrize(
@@ -257,15 +258,15 @@ def test_a_path_through_a_stop_is_no_path(name: str) -> None:
 )
 def test_other_stops(f: Any) -> None:
     with pytest.raises(NotConnectedError):
-        tp.grad(f)(double([1.5, 2.5]))
-    same(tp.grad(f, unconnected="zeros")(double([1.5, 2.5])), [0, 0])
+        tp.grad(total(f))(double([1.5, 2.5]))
+    same(tp.grad(total(f), unconnected="zeros")(double([1.5, 2.5])), [0, 0])
 
 
 def test_one_of_two_arguments_unconnected() -> None:
     x, y = double([1.0, 2.0]), double(3.0)
     with pytest.raises(NotConnectedError, match=r"float64\[\]"):
-        tp.grad(lambda x, _: x * 2, (0, 1))(x, y)
-    both = tp.grad(lambda x, _: x * 2, (0, 1), unconnected="zeros")(x, y)
+        tp.grad(total(lambda x, _: x * 2), (0, 1))(x, y)
+    both = tp.grad(total(lambda x, _: x * 2), (0, 1), unconnected="zeros")(x, y)
     same(both[0], [2, 2])
     same(both[1], 0)
 
@@ -278,12 +279,12 @@ def test_only_floats_can_be_differentiated(dtype: str) -> None:
 
 def test_where_sends_the_gradient_to_the_branch_taken() -> None:
     f = lambda x: tp.where(x > 0, x**2, -3.0 * x)  # noqa: E731  # as in the scenario
-    same(tp.grad(f)(double([-1.0, 0.0, 2.0])), [-3, -3, 4])
+    same(tp.grad(total(f))(double([-1.0, 0.0, 2.0])), [-3, -3, 4])
 
 
 def test_where_leaves_a_nan_of_the_branch_not_taken() -> None:
     # The slope of log at 0 is infinite, and 0 * inf is NaN: where cannot repair that.
-    same(tp.grad(lambda x: tp.where(x > 0, tp.log(x), 0.0))(double([0.0, 2.0])), [NAN, 0.5])
+    same(tp.grad(total(lambda x: tp.where(x > 0, tp.log(x), 0.0)))(double([0.0, 2.0])), [NAN, 0.5])
 
 
 def test_where_with_a_safe_operand_hides_an_infinite_branch() -> None:
@@ -291,7 +292,7 @@ def test_where_with_a_safe_operand_hides_an_infinite_branch() -> None:
         safe = tp.where(x > 0, x, 1.0)
         return tp.where(x > 0, tp.sqrt(safe), 0.0)
 
-    same(tp.grad(f)(double([0.0, 4.0])), [0, 0.25])
+    same(tp.grad(total(f))(double([0.0, 4.0])), [0, 0.25])
 
 
 # Equal elements keep their order: dy is not shared, but follows the index.

@@ -197,7 +197,11 @@ def test_minimize_returns_what_f_returns() -> None:
 @pytest.mark.parametrize(
     ("f", "error", "message"),
     [
-        (lambda w: w * 2, ShapeError, "f must return a scalar, got float32[1]"),
+        (
+            lambda w: w * 2,
+            ShapeError,
+            "f must return a scalar, a tensor of shape [], got float32[1]",
+        ),
         (lambda _: 1.0, ArgumentError, "f must return"),
         (lambda _: tp.asarray(1.0), NotConnectedError, "no differentiable path"),
     ],

@@ -177,7 +177,7 @@ MISTAKES = [
     (
         {"f": lambda v: v.a * v.x},
         ShapeError,
-        "f must return a scalar, got float32[2]; take its sum or its mean",
+        "f must return a scalar, a tensor of shape [], got float32[2]; return y.sum() or y.mean()",
     ),
     ({"f": lambda v: tp.sum(v.a * v.x, keepdims=True)}, ShapeError, "got float32[1]"),
     ({"f": lambda _: None}, ArgumentError, "must return a tensor, got NoneType"),

@@ -158,12 +158,12 @@ def _differentiate(
         y = traced.y
         if not isinstance(y, Tensor):
             raise not_a_tensor(y)
-        if dy is None and y.shape:
-            raise not_a_scalar(who, y, "pass dy, the cotangent of y", "take tensorplug.vjp(f, x)")
         if holomorphic:
             check_holomorphic_result(y, "grad")
         elif dy is None:
             check_real_loss(y, "grad")
+        if dy is None and y.shape:
+            raise not_a_scalar(who, y, "pass dy, the cotangent of y", "take tensorplug.vjp(f, x)")
         start = creation.ones_like(y) if dy is None else match_tree(dy, y, "dy", "result")[0]
         if holomorphic:
             trees = traced.vjp([(y, start)], unconnected)
