@@ -150,7 +150,6 @@ def test_a_backward_pass_comes_from_the_line_that_asks_for_it(sites):
 
 CELL = """
 import tensorplug as tp
-from .tensors import total
 y = tp.exp(x)
 """
 

@@ -19,6 +19,7 @@ from tensorplug.errors import (
 )
 
 from .engines import expect, spec_of
+from .tensors import total
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -51,9 +52,9 @@ def test_scenario_13_a_rule_gets_what_it_names():
 
     tp.register_kernel(MIXED, "memory", lambda x: np.full((3, 3), x.sum()))
     with pytest.raises(GradientNotFoundError, match="kernel 'Mixed' has no gradient"):
-        tp.grad(f)(floats((2, 2)))
+        tp.grad(total(f))(floats((2, 2)))
     tp.register_gradient(MIXED, "x", rule)
-    expect(tp.grad(f)(floats((2, 2))), "float32", (2, 2), np.full((2, 2), 3))
+    expect(tp.grad(total(f))(floats((2, 2))), "float32", (2, 2), np.full((2, 2), 3))
     assert seen == {"dy": [[1] * 3] * 3, "x": (2, 2), "out": (3, 3), "a": 5}
 
 
@@ -71,7 +72,7 @@ def test_row_24_only_the_rules_that_are_needed_run():
     tp.register_gradient(PRODUCT, "a", wrt("a", "b"))
     tp.register_gradient(PRODUCT, "b", wrt("b", "a"))
     x, y = floats((2,)), floats((2,), 3.0)
-    expect(tp.grad(lambda x: tp.run_kernel(PRODUCT, [x, y]))(x), "float32", (2,), [3, 4])
+    expect(tp.grad(total(lambda x: tp.run_kernel(PRODUCT, [x, y])))(x), "float32", (2,), [3, 4])
     assert ran == ["a"]
 
 
@@ -103,7 +104,7 @@ def test_scenario_14_all_inputs_are_saved(form):
     def f(x, y):
         return tp.run_kernel(TOTAL, [[x, y]]) if form == "list" else tp.run_kernel(PRODUCT, [x, y])
 
-    for gradient in tp.grad(f, (0, 1))(x, y):
+    for gradient in tp.grad(total(f), (0, 1))(x, y):
         expect(gradient, "float32", (3, 3), np.ones((3, 3)))
     assert seen == [(3, 3), (3, 3)]
 
@@ -121,7 +122,7 @@ def test_row_70_an_optional_input_may_be_absent(given):
     tp.register_kernel(SCALED, "memory", lambda x, scale: x if scale is None else x * scale)
     tp.register_gradient(SCALED, "x", rule)
     inputs = {"scale": tp.asarray([5.0, 7.0])} if given else {}
-    gradient = tp.grad(lambda x: tp.run_kernel(SCALED, {"x": x, **inputs}))(floats((2,)))
+    gradient = tp.grad(total(lambda x: tp.run_kernel(SCALED, {"x": x, **inputs})))(floats((2,)))
     expect(gradient, "float32", (2,), [5, 7] if given else [1, 1])
 
 
@@ -140,7 +141,7 @@ def test_scenario_15_a_wrong_gradient(what):
     tp.register_kernel(spec, "memory", lambda x: x)
     tp.register_gradient(spec, "x", rule)
     with pytest.raises(GradientError, match=f"'Mine' with respect to 'x' {message}"):
-        tp.grad(lambda x: tp.run_kernel(spec, [x]))(floats((3,)))
+        tp.grad(total(lambda x: tp.run_kernel(spec, [x])))(floats((3,)))
 
 
 def test_scenario_15_a_missing_gradient():
@@ -153,8 +154,8 @@ def test_scenario_15_a_missing_gradient():
         return tp.run_kernel(PRODUCT, [x, y])
 
     with pytest.raises(GradientNotFoundError, match=r"'Product' has no gradient.*input 'b'"):
-        tp.grad(f, (0, 1))(x, y)
-    expect(tp.grad(f)(x, y), "float32", (2,), [3, 4])
+        tp.grad(total(f), (0, 1))(x, y)
+    expect(tp.grad(total(f))(x, y), "float32", (2,), [3, 4])
 
 
 def test_scenario_15_a_gradient_of_no_input_is_refused_when_it_is_registered():
@@ -175,7 +176,7 @@ def odd(engine):
 def test_scenario_21_a_gradient_of_ones_own(odd):
     x = tp.asarray([-1.0, -2.0, 3.0])
     for _ in range(2):
-        expect(tp.grad(odd)(x), "float32", (3,), [1, 2, 3])
+        expect(tp.grad(total(odd))(x), "float32", (3,), [1, 2, 3])
 
 
 def test_scenario_21_a_wrong_number_of_gradients():
@@ -199,7 +200,7 @@ def test_scenario_21_without_a_tape_only_the_result_is_left(odd):
 def test_scenario_21_a_second_derivative_through_what_is_saved():
     saved = tp.custom_grad(lambda x: (x * x * 2.5, lambda dy: dy * 5.0 * x))
     x = tp.asarray([1.0, 4.0])
-    expect(tp.grad(tp.grad(saved))(x), "float32", (2,), [5, 5])
+    expect(tp.grad(total(tp.grad(total(saved))))(x), "float32", (2,), [5, 5])
 
 
 # Scenario 27, with a kernel of our own: the catalogue has no Split yet ---------------------
@@ -235,12 +236,12 @@ def test_scenario_27_some_outputs_are_not_used(what, use, gradient, pieces):
     x = tp.asarray([2.0, 3.0, 4.0])
     if gradient is None:
         with pytest.raises(NotConnectedError):
-            tp.grad(lambda x: use(pieces(x)))(x)
+            tp.grad(total(lambda x: use(pieces(x))))(x)
     else:
-        expect(tp.grad(lambda x: use(pieces(x)))(x), "float32", (3,), gradient)
+        expect(tp.grad(total(lambda x: use(pieces(x))))(x), "float32", (3,), gradient)
 
 
 def test_row_69_a_list_of_one_output_is_a_list(pieces):
     """TensorFlow.js hands the rule a bare tensor, and split(x, 1) and unstack raise."""
     x = tp.asarray([3.0])
-    expect(tp.grad(lambda x: pieces(x)[0] * x)(x), "float32", (1,), [6])
+    expect(tp.grad(total(lambda x: pieces(x)[0] * x))(x), "float32", (1,), [6])

@@ -71,7 +71,7 @@ def dropout(
     shape = _read_noise_shape(tensor.shape, noise_shape)
     if not given:
         return tensor
-    kept = bernoulli(checked, 1.0 - given, shape)
+    kept = bernoulli(checked, shape, p=1.0 - given)
     return where(kept, tensor / (1.0 - given), 0.0)
 
 
