@@ -299,6 +299,9 @@ ADVICE: Final = {
     "cuda": _DEVICES,
     "cummax": "write tensorplug.associative_scan(tensorplug.maximum, x)",
     "cummin": "write tensorplug.associative_scan(tensorplug.minimum, x)",
+    "data_loader": (
+        "nothing loads data: shuffle with tensorplug.random.permutation(key, x), and slice batches"
+    ),
     "deg2rad": "write x * (tensorplug.pi / 180)",
     "degrees": "write x * (180 / tensorplug.pi)",
     "delete": "write tensorplug.concat([x[:i], x[i + 1 :]])",

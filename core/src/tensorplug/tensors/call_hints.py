@@ -154,9 +154,10 @@ def _of_keyword(name: str, known: Mapping[str, Parameter]) -> str:
 
 def _form(function: Callable[..., Any], signature: Signature) -> str:
     """Return how a function is called: ``integers(key, shape, dtype, low=..., high=...)``."""
-    kinds = {inspect.Parameter.KEYWORD_ONLY: "{}=...", inspect.Parameter.VAR_POSITIONAL: "*{}"}
+    before = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+    after = {"KEYWORD_ONLY": "=..."}
     parts = [
-        kinds.get(item.kind, "{}").format(item.name)
+        f"{before.get(item.kind.name, '')}{item.name}{after.get(item.kind.name, '')}"
         for item in signature.parameters.values()
         if item.name != "self"
     ]

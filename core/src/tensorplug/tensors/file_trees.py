@@ -67,7 +67,7 @@ class Record(NamedTuple):
             found = json.loads(text)
             record = cls(found["containers"], found["numbers"], found["nested"])
             valid = (
-                record.nested.__class__ is bool
+                isinstance(found["nested"], bool)
                 and all(kind in _KINDS for kind in record.containers.values())
                 and all(number.__class__ in _NUMBERS for number in record.numbers.values())
             )
