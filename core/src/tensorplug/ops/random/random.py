@@ -233,7 +233,8 @@ def fold_in(key: KeyLike, data: SupportsIndex, /) -> Tensor:
 
     Examples:
         >>> key = tp.random.key(0)
-        >>> [tp.random.integers(tp.random.fold_in(key, step), high=100).item() for step in range(4)]
+        >>> keys = [tp.random.fold_in(key, step) for step in range(4)]
+        >>> [tp.random.integers(each, high=100).item() for each in keys]
         [9, 48, 54, 93]
         >>> tp.random.integers(tp.random.fold_in(key, 3), high=100).item()  # step 3 by itself
         93
