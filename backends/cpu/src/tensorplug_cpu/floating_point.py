@@ -43,14 +43,15 @@ class _Silenced(threading.local):
         self.run = context.copy().run
 
 
-def _silenced_context(over: Literal["ignore", "raise"]) -> contextvars.Context:
+def _silenced_context(**raised: Literal["raise"]) -> contextvars.Context:
     context = contextvars.Context()
-    context.run(partial(np.seterr, all="ignore", over=over))
+    context.run(partial(np.seterr, all="ignore", **raised))
     return context
 
 
-_silenced = _Silenced(_silenced_context("ignore"))
-_raising = _Silenced(_silenced_context("raise"))
+_silenced = _Silenced(_silenced_context())
+_raising = _Silenced(_silenced_context(over="raise"))
+_dividing = _Silenced(_silenced_context(divide="raise"))
 
 
 def _run_again(function: Callable[..., Any], args: tuple[Any, ...], error: RuntimeError) -> Any:
@@ -160,9 +161,12 @@ def _unary(function: np.ufunc) -> Call:
     return call
 
 
-def binary(function: Call) -> Call:
-    """Return a function of two arrays, without floating-point warnings."""
-    silenced = _silenced
+def binary(function: Call, by_zero: Call | None = None) -> Call:
+    """Return a function of two arrays, without floating-point warnings.
+
+    ``by_zero``: is called instead for arrays with which ``function`` divides by zero.
+    """
+    silenced = _silenced if by_zero is None else _dividing
 
     def call(a: Array, b: Array) -> Any:
         try:
@@ -171,5 +175,9 @@ def binary(function: Call) -> Call:
             return _run_again(function, (a, b), error)
         except MemoryError as error:
             raise _no_memory(error) from error
+        except FloatingPointError:
+            if by_zero is None:
+                raise
+            return by_zero(a, b)
 
     return call

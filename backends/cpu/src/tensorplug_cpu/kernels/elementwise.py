@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs, warn
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import casting, special_functions
+from tensorplug_cpu import casting, parallel, special_functions
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.channels import per_channel
-from tensorplug_cpu.floating_point import kernel, ufunc, without_warnings
+from tensorplug_cpu.floating_point import binary, kernel, ufunc, without_warnings
 from tensorplug_cpu.jit.functions import compiled
 from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 
@@ -45,8 +45,6 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
 
 _MANY = 4096  # elements that are chosen by their bits
 
-_DIVIDES = {specs.MOD}  # an integer divided by 0 signals too; its result is 0, as it should be
-
 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
     @kernels.prepare(spec)
@@ -59,10 +57,34 @@ def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         if spec is specs.REAL_DIV and out.dtype in dt.COMPLEX:
             return elementwise_kernel(_divide_complex, out)
+        if spec is specs.MOD and out.dtype in dt.INTEGER:
+            return _integer_division(function, out)
         for_channels = per_channel(function, a, b, out)
-        return for_channels or ufunc(
-            function, out, signals=a.dtype in dt.INEXACT or spec in _DIVIDES
+        return for_channels or ufunc(function, out, signals=a.dtype in dt.INEXACT)
+
+
+def _integer_division(function: np.ufunc, out: TensorType) -> Call:
+    """Return a division whose results for divisors 0 are 0, with NumPy's warning.
+
+    It is repeated without the warning's flag only if there are such divisors.
+    """
+    silent = ufunc(function, out, signals=True)
+
+    def in_part(result: Array, a: Array, b: Array) -> None:
+        with np.errstate(all="ignore", divide="raise"):  # in a thread of its own
+            function(a, b, out=result)
+
+    def warned(a: Array, b: Array) -> Any:
+        warn(
+            f"divide by zero encountered in {function.__name__}",
+            RuntimeWarning,
+            within=("tensorplug_cpu",),
         )
+        return silent(a, b)
+
+    if out.rank == 0:
+        return binary(lambda a, b: np.asarray(function(a, b)), warned)
+    return binary(elementwise_kernel(in_part, out) if parallel.is_large(out) else function, warned)
 
 
 for _spec, _function in _UNARY.items():
@@ -162,7 +184,7 @@ def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call
 def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Divide and round down; an integer divided by 0 gives 0, as in NumPy."""
     if out.dtype in dt.INTEGER:
-        return ufunc(np.floor_divide, out, signals=True)
+        return _integer_division(np.floor_divide, out)
 
     def run(a: Array, b: Array) -> Any:
         quotient = np.asarray(np.floor_divide(a, b))
