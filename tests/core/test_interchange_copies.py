@@ -114,8 +114,22 @@ def test_copies_keep_the_device():
             "memory": "memory",
             "other": "other",
         }
-    loaded = pickle.loads(pickle.dumps(given))
-    assert [x.device for x in loaded.values()] == ["memory", "other"]
+    with tp.use_backend("other"):
+        free = tp.asarray([3.0])
+    loaded = pickle.loads(pickle.dumps([*given.values(), free]))
+    assert [(x.device, x.is_committed) for x in loaded] == [
+        ("memory", True),
+        ("other", True),
+        ("other", False),
+    ]
+
+
+def test_a_worker_process_computes_where_its_argument_was_placed():
+    x = tp.asarray([1.0, 2.0], device="minimal")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as pool:
+        result = pool.submit(operator.mul, x, 2).result(timeout=120)
+    assert (result.device, result.is_committed, result.tolist()) == ("minimal", True, [2.0, 4.0])
 
 
 @pytest.mark.usefixtures("engine")

@@ -33,6 +33,7 @@ __all__ = [
     "as_constant",
     "as_tensor",
     "chained",
+    "compute_at",
     "dispatch",
     "dispatch_binary",
     "dispatch_cached",
@@ -365,11 +366,11 @@ def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:
         return make()
     if isinstance(device, str) and device == HOST:
         return to_device(make(), device)
-    return to_device(_run_at(device, make), device)
+    return to_device(compute_at(device, make), device)
 
 
-def _run_at(device: str, make: Callable[[], Tensor]) -> Tensor:
-    """Call ``make`` with ``device`` as the active device."""
+def compute_at(device: str, make: Callable[[], Tensor]) -> Tensor:
+    """Call ``make`` with ``device`` as the active device; this commits nothing."""
     context = current_context()
     with use_context(context.replace(device=engine_of(context).open(device))):
         return make()
@@ -387,7 +388,7 @@ def run_near(x: Any, device: str | None, make: Callable[[], Tensor]) -> Tensor:
     if device is None and placement is not None and placement.device is not None:
         context = current_context()
         active = context.device or engine_of(context).open(None)
-        made = make() if active.can_use(placement) else _run_at(x.device, make)
+        made = make() if active.can_use(placement) else compute_at(x.device, make)
         return commit(made) if placement.committed else made
     return run_on(device, make)
 

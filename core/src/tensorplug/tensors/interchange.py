@@ -8,6 +8,7 @@ docs/adr/0010 defines which memory is shared. NumPy creates all capsules (see ``
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import optional_flag, quoted
-from tensorplug.dispatch.calls import to_device
+from tensorplug.dispatch.calls import HOST as HOST_NAME
+from tensorplug.dispatch.calls import compute_at, to_device
 from tensorplug.dispatch.context import current_context, is_recorded
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import (
@@ -184,9 +186,10 @@ class Interchange:
     def __reduce__(self: Any) -> tuple[Any, tuple[Any, ...]]:
         """Pickle the elements and the device's name, where unpickling creates a tensor.
 
-        A process without that device warns, and takes the active one.
+        The tensor is committed if this one is. A process without that device warns, and takes the
+        active one.
         """
-        return _unpickled, (self.numpy(), self.device)
+        return _unpickled, (self.numpy(), self.device, self.is_committed)
 
 
 _ABSENT: Final = (
@@ -198,10 +201,12 @@ _ABSENT: Final = (
 )
 
 
-def _unpickled(elements: np.ndarray[Any, Any], device: str) -> Tensor:
+def _unpickled(elements: np.ndarray[Any, Any], device: str, committed: bool) -> Tensor:  # noqa: FBT001  # pickles call it
     """Return a tensor of a pickle."""
     try:
-        return creation.asarray(elements, device=device)
+        if committed or device == HOST_NAME:
+            return creation.asarray(elements, device=device)
+        return compute_at(device, partial(creation.asarray, elements))
     except _ABSENT as error:
         made = creation.asarray(elements)
         message = f"unpickled from {device!r} onto {made.device!r}: {error}"
