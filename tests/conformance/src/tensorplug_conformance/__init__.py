@@ -30,5 +30,5 @@ __all__ = [
     "finfo",
 ]
 
-SUITE_VERSION: Final = "0.5"
+SUITE_VERSION: Final = "0.6"
 """Names the cases, their inputs and the rules of judgement; any change of those changes it."""
