@@ -2,26 +2,31 @@
 
 Python itself refuses a call that does not fit a function's parameters, before any code of the
 function runs. So functions with options are public through a wrapper that adds the hint to that
-error, and takes about a tenth of a microsecond. Functions of operands alone that only dispatch a
-kernel, such as ``add``, stay as they are: there it would be a tenth of a call.
+error, and takes about a tenth of a microsecond: its code, made for the first call, has the
+function's own parameters, which costs a fifth of passing them on as ``*args, **kwargs``. Functions
+of operands alone that only dispatch a kernel, such as ``add``, stay as they are: there it would be
+a tenth of a call.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+from functools import partial
+from inspect import Parameter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from inspect import Parameter, Signature
+    from inspect import Signature
 
 __all__ = ["explain", "hinting", "hinting_all"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 _OPERANDS: Final = frozenset(("ArrayLike", "TensorLike", "Operand", "Tensor", "Variable"))
+_MISSING: Final = object()
 _HOT: Final = frozenset(("matmul",))  # as fast as functions of operands, with options all the same
 _UNTOUCHED: Final = (
     "tensorplug.contract.",
@@ -40,17 +45,80 @@ def hinting(function: Function) -> Function:
     if made is not None:
         return made
 
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except TypeError as error:
-            explain(error, function, arguments, options)
-            raise
-
+    names = {"__name__": __name__, "function": function, "refuse": partial(_refuse, function)}
+    names |= {"MISSING": _MISSING, "specialize": _specialize}
+    call: Any = functools.wraps(function)(FunctionType(_first_call.__code__, names))
+    names["call"] = call
     call.__qualname__ = f"{function.__qualname__}.hinting"
     function.hinting = call  # type: ignore[attr-defined]  # functions take attributes
-    return call  # type: ignore[return-value]  # it has the same parameters
+    return call  # type: ignore[no-any-return]  # it has the same parameters
+
+
+def _first_call(*arguments: Any, **options: Any) -> Any:
+    """The code of a wrapper before its first call; its globals are those of ``hinting``."""
+    specialize(call, function)  # type: ignore[name-defined]  # noqa: F821  # likewise the next line
+    return call(*arguments, **options)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _specialize(call: Any, function: Callable[..., Any]) -> None:
+    """Give a wrapper the parameters of the function, as code that passes them on by name.
+
+    ``rest`` and ``unknown`` take what does not fit, and ``MISSING`` stands for what is absent.
+    """
+    kinds = Parameter
+    listed = list(inspect.signature(function).parameters.values())
+    positional = [item for item in listed if item.kind <= kinds.POSITIONAL_OR_KEYWORD]
+    named = [item for item in listed if item.kind is kinds.KEYWORD_ONLY]
+    several = [f"*{item.name}" for item in listed if item.kind is kinds.VAR_POSITIONAL]
+    heads = [item.name for item in positional]
+    only = sum(item.kind is kinds.POSITIONAL_ONLY for item in positional)
+    if only:
+        heads.insert(only, "/")
+    heads += [*(several or ["*rest_"]), *(item.name for item in named), "**unknown_"]
+    required = [item.name for item in (*positional, *named) if item.default is item.empty]
+    wrong = ["unknown_", *([] if several else ["rest_"])]
+    wrong += [f"{name} is MISSING" for name in required]
+    passed = [*(item.name for item in positional), *several]
+    passed += [f"{item.name}={item.name}" for item in named]
+    given = ", ".join(f"{item.name!r}: {item.name}" for item in (*positional, *named))
+    source = (
+        f"def call({', '.join(heads)}):\n"
+        f" if {' or '.join(wrong)}:\n"
+        f"  return refuse({{{given}}}, {several[0][1:] if several else 'rest_'}, unknown_)\n"
+        f" return function({', '.join(passed)})\n"
+    )
+    made: dict[str, Any] = {}
+    exec(compile(source, __file__, "exec"), made)  # noqa: S102  # our own functions' parameters
+    call.__defaults__ = tuple(
+        _MISSING if item.default is item.empty else item.default for item in positional
+    )
+    call.__kwdefaults__ = {
+        item.name: _MISSING if item.default is item.empty else item.default for item in named
+    }
+    call.__code__ = made["call"].__code__
+
+
+def _refuse(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    rest: tuple[Any, ...],
+    unknown: Mapping[str, Any],
+) -> Any:
+    """Call a function as its wrapper was called, which Python refuses; add a hint to its error."""
+    arguments: list[Any] = []
+    options: dict[str, Any] = {}
+    for item in inspect.signature(function).parameters.values():
+        value = given.get(item.name, _MISSING)
+        absent = value is _MISSING or value is item.default
+        if item.kind <= item.POSITIONAL_OR_KEYWORD and not options and (rest or not absent):
+            arguments.append(value)
+        elif not absent:
+            options[item.name] = value
+    try:
+        return function(*arguments, *rest, **options, **unknown)
+    except TypeError as error:
+        explain(error, function, (*arguments, *rest), {**options, **unknown})
+        raise
 
 
 def hinting_all(names: dict[str, Any], public: list[str]) -> None:
