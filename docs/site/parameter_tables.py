@@ -1,9 +1,10 @@
 """A table of parameters in each entry of the reference: name, type, default, meaning.
 
 Names, types and defaults come from the signature, which keeps names and defaults. Meanings come
-from the section ``Args`` of the docstring; where there is none, from that of the function to which
-the docstring sends the reader, or from the attribute of the kernel that the function runs. Where
-the text above the table says it all, the column stays empty, or away.
+from the section ``Args`` of the docstring, or from a sentence such as "``x``: numbers; ``axis``:
+along which to add them."; where there is none, from those of the function to which the docstring
+sends the reader, or from the attribute of the kernel that the function runs. Where the text above
+the table says it all, the column stays empty, or away.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _ELSEWHERE: Final = re.compile(
 )
 
 
+_SENTENCE: Final = re.compile(r"``(\w+)``: (.+?)(?=;\s+``\w+``|\.\s|\.$)", re.DOTALL)
 _LINE: Final = 70
 """A signature up to so long, without what it returns, stands on one line."""
 
@@ -60,8 +62,9 @@ def meanings(value: Any, homes: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _own(value: Any) -> dict[str, str]:
-    """Return what a docstring's section ``Args`` says, by parameter."""
-    found: dict[str, str] = {}
+    """Return what a docstring says of each parameter, in sentences or in its section ``Args``."""
+    text = _SECTION.split(inspect.getdoc(value) or "")[0]
+    found = {name: f"{' '.join(said.split())}." for name, said in _SENTENCE.findall(text)}
     names: list[str] = []
     for line in GoogleDocstring(inspect.getdoc(value) or "").lines():
         if match := _FIELD.match(line):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import DisposedError, DTypeError
+from tensorplug.errors import DisposedError
 
 from . import engines
 from .tensors import total
@@ -18,7 +18,6 @@ from .tensors import total
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.engine.engine import Engine
 
 COPIES: list[Callable[[Any], Any]] = [copy.copy, copy.deepcopy]
 ALL: list[Callable[[Any], Any]] = [
@@ -59,22 +58,6 @@ def test_a_copy_stays_on_its_device_and_on_the_tape(duplicate: Callable[[Any], A
     with tp.use_backend("other"):
         assert duplicate(x).device == "memory"
     engines.expect(tp.grad(total(f))({"x": x})["x"], "float32", (2,), [2, 4])
-
-
-def test_a_pickle_comes_to_the_active_device(engine: Engine) -> None:
-    x = tp.asarray(np.array([1.0, 2.0]))
-    data = pickle.dumps(x)
-    with tp.use_backend("other"):
-        made = pickle.loads(data)
-    assert made.device == "other"
-    engines.expect(made, "float64", (2,), [1, 2])
-    engine.devices.source.dtypes["poor"] = frozenset({tp.float32})
-    engine.devices.source.tables = {
-        **engine.devices.source.tables,
-        "poor": [engines.basic_kernels()],
-    }
-    with tp.use_backend("poor"), pytest.raises(DTypeError, match=r"float64\[2\] is not possible"):
-        pickle.loads(data)
 
 
 def test_text_can_be_pickled() -> None:

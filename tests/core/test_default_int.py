@@ -69,11 +69,11 @@ follow = {
     "matrix_rank": tp.linalg.matrix_rank(tp.ones((2, 2))),
     "lstsq": tp.linalg.lstsq(tp.ones((2, 2)), x[:2]).rank,
     "max_pool_with_argmax": tp.nn.max_pool_with_argmax(image, 2, 1)[1],
-    "random.integers": tp.random.integers(key, 0, 9, (2,)),
+    "random.integers": tp.random.integers(key, (2,), low=0, high=9),
     "random.categorical": tp.random.categorical(key, x),
     "random.permutation": tp.random.permutation(key, 3),
     "random.choice": tp.random.choice(key, 3, (2,), replace=False),
-    "random.poisson": tp.random.poisson(key, 3.0),
+    "random.poisson": tp.random.poisson(key, rate=3.0),
     "compiled": tp.compile(lambda x: tp.argmax(x) + tp.sum(x > 0))(x),
 }
 fixed = {

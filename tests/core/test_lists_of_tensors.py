@@ -88,7 +88,8 @@ def test_they_are_traced():
 def test_on_the_active_device_or_the_one_asked_for():
     with engines.using(engines.make(("here", "there"))):
         tp.set_backend("here")
-        x = tp.asarray([1.0], device="there")
+        with tp.use_backend("there"):
+            x = tp.asarray([1.0])
         assert tp.asarray([x, x]).device == "here"
         made = tp.asarray([x, [2.0]], device="there")
         assert made.device == "there"

@@ -184,7 +184,7 @@ from tensorplug.observers.leaks import LeakCheck
 
 with tp.use_backend("cpu"):
     x = tp.asarray([1.0])
-    tp.memory(), tp.grad(tp.exp)(x), tp.tidy(tp.exp, x)
+    tp.memory(), tp.vjp(tp.exp, x), tp.tidy(tp.exp, x)
     assert not tracemalloc.is_tracing(), "it is traced without need"
     with use_context(current_context().replace(observers=(LeakCheck(),))):
         assert not tracemalloc.is_tracing(), "it is traced before the first count"

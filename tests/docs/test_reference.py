@@ -67,7 +67,7 @@ def test_a_name_that_python_defines_has_no_source_here() -> None:
     ("function", "parameter", "expected"),
     [
         (tp.asarray, "device", r"of the result, such as ``\"cpu\"`` .* active device\."),
-        (tp.nn.avg_pool, "strides", r"steps between positions.*"),  # max_pool says it
+        (tp.nn.avg_pool, "strides", r"how far it moves\."),  # in a sentence
         (tp.losses.huber_loss, "reduction", r".*\"none\".*"),  # compute_weighted_loss says it
         (tp.fft.ifft, "n", r"the length to which the axis is cut.*"),  # fft says it
         (tp.fft.ifft, "norm", ""),  # the text says what differs from fft

@@ -26,10 +26,10 @@ def work(name, found):
         found[name] = [gradient.device, gradient.tolist()]
 
 listed = tp.devices("opencl")
-x = tp.asarray([1.0, 2.0]).to("opencl")
+with tp.use_backend("opencl"):
+    x = tp.asarray([1.0, 2.0])
 y = x.to("opencl:1")
-with tp.use_backend("opencl:1"):
-    z = x * 10 + y
+z = x * 10 + y
 threads, found = [], {}
 for name in listed:
     threads.append(threading.Thread(target=work, args=(name, found)))

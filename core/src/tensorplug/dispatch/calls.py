@@ -362,15 +362,13 @@ def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:
     It is computed there; for ``"host"``, where no kernel runs, on the active device, as with None,
     which leaves the result where it is.
     """
-    if device is None:
-        return make()
-    if isinstance(device, str) and device == HOST:
-        return to_device(make(), device)
-    return to_device(compute_at(device, make), device)
+    return make() if device is None else to_device(compute_at(device, make), device)
 
 
 def compute_at(device: str, make: Callable[[], Tensor]) -> Tensor:
     """Call ``make`` with ``device`` as the active device; this commits nothing."""
+    if isinstance(device, str) and device == HOST:  # where no kernel runs
+        return to_device(make(), device)
     context = current_context()
     with use_context(context.replace(device=engine_of(context).open(device))):
         return make()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["commit", "find_root", "follow"]
+__all__ = ["commit", "find_root", "follow", "release"]
 
 
 def commit(tensor: Tensor) -> Tensor:
@@ -30,6 +30,17 @@ def commit(tensor: Tensor) -> Tensor:
         return tensor
     committed: Tensor = device.commit(tensor)
     return committed
+
+
+def release(operand: Any) -> Any:
+    """Return an input of a call, also a list or None, with no tensor committed to its device."""
+    if isinstance(operand, list):
+        return [release(tensor) for tensor in operand]
+    if operand is None or not operand._placement.committed:
+        return operand
+    placement = operand._placement
+    free = placement.device.placement(placement.type)
+    return type(operand)._of(operand._buffer, free, operand._node)
 
 
 def find_root(

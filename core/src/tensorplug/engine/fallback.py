@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from tensorplug.dispatch.commitment import release
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.engine import notices
-from tensorplug.engine.operands import prepare_inputs, transfer, upload
+from tensorplug.engine.operands import transfer, upload
 from tensorplug.errors import FallbackWarning
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def on_backend(
         counts[spec.name] = counts.get(spec.name, 0) + 1
         context = current_context().replace(device=device, recording=None, autocast=None)
         with use_context(context):
-            inputs = prepare_inputs(device, spec, tensors)  # committed ones would stay at home
+            inputs = [release(tensor) for tensor in tensors]  # committed ones would stay at home
             result = engine.run(context, spec, inputs, attributes)
         if isinstance(result, list):
             return [transfer(tensor, home) for tensor in result]

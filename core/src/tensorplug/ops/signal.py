@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -243,7 +243,7 @@ def stft(
         tensor = astype(tensor, dt.default_float)
     length = _read_positive(frame_length, "stft: frame_length")
     frames = frame(tensor, length, frame_step)
-    if window_fn in (hann_window, hamming_window) and tensor.dtype in dt.FLOATING:
+    if _is_own(window_fn) and tensor.dtype in dt.FLOATING:
         frames = frames * window_fn(length, dtype=tensor.dtype)
     elif window_fn is not None:
         frames = frames * window_fn(length)
@@ -251,7 +251,15 @@ def stft(
     return rfft(frames, n=points)
 
 
-_WEIGHTS: Any = {hann_window: (0.5, 0.5), hamming_window: (0.54, 0.46)}
+_WEIGHTS: Final = {"hann_window": (0.5, 0.5), "hamming_window": (0.54, 0.46)}
+
+
+def _is_own(window_fn: Any) -> bool:
+    """Return whether a function is one of the windows here, whose values the host knows.
+
+    Public functions are wrappers of those of this module.
+    """
+    return getattr(window_fn, "__module__", "") == __name__ and window_fn.__name__ in _WEIGHTS
 
 
 def istft(
@@ -329,8 +337,8 @@ def _read_window(window_fn: Callable[[int], Operand] | None, length: int) -> NDA
     """Return the window, on the host if it is known there."""
     if window_fn is None:
         return np.ones(length)
-    if window_fn in _WEIGHTS:
-        return _list_weights(length, *_WEIGHTS[window_fn])
+    if _is_own(window_fn):
+        return _list_weights(length, *_WEIGHTS[window_fn.__name__])
     made = window_fn(length)
     window = floating(made, "istft: the window")
     if window.shape != (length,):

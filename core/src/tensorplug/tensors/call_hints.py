@@ -45,10 +45,10 @@ def hinting(function: Function) -> Function:
     if made is not None:
         return made
 
-    names = {"__name__": __name__, "function": function, "refuse": partial(_refuse, function)}
-    names |= {"MISSING": _MISSING, "specialize": _specialize}
+    names = {"__name__": __name__, "function_": function, "refuse_": partial(_refuse, function)}
+    names |= {"missing_": _MISSING, "specialize_": _specialize}
     call: Any = functools.wraps(function)(FunctionType(_first_call.__code__, names))
-    names["call"] = call
+    names["call_"] = call
     call.__qualname__ = f"{function.__qualname__}.hinting"
     function.hinting = call  # type: ignore[attr-defined]  # functions take attributes
     return call  # type: ignore[no-any-return]  # it has the same parameters
@@ -56,14 +56,14 @@ def hinting(function: Function) -> Function:
 
 def _first_call(*arguments: Any, **options: Any) -> Any:
     """The code of a wrapper before its first call; its globals are those of ``hinting``."""
-    specialize(call, function)  # type: ignore[name-defined]  # noqa: F821  # likewise the next line
-    return call(*arguments, **options)  # type: ignore[name-defined]  # noqa: F821
+    specialize_(call_, function_)  # type: ignore[name-defined]  # noqa: F821  # likewise the next line
+    return call_(*arguments, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _specialize(call: Any, function: Callable[..., Any]) -> None:
     """Give a wrapper the parameters of the function, as code that passes them on by name.
 
-    ``rest`` and ``unknown`` take what does not fit, and ``MISSING`` stands for what is absent.
+    ``rest_`` and ``unknown_`` take what does not fit; ``missing_`` stands for what is absent.
     """
     kinds = Parameter
     listed = list(inspect.signature(function).parameters.values())
@@ -77,15 +77,15 @@ def _specialize(call: Any, function: Callable[..., Any]) -> None:
     heads += [*(several or ["*rest_"]), *(item.name for item in named), "**unknown_"]
     required = [item.name for item in (*positional, *named) if item.default is item.empty]
     wrong = ["unknown_", *([] if several else ["rest_"])]
-    wrong += [f"{name} is MISSING" for name in required]
+    wrong += [f"{name} is missing_" for name in required]
     passed = [*(item.name for item in positional), *several]
     passed += [f"{item.name}={item.name}" for item in named]
     given = ", ".join(f"{item.name!r}: {item.name}" for item in (*positional, *named))
     source = (
         f"def call({', '.join(heads)}):\n"
         f" if {' or '.join(wrong)}:\n"
-        f"  return refuse({{{given}}}, {several[0][1:] if several else 'rest_'}, unknown_)\n"
-        f" return function({', '.join(passed)})\n"
+        f"  return refuse_({{{given}}}, {several[0][1:] if several else 'rest_'}, unknown_)\n"
+        f" return function_({', '.join(passed)})\n"
     )
     made: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), made)  # noqa: S102  # our own functions' parameters
