@@ -365,7 +365,7 @@ def run_on(device: Any, make: Callable[[], Tensor]) -> Tensor:
     return make() if device is None else to_device(compute_at(device, make), device)
 
 
-def compute_at(device: str, make: Callable[[], Tensor]) -> Tensor:
+def compute_at(device: Any, make: Callable[[], Tensor]) -> Tensor:
     """Call ``make`` with ``device`` as the active device; this commits nothing."""
     if isinstance(device, str) and device == HOST:  # where no kernel runs
         return to_device(make(), device)

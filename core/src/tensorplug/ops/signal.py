@@ -243,8 +243,9 @@ def stft(
         tensor = astype(tensor, dt.default_float)
     length = _read_positive(frame_length, "stft: frame_length")
     frames = frame(tensor, length, frame_step)
-    if _is_own(window_fn) and tensor.dtype in dt.FLOATING:
-        frames = frames * window_fn(length, dtype=tensor.dtype)
+    own = _own(window_fn)
+    if own is not None and tensor.dtype in dt.FLOATING:
+        frames = frames * own(length, dtype=tensor.dtype)
     elif window_fn is not None:
         frames = frames * window_fn(length)
     points = enclosing_power_of_two(length) if fft_length is None else fft_length
@@ -254,12 +255,13 @@ def stft(
 _WEIGHTS: Final = {"hann_window": (0.5, 0.5), "hamming_window": (0.54, 0.46)}
 
 
-def _is_own(window_fn: Any) -> bool:
-    """Return whether a function is one of the windows here, whose values the host knows.
+def _own(window_fn: Any) -> Any:
+    """Return a function if it is a window of this module, whose values the host knows, or None.
 
     Public functions are wrappers of those of this module.
     """
-    return getattr(window_fn, "__module__", "") == __name__ and window_fn.__name__ in _WEIGHTS
+    known = getattr(window_fn, "__module__", "") == __name__ and window_fn.__name__ in _WEIGHTS
+    return window_fn if known else None
 
 
 def istft(
@@ -337,8 +339,9 @@ def _read_window(window_fn: Callable[[int], Operand] | None, length: int) -> NDA
     """Return the window, on the host if it is known there."""
     if window_fn is None:
         return np.ones(length)
-    if _is_own(window_fn):
-        return _list_weights(length, *_WEIGHTS[window_fn.__name__])
+    own = _own(window_fn)
+    if own is not None:
+        return _list_weights(length, *_WEIGHTS[own.__name__])
     made = window_fn(length)
     window = floating(made, "istft: the window")
     if window.shape != (length,):
