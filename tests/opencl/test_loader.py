@@ -111,7 +111,7 @@ def bound_socket(path):
     ],
 )
 def test_only_regular_files_reach_the_loader(make, what, chosen, monkeypatch, system, asked):
-    """The loader opens a FIFO, and waits for ever for somebody who writes into it."""
+    """The loader opens a FIFO, and waits forever for somebody who writes into it."""
     monkeypatch.setattr(loader, "find_installed", dict)
     (system / "good.icd").write_text("libgood.so\n")
     (system / "dangling.icd").symlink_to("nowhere")

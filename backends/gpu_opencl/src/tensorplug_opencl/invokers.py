@@ -2,7 +2,7 @@
 
 pyopencl opens a database in the user's home when it makes the first kernel, asks it for each new
 kernel, and fails if there is no such place. Its lock is not re-entrant either: a signal handler or
-a finalizer that makes a kernel while its own thread makes one would wait for ever. Generating the
+a finalizer that makes a kernel while its own thread makes one would wait forever. Generating the
 code takes a millisecond for each number of arguments.
 """
 

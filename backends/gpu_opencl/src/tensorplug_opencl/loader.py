@@ -85,8 +85,7 @@ def list_platforms() -> list[cl.Platform]:
 def _register(drivers: dict[str, Path]) -> Iterator[None]:
     """Let the loader find ``drivers`` in the block, unless the user has chosen the drivers.
 
-    What is no regular file is kept from the loader, which would wait for ever for the other end
-    of a FIFO.
+    The loader gets regular files only: it would wait forever for the other end of a FIFO.
     """
     if sys.platform == "darwin":
         yield
@@ -122,7 +121,7 @@ def _list_entries(chosen: str | None) -> list[Path]:
 
 
 def _leave_out(entry: Path) -> bool:
-    """Return whether an entry is no regular file, or names a library that is none; warn of it."""
+    """Return whether an entry, or the library that it names, is not a regular file; then warn."""
     about, kind = "it", _name_kind(entry)
     if not kind and entry.suffix == ".icd":
         with suppress(OSError):  # the loader cannot read it either
@@ -136,7 +135,7 @@ def _leave_out(entry: Path) -> bool:
 
 
 def _name_kind(path: Path) -> str:
-    """Return what a path is that exists and is no regular file; else ""."""
+    """Return what kind of thing a path leads to; "" for a regular file, or if nothing is there."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):

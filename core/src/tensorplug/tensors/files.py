@@ -96,7 +96,7 @@ def _checked_path(who: str, path: object) -> str:
 
     Raises:
         ArgumentError: it is not a path, no file system allows it, or it is that of a device or
-            a pipe, which could wait for ever.
+            a pipe, which could wait forever.
 
     """
     if not isinstance(path, str | bytes | os.PathLike):
