@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tensorplug.dispatch.locks import all_locks
 from tensorplug.errors import BackendWarning
-from tensorplug_opencl import loader
+from tensorplug_opencl import invokers, loader
+from tensorplug_opencl.trial import parent
 
 
 @pytest.fixture
@@ -207,3 +209,8 @@ def test_a_distribution_that_is_not_installed(monkeypatch):
 
     monkeypatch.setattr(loader, "distribution", missing)
     assert loader.find_installed() == {}
+
+
+@pytest.mark.parametrize("module", [loader, parent, invokers])
+def test_a_forked_child_gets_the_locks_of_modules_free(module):
+    assert any(module._lock is lock for lock in all_locks())

@@ -17,7 +17,7 @@ compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOu
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``; ``warn``, and ``pip_install`` for hints
-memory               ``live_objects``: to list what uses it
+memory, forks        ``live_objects``: to list what uses it; ``Lock``: free in a forked child
 algorithms           what several backends compute in the same way, such as ``philox``
 ===================  =============================================================================
 """
@@ -92,6 +92,7 @@ from tensorplug.contract.tables import (
 )
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
+from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import child_processes, disk_cache
 from tensorplug.engine.build_notice import BuildNotice
@@ -182,6 +183,7 @@ __all__ = [
     "KernelEntry",
     "KernelSpec",
     "KernelTable",
+    "Lock",
     "Measures",
     "OverwritesBuffers",
     "Reduction",

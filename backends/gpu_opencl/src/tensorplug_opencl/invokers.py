@@ -8,10 +8,11 @@ code takes a millisecond for each number of arguments.
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Final
 
 import pyopencl as cl
+
+from tensorplug.plugin import Lock
 
 __all__ = ["keep_in_memory"]
 
@@ -41,7 +42,7 @@ class _Generated:
             self._kept.pop(next(iter(self._kept)), None)
 
 
-_lock: Final = threading.RLock()
+_lock: Final = Lock()
 
 
 def keep_in_memory() -> None:

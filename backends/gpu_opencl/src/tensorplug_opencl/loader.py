@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 import tempfile
-import threading
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
 
-from tensorplug.plugin import BackendWarning, warn
+from tensorplug.plugin import BackendWarning, Lock, warn
 from tensorplug_opencl import cache_folder
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
 
 _WITHIN: Final = ("tensorplug_opencl",)
 
-_lock = threading.RLock()  # a signal handler may list the devices meanwhile
+_lock = Lock()  # a signal handler may list the devices meanwhile
 _asked = False
 
 

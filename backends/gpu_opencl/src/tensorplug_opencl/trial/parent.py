@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import child_processes
+from tensorplug.plugin import Lock, child_processes
 from tensorplug_opencl import attempts, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
@@ -25,7 +24,7 @@ TOGETHER: Final = 4  # trials at once
 ENDED: Final = 2  # trials in a row that ended their process: the device is then unsound
 _CODE: Final = "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
 
-_lock = threading.RLock()  # a signal handler may list the devices meanwhile
+_lock = Lock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
 _forgot = False
 
