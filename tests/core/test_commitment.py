@@ -160,9 +160,16 @@ def test_what_nobody_placed_follows_the_current_backend(name: str) -> None:
     assert not (x + 1).is_committed
 
 
+def on_cpu() -> tp.Tensor:
+    with tp.use_backend("cpu"):
+        return free()
+
+
 PLACED: dict[str, Callable[[], tp.Tensor]] = {
     "asarray": lambda: tp.asarray(X, device="cpu"),
     "asarray of a tensor": lambda: tp.asarray(there(), device="cpu"),
+    "asarray of a tensor on the device": lambda: tp.asarray(on_cpu(), device="cpu"),
+    "asarray of a variable": lambda: tp.asarray(tp.Variable(on_cpu()), device="cpu"),
     "zeros": lambda: tp.zeros(3, device="cpu"),
     "arange": lambda: tp.arange(3, device="cpu"),
     "eye": lambda: tp.eye(3, device="cpu"),

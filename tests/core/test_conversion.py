@@ -109,7 +109,8 @@ def test_otherwise_later_writes_are_not_seen(copy):
 def test_a_tensor_is_taken_as_it_is():
     x = tp.asarray([1.0])
     assert tp.asarray(x, copy=False) is x
-    assert tp.asarray(x, dtype="float32", device="cpu", copy=False) is x
+    placed = tp.asarray(x, dtype="float32", device="cpu", copy=False)
+    assert tp.asarray(placed, dtype="float32", device="cpu", copy=False) is placed
     assert tp.asarray(x) is x
     assert tp.asarray(x, copy=True) is not x
     assert tp.asarray(x.to("host"), copy=False).device == "host"

@@ -141,6 +141,7 @@ class Engine:
 
     def _place(self, context: Context, tensor: Tensor, target: Device) -> Tensor:
         """Return a tensor committed to ``target``, still connected to the tape."""
+        tensor = alias(tensor) if isinstance(tensor, Variable) else tensor
         target = tensor._live().beside(target)
         if tensor._placement.device is target:
             placed = commit(tensor)

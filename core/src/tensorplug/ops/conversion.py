@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch import host_values
-from tensorplug.dispatch.calls import as_tensor, run_near, run_on
+from tensorplug.dispatch.calls import as_tensor, run_near, run_on, to_device
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
 from tensorplug.ops.movement import identity, stack
@@ -79,7 +79,8 @@ def asarray(
     if copy is False and not hasattr(obj, "_placement"):
         return _borrow(obj, wanted, device)
     if _stays(obj, wanted, device):
-        return run_near(obj, None, lambda: identity(obj)) if copy else obj
+        tensor = run_near(obj, None, lambda: identity(obj)) if copy else obj
+        return tensor if device is None else to_device(tensor, device)
     try:
         tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what=_WHAT))
     except ShapeError:
