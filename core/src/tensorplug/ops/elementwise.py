@@ -619,8 +619,8 @@ def floor_divide(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     Source: the array API standard.
 
     Examples:
-        >>> tp.floor_divide([7, -7, 7], [2, 2, 0])
-        Tensor([ 3, -4,  0], dtype=int32, device='cpu')
+        >>> tp.floor_divide([7, -7], 2)
+        Tensor([ 3, -4], dtype=int32, device='cpu')
         >>> tp.floor_divide([7.0, -7.0], 2.0)
         Tensor([ 3., -4.], dtype=float32, device='cpu')
 
