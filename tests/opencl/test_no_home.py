@@ -23,9 +23,9 @@ with tp.use_backend("opencl"):
     [
         (None, None, 1),
         ("/dev/null", None, 1),
-        ("{folder}/file/home", None, 1),  # below what is no folder
-        ("{folder}", "0", 0),
-        ("{folder}", "{folder}/here", 0),
+        pytest.param("{folder}/file/home", None, 1, marks=pytest.mark.slow),  # below a file
+        pytest.param("{folder}", "0", 0, marks=pytest.mark.slow),
+        pytest.param("{folder}", "{folder}/here", 0, marks=pytest.mark.slow),
     ],
 )
 def test_a_program_runs_with_at_most_one_warning(home, cache, warnings, tmp_path):

@@ -32,6 +32,7 @@ ROW = asdict(RowVerdict(Row("Neg", "float32", "native"), "pass native", 3, passe
 CHECK = asdict(CheckVerdict(0, "fork", "pass"))
 
 
+@pytest.mark.slow  # the self test tries the same attacks
 @pytest.mark.skipif(os.name != "posix", reason="processes have no such parents there")
 def test_a_backend_that_kills_its_parent_or_damages_its_events_gets_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +227,7 @@ def test_a_run_goes_on_when_its_journal_finds_the_disk_full(tmp_path: Path) -> N
     journal.close()
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written_is_an_error_and_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
