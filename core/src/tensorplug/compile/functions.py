@@ -294,7 +294,7 @@ class Compiled(Generic[P, R]):
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
             given = self._donation.tensors(args, kwargs) if self._donation else ()
-            root = find_root(tensors, "compile", "argument {}".format)
+            root = find_root(tensors, "compile")
             request = Request(
                 engine, root or device, body, tensors, Floats(floats), given, root is not None
             )

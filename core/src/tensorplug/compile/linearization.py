@@ -242,6 +242,6 @@ class _Derivative:
             return self._program.by_ops(tangents)
         buffers = self._executable.run([tangent._buffer for tangent in tangents])
         return [
-            Tensor._of(buffer, device.placement(value.placement.type, committed=self._committed))
+            Tensor._of(buffer, value.placement.as_committed(self._committed))
             for buffer, value in zip(buffers, self._program.wanted, strict=True)
         ]

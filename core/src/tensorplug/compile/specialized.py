@@ -70,7 +70,7 @@ class Specialized:
 
     def place(self, placement: Placement) -> Placement:
         """Return the placement of a result, or of what a gradient needs or yields."""
-        return placement.device.placement(placement.type, committed=self.committed)
+        return placement.as_committed(self.committed)
 
     def enter(self, context: Context, arguments: list[Tensor]) -> list[Tensor]:
         """Return the program's inputs, including reads, on its device.

@@ -38,13 +38,12 @@ def release(operand: Any) -> Any:
         return [release(tensor) for tensor in operand]
     if operand is None or not operand._placement.committed:
         return operand
-    placement = operand._placement
-    free = placement.device.placement(placement.type)
+    free = operand._placement.as_committed(False)  # noqa: FBT003  # the one argument
     return type(operand)._of(operand._buffer, free, operand._node)
 
 
 def find_root(
-    tensors: Iterable[Any], who: str, names: Callable[[int], str] = "input {}".format
+    tensors: Iterable[Any], who: str, names: Callable[[int], str] = "argument {}".format
 ) -> Device | None:
     """Return the real device to which tensors are committed; None if none of them is.
 
@@ -81,7 +80,7 @@ def follow(context: Context, tensors: Iterable[Tensor], who: str) -> Context:
         DeviceMismatchError: they are committed to different devices.
 
     """
-    root = find_root(tensors, who, "argument {}".format)
+    root = find_root(tensors, who)
     if root is None:
         return context
     device = context.device or engine_of(context).open(None)

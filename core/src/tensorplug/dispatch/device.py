@@ -58,6 +58,10 @@ class Placement:
         self.committed: bool = free is not None
         self._free = free  # kept, so that both have one type object
 
+    def as_committed(self, committed: bool) -> Placement:  # noqa: FBT001  # the one argument
+        """Return the placement of the same type there that is committed, or that is not."""
+        return self.device.placement(self.type, committed=committed)
+
     def __repr__(self) -> str:
         return f"{self.type} on {self.device.name}"
 

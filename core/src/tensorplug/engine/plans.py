@@ -255,7 +255,7 @@ class Plan:
             )
         placement = result._placement
         if self.committed and not placement.committed:  # computed without the committed inputs
-            placement = placement.device.placement(placement.type, committed=True)
+            placement = placement.as_committed(True)  # noqa: FBT003  # the one argument
         return Tensor._of(result._buffer, placement, result._node)
 
     def verify(self, outputs: Sequence[Tensor]) -> None:

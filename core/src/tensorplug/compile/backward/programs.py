@@ -163,10 +163,7 @@ def _trace(
         Usage(),
         Executable(engine, program, fuses=fuses),
         reached,
-        [
-            value.placement.device.placement(value.placement.type, committed=committed)
-            for value in wanted
-        ],
+        [value.placement.as_committed(committed) for value in wanted],
         Pattern.of(tape, starts, leaves),
     )
 
