@@ -137,8 +137,10 @@ class WorkerProcess:
                 f"it wrote more than {PRINTED // _MEBIBYTE} MiB to its standard output"
             )
         if self._process.returncode is None and hasattr(os, "waitid"):  # not on macOS
-            asked = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-            if os.waitid(os.P_PID, self._process.pid, asked) is not None:
+            # Without WEXITED, a child that has just ended would count as no child at all.
+            asked = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+            state = os.waitid(os.P_PID, self._process.pid, asked)
+            if state is not None and state.si_code == os.CLD_STOPPED:
                 raise StrangeError("it stopped its parent process")
 
     def ended(self) -> bool:
