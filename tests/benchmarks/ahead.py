@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from harness import Measurement
     from targets import Target
 
-__all__ = ["draw", "report", "write_table"]
 
 LIMITS: Final = {"opencl": 1.2}
 """Backends with one target for all rows: that of OpenCL is for a CPU's runtime."""

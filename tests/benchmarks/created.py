@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from expressions import Array, Row
 
-__all__ = ["created"]
-
 
 def created() -> Iterator[Row]:
     """Yield the rows."""

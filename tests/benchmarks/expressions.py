@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Inputs = Callable[[int, str], list[Any]]
 
-__all__ = ["Row", "elementwise", "made", "matrix", "of", "rng", "row", "side"]
 
 rng = np.random.default_rng(0)
 erf = np.vectorize(_erf, otypes=[np.float32])

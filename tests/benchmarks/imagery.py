@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from expressions import Array, Inputs
 
-__all__ = ["imagery", "images"]
 
 DEPTH = 8  # channels
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from expressions import Array, Row
 
-__all__ = ["lists"]
 
 TEXT = np.dtypes.StringDType()
 

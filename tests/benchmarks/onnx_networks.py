@@ -12,7 +12,6 @@ from onnx import helper, numpy_helper
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["NETWORKS"]
 
 _LIGHT: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 

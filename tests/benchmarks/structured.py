@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from expressions import Array, Inputs
 
-__all__ = ["structured"]
-
 
 def structured() -> Iterator[Row]:
     """Yield the rows."""

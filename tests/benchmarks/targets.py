@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Call = Callable[[], object]
     Function = Callable[..., Any]
 
-__all__ = ["PEERS", "Target", "find_best", "targets"]
 
 PEERS: Final = ("numpy", "torch", "jax jit")
 

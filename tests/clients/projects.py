@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROJECTS", "SUITE", "Project"]
 
 _SCIPY: Final = """
     special/tests/test_support_alternative_backends.py special/tests/test_logsumexp.py

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Expected", "Verdict", "judge", "read"]
-
 
 @dataclass(frozen=True)
 class Expected:

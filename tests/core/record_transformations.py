@@ -13,8 +13,6 @@ from typing import Any, Final
 import numpy as np
 from tests.core import transformation_cases as cases
 
-__all__ = ["PATH"]
-
 PATH: Final = Path(__file__).with_name("transformations_of_jax.json")
 
 

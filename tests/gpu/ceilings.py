@@ -13,7 +13,6 @@ import pyopencl as cl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Ceiling", "ceilings"]
 
 MIB: Final = 1 << 20
 BYTES: Final = 256 * MIB  # of a stream, if the device has room for it

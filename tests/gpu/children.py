@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["End", "run"]
 
 POLL: Final = 0.2  # seconds
 LOOK: Final = 2.0  # seconds from one look at what it has done to the next

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["failures", "fold", "read"]
 
 PASSED: Final = ("pass native", "pass widened", "pass decomposed", "pass gradient", "pass")
 FAILED: Final = ("fail", "fallback", "missing")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PLACES", "VENDORS", "register", "unregistered"]
 
 VENDORS: Final = "OCL_ICD_VENDORS"
 SYSTEM: Final = Path("/etc/OpenCL/vendors")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KNOWN", "Peak", "lanes", "of_units", "peak_of", "share"]
 
 NVIDIA: Final = "NVIDIA's data sheet"
 WHITE_PAPER: Final = "NVIDIA's data sheet and architecture white paper"

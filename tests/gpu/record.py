@@ -15,8 +15,6 @@ from summary import page
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Record"]
-
 
 class Record:
     """The results of a run so far, in ``folder``; it overwrites a folder of an earlier run."""

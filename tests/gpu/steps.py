@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LEAST", "STEPS", "WORKLOADS", "Step", "allowance"]
 
 LEAST: Final = 5.0  # seconds; no step begins with less
 

@@ -11,7 +11,6 @@ from steps import STEPS, WORKLOADS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["page"]
 
 SHOWN: Final = 12  # failures of one step; the logs have them all
 LENGTH: Final = 240  # letters of a reason

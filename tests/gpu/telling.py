@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["FILE", "tell"]
-
 FILE: Final = "GPU_RECORDS"  # the environment variable that names the file
 
 

@@ -24,7 +24,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Corpus", "Run", "Setting", "load", "main", "train"]
 
 RECORDS = Path(__file__).parents[2] / "adr"
 HELD_OUT = 0.1  # of the text, at its end

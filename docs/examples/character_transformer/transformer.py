@@ -13,16 +13,6 @@ from typing import Any
 
 import tensorplug as tp
 
-__all__ = [
-    "Sizes",
-    "attention_maps",
-    "initial_parameters",
-    "logits",
-    "loss",
-    "train_step",
-    "write",
-]
-
 Parameters = dict[str, Any]
 Noise = Iterator[tp.Tensor]  # keys for dropout
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from train_transformer import Run
 
-__all__ = ["draw"]
 
 BLUE, ORANGE, FAINT = "#0072B2", "#D55E00", "#666666"
 SHOWN = 32  # characters in the map of attention

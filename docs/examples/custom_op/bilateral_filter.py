@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import InputTypes
 
-__all__ = ["BILATERAL_FILTER", "bilateral_filter", "from_ops", "register_rules", "wrt_x"]
-
 
 def _radius(value: Any, known: InputTypes) -> int:
     """Return the radius; ``known`` has the types of the inputs, so rank is checked here too."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["on_cpu", "on_minimal", "on_opencl", "register"]
 
 BAND = 1 << 15  # pixels that a thread filters at a time: with all it needs, they fit its cache
 FAR = 1e18  # its square fits float32

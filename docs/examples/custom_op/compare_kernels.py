@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Comparison", "Times", "compare", "main", "noisy_image"]
 
 BACKENDS = ("cpu", "opencl", "minimal")
 NOISE = 0.08  # standard deviation, where white is 1

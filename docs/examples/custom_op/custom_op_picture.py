@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from compare_kernels import Comparison
     from numpy.typing import NDArray
 
-__all__ = ["draw", "footprints"]
 
 BLUE, ORANGE, FAINT = "#0072B2", "#D55E00", "#666666"
 WIDE: dict[str, Any] = {

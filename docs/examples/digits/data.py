@@ -15,7 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BATCH", "CLASSES", "Digits", "Split", "batches", "load", "split"]
 
 CLASSES = 10
 BATCH = 32  # images per step at most

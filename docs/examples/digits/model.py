@@ -12,7 +12,6 @@ from tensorplug_optimizers import momentum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["OPTIMIZER", "initial_weights", "loss", "predict", "scores", "step"]
 
 Weights = dict[str, tp.Tensor]
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
     from numpy.typing import NDArray
 
-__all__ = ["REFERENCE", "REQUIRED", "Run", "difference", "picture", "reference", "table"]
 
 REFERENCE = "cpu"  # the backend whose losses the others' are compared with
 REQUIRED = 0.97  # test accuracy

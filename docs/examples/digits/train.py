@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from data import Split
     from numpy.typing import NDArray
 
-__all__ = ["Job", "main", "prepare", "train"]
-
 
 @dataclass(frozen=True)
 class Job:

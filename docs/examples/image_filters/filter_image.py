@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Run", "main", "psnr", "run"]
 
 NOISE = 0.01  # standard deviation of a pixel of the photo, where white is 1
 CUTOFF = 0.06  # cycles per pixel

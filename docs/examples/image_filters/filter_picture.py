@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from filter_image import Run
 
-__all__ = ["draw"]
 
 BLUE = "#0072B2"
 

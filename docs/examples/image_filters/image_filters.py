@@ -11,23 +11,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "blur",
-    "convolve",
-    "convolve_by_fft",
-    "deblur",
-    "edges",
-    "frequencies",
-    "gaussian",
-    "high_pass",
-    "low_pass",
-    "shake",
-    "sharpen",
-    "spectrum",
-    "total_variation",
-    "widen",
-    "wiener",
-]
 
 SOBEL = np.outer([1, 2, 1], [1, 0, -1]).astype(np.float32) / 8  # a slope along rows
 SMOOTHNESS = 2e-3  # weight of the total variation, where noise has a deviation of about 0.01

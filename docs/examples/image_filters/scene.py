@@ -9,7 +9,6 @@ import numpy as np
 Floats = np.ndarray[Any, np.dtype[Any]]
 Mask = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["draw"]
 
 SAMPLES = 3  # along each axis of a pixel: their mean makes edges smooth
 HORIZON = 0.66  # coordinates go from 0, at the left or the top, to 1

@@ -20,7 +20,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
 
 UNLIMITED = 1 << 40
 

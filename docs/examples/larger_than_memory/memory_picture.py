@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from memory_trace import Trace
 
-__all__ = ["draw"]
 
 COLORS = {"cpu": "#666666", "dask": "#0072B2"}
 RED = "#D55E00"

@@ -11,8 +11,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MIB", "Trace", "run_pca"]
-
 MIB = 1 << 20
 FEATURES = 64  # columns of the table, of 4 bytes each
 PCA = Path(__file__).parents[3] / "plugins_example" / "dask_backend" / "examples" / "pca.py"

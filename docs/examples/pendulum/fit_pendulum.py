@@ -24,8 +24,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""

@@ -13,7 +13,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TRUTH", "Fit", "descend", "fit", "landscape", "measure", "misfit", "simulate"]
 
 State = tuple[tp.Tensor, tp.Tensor]  # angle in radians, speed in radians per second
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["draw"]
 
 BLUE, ORANGE, FAINT = "#0072B2", "#D55E00", "#666666"
 

@@ -16,7 +16,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["AHEAD", "Places", "Run", "Span", "Work", "in_turn", "pipelined"]
 
 Batch = tuple[tp.Tensor, tp.Tensor]
 

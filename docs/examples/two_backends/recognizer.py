@@ -7,8 +7,6 @@ from typing import Any
 
 import tensorplug as tp
 
-__all__ = ["OPTIMIZER", "SIZE", "accuracy", "initial_weights", "loss", "prepare", "train_step"]
-
 Weights = dict[str, tp.Tensor]
 
 SIZE, SOURCE = 24, 8  # pixels along a side, of a distorted image and of the original

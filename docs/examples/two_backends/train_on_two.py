@@ -28,7 +28,6 @@ import data  # the images are those of the example with the digits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["compare", "main"]
 
 BATCH = 128
 TIMED = 12  # steps to time in both ways

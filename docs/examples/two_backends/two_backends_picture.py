@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from pipeline import Run, Work
 
-__all__ = ["draw"]
 
 COLORS = {"prepare": "#E69F00", "copy": "#009E73", "train": "#0072B2"}
 

@@ -9,16 +9,6 @@ from typing import Any
 
 import tensorplug as tp
 
-__all__ = [
-    "LATENT",
-    "OPTIMIZER",
-    "decode",
-    "encode",
-    "initial_parameters",
-    "negative_elbo",
-    "train",
-]
-
 Layer = dict[str, tp.Tensor]
 Parameters = dict[str, Layer]
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from data import Split
     from train_autoencoder import Run
 
-__all__ = ["draw"]
 
 BLUE, ORANGE, FAINT = "#0072B2", "#D55E00", "#666666"
 COPIED = 10  # one test image of each class

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["Costs", "Plan", "Task", "critical_path", "simulate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["pytest_addoption", "pytest_configure"]
-
 _PACKAGE = "tensorplug_conformance"
 
 

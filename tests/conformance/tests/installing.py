@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["install"]
-
 
 def install(
     folder: Path, source: str, *, group: str = "backends", name: str = "acme", requires: str = ""

@@ -10,17 +10,6 @@ import numpy as np
 from tensorplug.plugin import ArgumentError, DType, DTypeError, Scalar, TensorType, narrowing
 from tensorplug.plugin import dtypes as dt
 
-__all__ = [
-    "UNROUNDED",
-    "Array",
-    "Call",
-    "accumulating",
-    "constant",
-    "element",
-    "uniform",
-    "working",
-]
-
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Any]  # takes buffers positionally; what a plan keeps
 

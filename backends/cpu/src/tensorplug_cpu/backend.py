@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["CpuBackend"]
 
 _references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
 

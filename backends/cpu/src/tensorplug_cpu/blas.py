@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["matmul", "one_thread_each"]
-
 
 def matmul(left: Array, right: Array, out: Array | None = None) -> Array:
     """Return the products of matrices, as ``np.matmul`` does, always by BLAS.

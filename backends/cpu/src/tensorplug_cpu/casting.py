@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["converter", "copied", "plain"]
 
 # When converting to these, the processor reports numbers that do not fit, which saves a check.
 _FLAGGED = frozenset({dt.int32, dt.int64})

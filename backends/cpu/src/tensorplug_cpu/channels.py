@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["per_channel"]
 
 _MANY: Final = 1 << 15  # elements from which this is faster
 _FEW: Final = 64  # channels up to which it is

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["Bindable", "bind"]
-
 
 class Bindable:
     """A call of a kernel that can do some of its work once for inputs that are constant.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["correlate", "correlate_filter", "mirrored", "spread"]
 
 _CHUNK = 1 << 18  # elements of the matrix of windows: about a second-level cache of float32
 _LARGE = 1 << 20  # elements of one image's windows above which it is taken in parts

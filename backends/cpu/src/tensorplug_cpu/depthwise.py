@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["correlate", "correlate_filter", "spread"]
 
 _SHARED = 1 << 22  # products from which the work is shared out among threads
 _ROWS = 64  # rows added one after the other before their sums are added in pairs

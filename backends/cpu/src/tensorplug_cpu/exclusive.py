@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["ExclusiveArray"]
-
 
 class _Memory(np.ndarray):
     """The type of the array under a loan; it keeps NumPy from leaving the loan out."""

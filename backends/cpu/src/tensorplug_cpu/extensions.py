@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["elementwise", "share_out"]
 
 _BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
 _SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["binary", "kernel", "ufunc", "without_overflow", "without_warnings"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

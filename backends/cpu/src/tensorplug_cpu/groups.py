@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Expression, Group
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["compile_group", "least_elements"]
 
 _LEAST: Final = 1 << 14  # elements from which blocks save more than they cost
 _LIFTED: Final = 8  # constants of a group; the coefficients of a series are more

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["LARGE", "Lease", "Piece", "Pool", "allocator", "empty", "pool"]
 
 LARGE: Final = 1 << 19
 """From this many bytes on, memory is recycled; below, the C library's allocator is as fast.

@@ -12,7 +12,6 @@ from tensorplug_cpu.memory_pool import Lease
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["live_arrays", "owns_memory", "stop", "text_bytes"]
 
 _WITHIN: Final = 15  # bytes of text that fit into an element of an array of strings
 

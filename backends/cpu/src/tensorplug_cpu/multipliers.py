@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["merged", "repeated"]
 
 _FEW = 16  # channels that are added one by one
 

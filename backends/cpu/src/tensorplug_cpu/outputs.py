@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["elementwise_kernel", "output_allocator"]
 
 _BLOCK: Final = 1 << 16  # elements that stay in a cache from one pass to the next
 _SHARED: Final = 1 << 19  # elements from which several threads fill a result

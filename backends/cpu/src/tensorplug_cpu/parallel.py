@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["in_parts", "is_large", "share_out", "thread_count", "together", "ufunc_kernel"]
 
 _LIGHT: Final = 1 << 21  # elements from which a loop that waits for memory is shared out
 _HEAVY: Final = 1 << 19  # likewise, one that computes

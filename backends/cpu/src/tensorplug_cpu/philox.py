@@ -11,7 +11,6 @@ from tensorplug.plugin import philox
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["BLOCKS", "words"]
 
 BLOCKS: Final = 1 << 14  # at a time: the arrays of a round stay in the cache
 _FEW: Final = 8  # blocks that Python's integers make faster than a hundred calls of NumPy

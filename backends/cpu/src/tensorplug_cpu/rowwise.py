@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["RowSums", "by_blocks"]
 
 _BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
 _SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["scanner"]
 
 _PIECE = 1 << 14  # elements whose working copy stays in the cache
 _SMALL = 1 << 12  # elements up to which one call is best

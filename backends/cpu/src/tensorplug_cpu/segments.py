@@ -11,7 +11,6 @@ from tensorplug_cpu.jit import gathers
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["row_sums"]
 
 _NARROW: Final = 4  # columns, up to which elements are counted one by one
 

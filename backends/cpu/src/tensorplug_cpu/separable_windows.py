@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Window, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["counts", "few", "images", "joined", "overlap", "reduced", "spread", "tap_slices"]
 
 Tap = tuple[slice, slice]  # positions, and the elements that the tap sees there
 

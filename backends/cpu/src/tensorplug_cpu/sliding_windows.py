@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["columns", "extent", "inside", "layout", "padded", "room", "taps", "unpadded"]
 
 _RECYCLED: Final = 1 << 18  # bytes
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["erf", "erfc_double", "horner"]
 
 Coefficients = tuple[float, ...]  # of x**0, x**1, ...
 Pieces = tuple[tuple[float, "Callable[[Array], Array]"], ...]

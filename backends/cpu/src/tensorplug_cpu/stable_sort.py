@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["arg_sorted", "by_rows", "sorted_values"]
 
 _SHORT = 32  # elements of a row up to which insertion sort, which is stable, is the fastest
 _RADIX = 64  # elements of a row, of 16 bits or less, from which a radix sort is

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Step = Callable[[Array], Array]
 
-__all__ = ["groups", "summer", "summer_in_float64"]
 
 Group = tuple[int, bool]  # length of neighbouring axes together, and whether they are summed
 

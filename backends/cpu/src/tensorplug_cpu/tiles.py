@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Index = tuple[Any, ...]
 
-__all__ = ["Tiles", "covered", "tiled"]
 
 _BLOCK = 1 << 19  # elements: two dozen calls of NumPy per block cost more than a cache saves
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["joined", "minus_log", "normal_pairs", "normals"]
 
 _LOW_BITS: Final = int(np.float64(box_muller.LOW).view(np.int64))
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Index = tuple[slice, ...]
     Visit = Callable[[int, Index, Index, Array], None]
 
-__all__ = ["WindowArgmax"]
 
 _BLOCK = 1 << 16  # windows: long enough to make little of Python, short enough for a cache
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Fatal", "attempting", "find_fatal", "forget"]
 
 SUFFIX: Final = ".attempt"
 

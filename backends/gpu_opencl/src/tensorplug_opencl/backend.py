@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["OpenCLBackend"]
 
 _references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
 

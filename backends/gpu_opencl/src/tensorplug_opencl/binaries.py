@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-__all__ = ["Binaries"]
 
 _FORMAT: Final = "2"
 

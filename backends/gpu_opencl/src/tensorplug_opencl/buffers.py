@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Memory = PooledBuffer | PooledSVM | cl.Buffer
 
-__all__ = ["DeviceBuffer"]
-
 
 class DeviceBuffer:
     """Elements of one dtype, contiguous in row-major order, from ``offset`` (in elements) on.

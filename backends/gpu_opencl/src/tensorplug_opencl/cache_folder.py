@@ -10,7 +10,6 @@ from tensorplug.plugin import disk_cache
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CACHE", "LEFTOVER", "find_folder", "open_trusted", "prune_leftovers", "read", "write"]
 
 CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
 LEFTOVER: Final = disk_cache.LEFTOVER

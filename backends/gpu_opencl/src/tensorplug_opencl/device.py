@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.trial.verdict import Verdict
 
-__all__ = [
-    "Found",
-    "available",
-    "choose",
-    "collect_diagnostics",
-    "list_infos",
-]
 
 NO_PLATFORM: Final = -1001  # the ICD loader's code if no driver is registered
 OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in

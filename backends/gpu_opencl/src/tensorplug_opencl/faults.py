@@ -16,15 +16,6 @@ from tensorplug.plugin import (
     TensorplugError,
 )
 
-__all__ = [
-    "BuildError",
-    "explain_build_failure",
-    "explain_missing_kernel",
-    "is_lost",
-    "is_memory",
-    "translate",
-]
-
 _code = cl.status_code
 MEMORY_CODES: Final = frozenset(
     {

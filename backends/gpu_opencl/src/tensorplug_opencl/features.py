@@ -13,8 +13,6 @@ from tensorplug_opencl.limits import NONE as NO_LIMITS
 if TYPE_CHECKING:
     from tensorplug_opencl.limits import Limits
 
-__all__ = ["describe", "dtypes_of", "flushed_by"]
-
 
 def describe(device: cl.Device) -> str:
     """Return the names of the hardware and its platform, for display."""

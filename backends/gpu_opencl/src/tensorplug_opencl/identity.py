@@ -12,7 +12,6 @@ from tensorplug_opencl import processor
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["find_version", "read_facts", "start_key"]
 
 _FACTS: Final = ("name", "vendor", "version", "driver_version")
 

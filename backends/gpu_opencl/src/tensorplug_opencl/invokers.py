@@ -14,8 +14,6 @@ import pyopencl as cl
 
 from tensorplug.plugin import Lock
 
-__all__ = ["keep_in_memory"]
-
 _MOST_KEPT: Final = 1024  # pieces of code; this backend needs one for each number of arguments
 _SWITCH: Final = "_PYOPENCL_NO_CACHE"
 

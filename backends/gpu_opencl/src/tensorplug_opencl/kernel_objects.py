@@ -14,7 +14,6 @@ from weakref import ref
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["MOST", "Holder", "KernelObjects"]
 
 MOST: Final = 64  # objects of one program, and further ones for calls that run at the same time
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.memory import Memory
     from tensorplug_opencl.program import Programs
 
-__all__ = ["Launch", "LaunchContext", "bind_setter", "choose_group"]
 
 # Work-items per group, for items that do little and for items that loop. PoCL compiles a kernel
 # again for every new group size, so the sizes are fixed. It runs a group on one core, so groups of

@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = [
-    "Layout",
-    "Strides",
-    "broadcast_strides",
-    "collapse",
-    "index_dtype",
-    "pack",
-    "permuted_strides",
-    "row_major",
-]
-
 Strides = tuple[int, ...]
 
 NARROW_LIMIT: Final = 2**31 - 1  # of 32-bit indices, which are several times faster

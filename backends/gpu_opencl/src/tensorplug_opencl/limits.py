@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["NONE", "STEPS", "Limits"]
-
 # Mesa's llvmpipe silently ends all loops of a work-item after 65,535 steps. Half of them are left
 # for loops inside of the counted one.
 STEPS: Final = 32_768

@@ -23,7 +23,6 @@ from tensorplug_opencl import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["find_installed", "list_platforms"]
 
 VENDORS: Final = "OCL_ICD_VENDORS"
 FILENAMES: Final = "OCL_ICD_FILENAMES"  # Windows has no folder of drivers

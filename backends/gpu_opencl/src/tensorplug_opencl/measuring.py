@@ -14,8 +14,6 @@ import pyopencl as cl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MeasuredRuntime", "Measurements"]
-
 
 class MeasuredRuntime(Protocol):
     """What measurements need of the runtime.

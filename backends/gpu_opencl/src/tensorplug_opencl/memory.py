@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Pooled = PooledBuffer | PooledSVM
 
 
-__all__ = ["LIMIT", "Memory", "parse_limit"]
-
 LIMIT: Final = "TENSORPLUG_OPENCL_MEMORY_LIMIT"
 SHOWN: Final = 5  # the largest tensors in a message
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.limits import Limits
 
-__all__ = ["OpenedDevice"]
-
 
 class OpenedDevice:
     """A device whose memory, queue and programs are in ``runtime``, and the dtypes it has."""

@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["compute_digest", "read_model"]
-
 _CPUINFO: Final = Path("/proc/cpuinfo")
 # Linux's names of the model and the instruction sets, on x86-64, 64-bit Arm and others.
 _FIELDS: Final = (

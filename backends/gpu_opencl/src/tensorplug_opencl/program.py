@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.attempts import Fatal
     from tensorplug_opencl.kernel_objects import Holder
 
-__all__ = ["ENTRY", "Programs", "choose_options", "read_title"]
 
 _NOTICE: Final = BuildNotice("opencl", "programs")
 ENTRY: Final = "run"  # the name of the one kernel in each program

@@ -7,8 +7,6 @@ from typing import Final, Literal
 
 from tensorplug.plugin import SettingsError
 
-__all__ = ["TRIAL", "Trial", "read_trial"]
-
 TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
 
 Trial = Literal["once", "never", "again"]

@@ -15,7 +15,6 @@ from pyopencl.tools import ImmediateAllocator, MemoryPool, PooledSVM, SVMAllocat
 if TYPE_CHECKING:
     from pyopencl.tools import PooledBuffer
 
-__all__ = ["FLAGS", "LEAST", "SharedPool", "is_offered"]
 
 # The host may use the memory between the commands of a queue.
 FLAGS: Final[Any] = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     HostArray = np.ndarray[Any, Any]
     Enqueue = Callable[[cl.CommandQueue, HostArray], cl.Event]
 
-__all__ = ["Staging"]
 
 WAITING_BYTES: Final = 256 << 20  # of unfinished copies; beyond that, wait for the oldest
 SMALLEST_BLOCK: Final = 64 << 10

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     ]
     Kind: TypeAlias = KindName | DTypeLike | tuple[KindName | DTypeLike, ...]
 
-__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 KINDS: Final = {
     "bool": dt.BOOL,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.array_api.dtype_queries import KindName
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["NamespaceInfo"]
-
 
 class NamespaceInfo:
     """The result of ``__array_namespace_info__()``."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.recipes import Step
 
-__all__ = ["FunctionNode", "backpropagate", "find_path", "fit", "walk"]
-
 
 class FunctionNode(Node, ABC):
     """A call of a Python function with a gradient of its own."""

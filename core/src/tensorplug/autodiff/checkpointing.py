@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
-__all__ = ["checkpoint"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,8 +16,6 @@ from tensorplug.ops.complexes import conj
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["check_holomorphic_result", "check_real_loss", "conjugate"]
-
 
 def conjugate(derivative: Tensor) -> Tensor:
     """Convert a cotangent on the tape to a gradient, or the reverse."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.context import Context
 
-__all__ = ["custom_grad"]
 
 Ts = TypeVarTuple("Ts")
 

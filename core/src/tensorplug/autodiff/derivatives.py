@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["hessian", "jacobian", "jacrev"]
 
 P = ParamSpec("P")
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["MOST_ELEMENTS", "forward_jacobian", "jacfwd", "jvp"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

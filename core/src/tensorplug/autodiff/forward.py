@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Dual", "ForwardMode", "push"]
 
 KEPT = 1024
 """Derivatives of plans that an interpreter keeps."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     VjpFunction = Callable[[Any], tuple[Any, ...]]
 
-__all__ = ["Differentiated", "grad", "stop_gradient", "value_and_grad", "vjp"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Backward = Callable[[Tensor], Sequence[Tensor | None]]
 
-__all__ = ["call_outside", "is_taped_outside", "value_outside"]
-
 
 def is_taped_outside(context: Context) -> bool:
     """Return whether ops run in vmap, and are differentiated outside it."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.autodiff.tape import Node
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["MoveNode"]
-
 
 class MoveNode(FunctionNode):
     """A tensor that the program has placed on another device; ``origin``: where it was."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Tangent = Any  # of an input: a tensor, None for zero; a list of these for a variadic input
     Tangents = Sequence[Tangent]
 
-__all__ = ["Pushforward", "has_tangent"]
-
 
 def has_tangent(tangent: Tangent) -> bool:
     """Return whether the tangent of an input is not zero."""

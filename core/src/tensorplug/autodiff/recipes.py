@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[..., Any]
 
-__all__ = [
-    "Recipe",
-    "Recorded",
-    "Step",
-    "is_narrow",
-    "placement_of",
-    "positional",
-    "widening_rule",
-]
-
 
 class Recorded(Protocol):
     """The members of a plan that the tape uses."""

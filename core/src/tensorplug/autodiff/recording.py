@@ -11,7 +11,6 @@ from tensorplug.autodiff.tape import record
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Recording", "Watched"]
 
 Watched = tuple[Any, Any]  # a variable, and the tensor that reads of it return
 

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Placement
 
-__all__ = [
-    "CallNode",
-    "Leaf",
-    "Node",
-    "OutputNode",
-    "buffer_of",
-    "find_boundary",
-    "mark",
-    "record",
-    "with_node",
-]
 
 _order: Final = itertools.count(1).__next__  # creation order is a topological order
 mark: Final = _order  # nodes recorded later have a higher order

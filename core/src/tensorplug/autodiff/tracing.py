@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.autodiff.recording import Watched
     from tensorplug.dispatch.context import Context
 
-__all__ = [
-    "Argnums",
-    "Traced",
-    "Unconnected",
-    "check_differentiable",
-    "check_function",
-    "check_result",
-    "detach",
-    "match_tree",
-    "not_a_tensor",
-]
 
 Unconnected = Literal["error", "zeros"]
 

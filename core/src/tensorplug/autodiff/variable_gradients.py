@@ -19,7 +19,6 @@ from tensorplug.tensors.variable import Variable, variables_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["VariableGrads", "scaled_variable_grads", "variable_grads"]
 
 R = TypeVar("R")
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensorplug.command_line.new_names import Kind
 
-__all__ = ["DONE", "NO", "WRONG_CALL", "main", "perform"]
 
 DONE: Final = 0
 NO: Final = 1  # the answer is no, or something failed

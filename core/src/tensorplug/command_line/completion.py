@@ -16,7 +16,6 @@ from tensorplug.command_line.parser import make_parser
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["WORD", "script"]
 
 WORD: Final = re.compile(r"[\w.-]+", re.ASCII)  # what needs no quotes in any shell
 _PROGRAM: Final = "tensorplug"

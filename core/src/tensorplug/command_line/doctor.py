@@ -19,7 +19,6 @@ from tensorplug.plugins import selection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["examine"]
 
 Line = dict[str, Any]
 

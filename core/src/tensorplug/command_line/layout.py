@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["GAP", "Column", "arrange"]
 
 GAP: Final = "  "
 _LEAST: Final = 8  # characters of a column that is cut

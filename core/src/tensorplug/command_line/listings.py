@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.introspection.explanation import Explanation
 
-__all__ = [
-    "devices",
-    "explained",
-    "explanation",
-    "installed",
-    "kernels",
-    "versions",
-    "words",
-]
 
 Line = dict[str, Any]
 

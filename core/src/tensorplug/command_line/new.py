@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tensorplug.command_line.new_names import Kind
 
-__all__ = ["LICENSE", "Project", "advice", "create", "rendered"]
 
 LICENSE: Final = "Apache-2.0"  # as the templates have it
 

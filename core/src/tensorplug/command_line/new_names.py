@@ -15,8 +15,6 @@ from tensorplug.errors import ArgumentError
 from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
 
-__all__ = ["Kind", "Names", "checked"]
-
 Kind = Literal["backend", "extension"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -12,7 +12,6 @@ from tensorplug.engine.foreign_text import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["HOW", "SHELLS", "WORDS", "Parser", "make_parser", "parse"]
 
 SHELLS: Final = ("bash", "zsh", "fish")
 WORDS: Final = ("backends", "dtypes", "explained", "kernels")  # that shells ask for

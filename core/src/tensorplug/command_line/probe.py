@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["main"]
-
 
 def main(name: str = "", patience: str = "20") -> int:
     """Load a backend, list its devices, and run a computation on each.

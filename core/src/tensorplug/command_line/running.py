@@ -14,8 +14,6 @@ from tensorplug.command_line.output import OutputError, Printer, writing
 from tensorplug.command_line.parser import parse
 from tensorplug.engine.foreign_text import message_of, printable
 
-__all__ = ["CLOSED", "INTERRUPTED", "called_as", "run"]
-
 INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
 CLOSED: Final = 141  # 128 and the number of SIGPIPE, by which other programs end there
 

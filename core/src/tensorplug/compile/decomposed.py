@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = ["find_groups", "make_program"]
 
 _LARGEST: Final = 4096
 """Bytes of the data that a program of a decomposition may hold, beside Python numbers."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.specialized import Specialized
     from tensorplug.dispatch.context import Context
 
-__all__ = ["run_recorded"]
 
 _LIMIT: Final = 64  # derivatives of one program, which differ in floats that gradients read
 

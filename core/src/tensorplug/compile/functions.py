@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.engine import Engine
 
-__all__ = ["LIMIT", "Compiled", "compile"]
 
 LIMIT: Final = 64
 """The number of programs that one function keeps; the oldest is dropped first."""

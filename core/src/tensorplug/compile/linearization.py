@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     Push = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
-__all__ = ["linearize"]
 
 R = TypeVar("R")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
 
-__all__ = ["Specialized", "make_executable", "run", "upload"]
 
 _new: Final = object.__new__
 _NO_NODES: Final = repeat(None)

@@ -11,7 +11,6 @@ from tensorplug.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["choice", "flag", "is_text", "optional_flag", "quoted", "real"]
 
 _REAL: Final = (int, float, np.integer, np.floating)
 _LONGEST: Final = 200  # characters of a value in a message

@@ -18,25 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.groups import Group
     from tensorplug.contract.spec import TensorType
 
-__all__ = [
-    "Backend",
-    "BindsConstants",
-    "Buffer",
-    "CompilesGroups",
-    "CountsBuffers",
-    "DeviceInfo",
-    "ExchangesDeviceMemory",
-    "ExclusiveBuffer",
-    "FlushesSubnormals",
-    "GuidesAuthors",
-    "Measures",
-    "OverwritesBuffers",
-    "ReusesMemory",
-    "SharesHostMemory",
-    "SurvivesFork",
-    "Trims",
-    "Widens",
-]
 
 Buffer = Any
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import KernelSpec
 
-__all__ = ["BatchingEntry", "BatchingTable", "batching_entry"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 Kind = Literal["rule", "elementwise", "leading", "folded"]

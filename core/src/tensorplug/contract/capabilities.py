@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["Capabilities", "of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

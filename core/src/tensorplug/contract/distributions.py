@@ -7,8 +7,6 @@ import re
 from importlib.util import find_spec
 from typing import Any, Final
 
-__all__ = ["BACKENDS", "FOLDERS", "backend_cure", "pip_install"]
-
 # By backend: the distribution, with the extras that make it run on any machine.
 BACKENDS: Final = {"cpu": "tensorplug-cpu", "opencl": "tensorplug-opencl[cpu]"}
 

@@ -22,24 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
 
-__all__ = [
-    "KERNEL_EXTRAS",
-    "WANTED",
-    "DecompositionEntry",
-    "GradientEntry",
-    "JointRule",
-    "KernelEntry",
-    "OnDevice",
-    "TangentEntry",
-    "cotangent_names",
-    "decomposition_entry",
-    "gradient_entry",
-    "joint_entries",
-    "kernel_entry",
-    "tangent_entries",
-    "tangent_name",
-    "type_names",
-]
 
 OnDevice: TypeAlias = "Callable[[Backend], object]"
 TangentKind: TypeAlias = Literal["rule", "linear", "elementwise", "symmetric"]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["ExpressionRule"]
 
 Given: TypeAlias = "str | Callable[..., Expression | None]"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-__all__ = ["modules_of", "tables_of"]
 
 T = TypeVar("T")
 

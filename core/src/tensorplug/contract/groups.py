@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.shapes import Shape
 
-__all__ = ["Group", "GroupInput", "GroupOutput", "Reduction", "lift_constants"]
 
 Span = tuple[bool, ...]
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         TangentTable,
     )
 
-__all__ = ["PROJECT", "hookimpl", "hookspec"]
 
 PROJECT: Final = "tensorplug"
 

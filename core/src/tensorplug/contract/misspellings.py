@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["nearest", "plain", "slips"]
 
 # Names of at least so many characters may differ by one slip, and by two. Among shorter ones,
 # different words differ by as little: cond and conj, tile and file.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.expression_rules import Given
 
-__all__ = ["REQUIRED", "UNKNOWN", "Attribute", "InputTypes", "KernelSpec", "TensorType"]
 
 UNKNOWN: Final = -1  # a size that only the data tells, in the type that a spec infers
 

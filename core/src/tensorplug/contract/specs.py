@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import KernelSpec
 
-__all__ = ["Specs"]
-
 
 class Specs:
     """Kernel specs as attributes, which are found at first use.

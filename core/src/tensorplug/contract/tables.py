@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     )
     from tensorplug.contract.spec import KernelSpec
 
-__all__ = ["DecompositionTable", "GradientTable", "KernelTable", "TangentTable"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -37,22 +37,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atanh",
-    "by_parts",
-    "cosh",
-    "expm1",
-    "log1p",
-    "scaled",
-    "sigmoid",
-    "sinh",
-    "tan",
-    "tanh",
-]
 
 Parts = tuple["Tensor", "Tensor"]
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.context import Context
 
-__all__ = ["ContextBlock"]
 
 _here: Final[ContextVar[None]] = ContextVar("tensorplug.here")  # only its tokens matter
 

@@ -28,24 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
 
-__all__ = [
-    "MULTIPLE_OUTPUTS",
-    "as_constant",
-    "as_tensor",
-    "chained",
-    "compute_at",
-    "dispatch",
-    "dispatch_binary",
-    "dispatch_cached",
-    "dispatch_multiple",
-    "dispatch_planned",
-    "dispatch_unary",
-    "is_here",
-    "run_near",
-    "run_on",
-    "to_device",
-]
-
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["commit", "find_root", "follow", "release"]
-
 
 def commit(tensor: Tensor) -> Tensor:
     """Return a tensor as committed to its device; itself if it is, or is in host memory."""

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = [
-    "ROOT",
-    "Context",
-    "EngineProtocol",
-    "current_context",
-    "engine_of",
-    "entered",
-    "innermost",
-    "is_recorded",
-    "set_default_engine",
-    "use_context",
-    "variable",
-]
-
 
 class EngineProtocol(Protocol):
     """The methods of an engine that ops and tensors use."""

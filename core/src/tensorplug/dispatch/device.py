@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
-__all__ = [
-    "PLAN_LIMIT",
-    "PROGRAM_LIMIT",
-    "Counters",
-    "Device",
-    "Placement",
-    "Usage",
-    "device_name",
-]
 
 PLAN_LIMIT = 8192  # plans per device; docs/adr/0004 gives the reason
 PROGRAM_LIMIT = 1024  # of these, plans that run programs or groups: tens of kilobytes each

@@ -20,8 +20,6 @@ from weakref import ref
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Exit", "Watch", "watch"]
-
 
 class Watch(ref[Any]):
     """A weak reference that calls ``restore`` when its object dies."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
 
-__all__ = ["as_array", "is_scalar", "levels", "room_for", "scalar"]
-
 
 _NUMBERS = (bool, int, float, complex)
 _FLOATS = (float, np.floating)

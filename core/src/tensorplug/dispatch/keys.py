@@ -11,7 +11,6 @@ from tensorplug.contract.dtypes import DType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["freeze_attributes"]
 
 # Equal only within their type, and hashable.
 _PLAIN: Final = frozenset({bool, int, str, DType, type(None)})

@@ -20,7 +20,6 @@ from tensorplug.dispatch.weak import WeakObjects
 if TYPE_CHECKING:
     from threading import RLock
 
-__all__ = ["Lock", "all_locks"]
 
 _all: Final[WeakObjects[Any]] = WeakObjects()
 

@@ -15,7 +15,6 @@ from tensorplug.dispatch.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Observer", "execute", "notify", "promote", "report_inputs"]
 
 Plan = Any  # ``engine.plans.Plan``, of a higher layer
 Promotion = Any  # ``engine.promotion.Promotion``, likewise

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device, Placement
 
-__all__ = ["Tensor"]
-
 
 class _Disposed:
     """Replaces the placement of a disposed tensor; no plan has it in its key."""

@@ -13,7 +13,6 @@ from weakref import ref
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["WeakObjects", "WeakValues"]
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.registry import Registry, State
     from tensorplug.typing import DTypeLike
 
-__all__ = ["IN_FLOAT32", "IN_LOW_PRECISION", "autocast", "find_plan", "find_promotion"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

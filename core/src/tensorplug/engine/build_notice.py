@@ -20,7 +20,6 @@ from tensorplug.engine import settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BuildNotice"]
 
 SECONDS: Final = 1.0  # of building, before the line appears
 

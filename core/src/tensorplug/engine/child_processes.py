@@ -12,8 +12,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["code_arguments", "module_arguments", "search_path"]
-
 _RUN = "import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 
 

@@ -12,8 +12,6 @@ from tensorplug.dispatch.context import current_context, engine_of
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
 
-__all__ = ["current_engine"]
-
 
 def current_engine() -> Engine:
     """Return the engine of this thread or task, building the default one if necessary."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.context import Context
     from tensorplug.engine.registry import Handle, Registry
 
-__all__ = ["BackendSource", "Devices", "Opened", "split_name"]
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.registry import Registry
     from tensorplug.engine.settings import Fallback
 
-__all__ = ["Resolver", "on_backend", "on_host"]
-
 
 class Resolver(Protocol):
     """The members of an engine that resolving a plan uses."""

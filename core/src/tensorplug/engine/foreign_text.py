@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["cause_of", "message_of", "printable", "shown"]
-
 
 def printable(text: str) -> str:
     r"""Return ``text`` with every character that could act on a terminal escaped.

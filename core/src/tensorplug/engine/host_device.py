@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["NAME", "HostStorage", "open_host"]
 
 NAME = "host"
 Array = np.ndarray[Any, Any]

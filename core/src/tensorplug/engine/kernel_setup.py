@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.registry import State
 
-__all__ = ["clear", "update"]
-
 
 def update(device: Device, state: State) -> None:
     """Set up newly registered kernels of ``device``; tear down removed ones.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["Carried", "LogicalDevice"]
-
 
 class Carried(ABC):
     """What a logical tensor has as buffer: the physical tensors that carry it.

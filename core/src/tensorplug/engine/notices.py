@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from types import FrameType
 
-__all__ = ["warn"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 

@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
 
-__all__ = [
-    "find_device",
-    "flatten",
-    "import_array",
-    "import_value",
-    "index_constant",
-    "plan_key",
-    "prepare_inputs",
-    "scalar_constant",
-    "transfer",
-    "transfer_input",
-    "types_of",
-    "unsupported",
-    "upload",
-]
-
 
 def flatten(operands: Sequence[Any]) -> list[Any]:
     """Return what stands for the inputs of a call in one list, without absent ones.

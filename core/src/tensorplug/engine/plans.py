@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement, Usage
     from tensorplug.engine.registry import State
 
-__all__ = [
-    "BY_OPS",
-    "How",
-    "Plan",
-    "Step",
-    "extra_arguments",
-    "resolve_native",
-    "unsupported_dtype",
-]
 
 How = Literal["native", "widened", "decomposed", "host", "fallback", "traced", "programs"]
 BY_OPS: Final = frozenset({"widened", "decomposed"})  # of plans that run other kernels

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
 
-__all__ = ["Promotion"]
-
 
 class Promotion:
     """Cached under a call's key if its inputs must be cast to a common dtype first.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
     from types import TracebackType
 
-__all__ = ["Handle", "Owned", "Registry", "State"]
 
 Entry = KernelEntry | GradientEntry | TangentEntry | BatchingEntry | DecompositionEntry
 E = TypeVar("E", KernelEntry, GradientEntry, TangentEntry, BatchingEntry, DecompositionEntry)

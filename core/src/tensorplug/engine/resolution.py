@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.fallback import Resolver
     from tensorplug.engine.plans import Step
 
-__all__ = ["check_dtypes", "resolve", "resolve_decomposition"]
-
 
 def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.

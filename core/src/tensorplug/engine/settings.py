@@ -16,17 +16,6 @@ from tensorplug.errors import SettingsError, SettingsWarning
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "CHECKS",
-    "DEFAULT_CHECKS",
-    "Check",
-    "Fallback",
-    "Settings",
-    "Traceback",
-    "read",
-    "shows_builds",
-    "traceback",
-]
 
 Fallback = Literal["error", "warn", "allow"]
 Check = Literal["verify", "nan", "inf", "leaks"]

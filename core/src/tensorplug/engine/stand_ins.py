@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["StandInBackend", "StandInDevice"]
-
 
 class StandInBackend(ABC):
     """The backend of a device that stands in: it passes on what concerns real buffers."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
 
-__all__ = ["find_decomposition", "is_asked", "wide_dtypes"]
 
 _OWNER: Final = Owner("tensorplug")
 

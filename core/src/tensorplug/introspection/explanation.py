@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How, Plan, Step
 
-__all__ = ["Explanation"]
 
 CALLS: Final = "calls"  # how a function runs: by calls of kernels
 

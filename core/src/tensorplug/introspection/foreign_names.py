@@ -12,8 +12,6 @@ from typing import Final
 from tensorplug.tensors import ufuncs
 from tensorplug.tensors.foreign_members import GRADIENTS
 
-__all__ = ["ADVICE", "FOREIGN"]
-
 # Our name for the same thing.
 FOREIGN: Final = {
     **ufuncs.NAMES,

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = [
-    "check_arguments",
-    "example_call",
-    "find",
-    "name_of",
-    "names",
-    "of_types",
-    "refuse_others",
-    "shown",
-]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _SHORT: Final = "tp"  # as programs import the package, and examples call it

@@ -17,7 +17,6 @@ from tensorplug.introspection.foreign_names import ADVICE, FOREIGN
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["missing", "missing_method"]
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested

@@ -19,7 +19,6 @@ from tensorplug.errors import TensorplugError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["hide_from_pytest", "install"]
 
 _CORE: Final = "tensorplug"
 _PLUGINS: Final = "tensorplug_"  # the modules of distributions that are called tensorplug-...

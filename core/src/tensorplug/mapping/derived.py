@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
-__all__ = [
-    "align",
-    "as_it_is",
-    "elementwise",
-    "folded",
-    "in_front",
-    "leading",
-    "shifted_axes",
-    "to_shape",
-]
 
 # `inputs` are physical tensors, lists of them or None; `batched` says which have the axis of the
 # examples in front, in the same form.

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.engine.registry import State
 
-__all__ = ["Batched", "Examples", "explain", "runs_at_once"]
 
 _DECLINED: Final = NotImplemented
 ONCE_PER_EXAMPLE: Final = "once per example"

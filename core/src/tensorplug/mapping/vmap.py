@@ -22,7 +22,6 @@ from tensorplug.tensors.variable import alias
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["vmap"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

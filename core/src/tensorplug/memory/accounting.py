@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.device import Device
 
-__all__ = ["DeviceMemory", "Memory", "memory"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:

@@ -14,8 +14,6 @@ import gc
 from itertools import chain
 from typing import TypeVar
 
-__all__ = ["live_objects"]
-
 T = TypeVar("T")
 
 

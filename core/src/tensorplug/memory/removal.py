@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
 
-__all__ = ["remove"]
-
 
 def remove(engine: Engine, name: str) -> list[str]:
     """Close the devices of backend ``name``, or the device of that name; return their names.

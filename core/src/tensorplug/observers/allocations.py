@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["Allocations"]
 
 Key = tuple[int, "Hashable"]  # the device by identity, and the backend's key of the memory
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-__all__ = ["CallSite", "find"]
 
 _CORE: Final = __name__.partition(".")[0]
 _ENGINE: Final = f"{_CORE}.engine.engine"

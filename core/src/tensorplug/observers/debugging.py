@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.engine.settings import Check
 
-__all__ = ["SpecCheck", "checks", "debug"]
 
 R = TypeVar("R")
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.promotion import Promotion
     from tensorplug.observers.callsite import CallSite
 
-__all__ = ["DispatchTrace", "TracedCall", "trace_dispatch"]
-
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
-__all__ = ["LeakCheck"]
 
 _alone: Final = Lock()
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
 
-__all__ = ["NonFiniteCheck"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.plans import Plan
 
-__all__ = [
-    "Observation",
-    "describe",
-    "observe",
-    "provenance",
-]
-
 
 def describe(plan: Plan) -> str:
     """Return a call as text: ``Sum(x=float32[3], axis=(0,)) -> float32[]``."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import How
     from tensorplug.observers.callsite import CallSite
 
-__all__ = ["KernelRecord", "ProfileFigures", "Types"]
 
 Types = tuple["TensorType | tuple[TensorType, ...] | None", ...]
 

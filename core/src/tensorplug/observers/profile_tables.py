@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.observers.profile_records import ProfileFigures
     from tensorplug.observers.profile_views import Group
 
-__all__ = ["show"]
 
 # The kernel's own share of the time, and that of its inner calls.
 _BAR: Final = ("█", "░")

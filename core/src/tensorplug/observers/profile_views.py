@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug.observers.profile_records import KernelRecord, ProfileFigures, Types
 
-__all__ = ["bytes_text", "groups", "heading", "save_trace", "summary", "types_text"]
-
 
 # Text -----------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Column", "table"]
 
 _GAP: Final = "  "
 _LEAST: Final = 10  # characters: the minimum width of a narrowed column

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Timing", "measure", "time"]
-
 
 class Measurement(NamedTuple):
     """The outputs of a call, and its start and end in nanoseconds of the clock.

@@ -22,7 +22,6 @@ from tensorplug.plugins.source import PluginSource
 if TYPE_CHECKING:
     from tensorplug.engine.settings import Settings
 
-__all__ = ["build_engine", "core_registry"]
 
 _building: Final[ContextVar[bool]] = ContextVar("tensorplug.building", default=False)
 

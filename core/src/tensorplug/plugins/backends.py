@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.plugins.discovery import BackendInfo
 
-__all__ = [
-    "backends",
-    "describe_device",
-    "devices",
-    "find_backend",
-    "get_backend",
-    "register_backend",
-    "remove_backend",
-    "set_backend",
-    "synchronize",
-    "trim_memory",
-    "use_backend",
-]
-
 
 def backends() -> list[BackendInfo]:
     """Return the installed backends: name, distribution, version, state and detail.

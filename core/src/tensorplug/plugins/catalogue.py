@@ -13,8 +13,6 @@ from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable, TangentTable
 from tensorplug.errors import RegistrationError
 
-__all__ = ["batchings", "catalogue", "decompositions", "gradients", "tangents"]
-
 
 def catalogue() -> tuple[KernelSpec, ...]:
     """Return every kernel spec of the core, in the order of families and their lines.

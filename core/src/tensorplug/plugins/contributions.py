@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from tensorplug.plugins.loader import Loader, Plugin
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = [
-    "Rules",
-    "check_backend",
-    "collect_kernels",
-    "collect_rules",
-    "copied_registry",
-    "device_infos",
-    "register_rules",
-]
 
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.tables import KernelTable
 
-__all__ = ["FunctionPlugin"]
-
 
 class FunctionPlugin:
     """The plugin of a backend that ``create(device)``, or ``create()``, opens.

@@ -14,8 +14,6 @@ from tensorplug.dispatch.exits import Exit
 if TYPE_CHECKING:
     from tensorplug.dispatch.exits import Watch
 
-__all__ = ["paused"]
-
 
 class paused:  # noqa: N801  # used as a function: ``with paused():``
     """Disable automatic collection in all threads inside a ``with`` block."""

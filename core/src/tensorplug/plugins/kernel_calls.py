@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.introspection.explanation import Explanation
     from tensorplug.typing import DTypeLike
 
-__all__ = ["explain", "run_kernel"]
-
 
 def run_kernel(
     spec: KernelSpec | str,

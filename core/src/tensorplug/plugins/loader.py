@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["CREATE", "DEVICES", "Loader", "Plugin", "call_guarded", "listeners", "refusal"]
 
 T = TypeVar("T")
 

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
     from importlib_metadata import EntryPoint
 
-__all__ = [
-    "BACKENDS",
-    "CORE",
-    "EXTENSIONS",
-    "PLUGIN_NAME",
-    "RESERVED",
-    "BackendInfo",
-    "Candidate",
-    "ExtensionInfo",
-    "ProgramEntry",
-    "State",
-    "candidates",
-    "core_version",
-    "meant_group",
-]
 
 CORE: Final = "tensorplug"
 BACKENDS: Final = "tensorplug.backends"

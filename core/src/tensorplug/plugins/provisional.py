@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.registry import Handle
 
-__all__ = ["handles", "undone_on_failure"]
 
 _handles: Final[ContextVar[list[Handle] | None]] = ContextVar("tensorplug.handles", default=None)
 

@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
 
-__all__ = [
-    "copy_registered_kernels",
-    "kernels_for",
-    "register_decomposition",
-    "register_gradient",
-    "register_kernel",
-    "unregister_gradient",
-    "unregister_kernel",
-]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _ABSENT: Final[Any] = object()

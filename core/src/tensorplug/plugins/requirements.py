@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["check_version"]
 
 _SHOWN: Final = 200  # characters of a requirement
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.settings import Settings
     from tensorplug.plugins.metadata import State
 
-__all__ = ["Selection", "advice"]
 
 _SIMILARITY: Final = 0.7  # at most 1; "gpu" is not similar to "cpu"
 _GPUS: Final = frozenset({"gpu", "cuda", "nvidia", "rocm", "hip", "amd", "xpu", "mps", "metal"})

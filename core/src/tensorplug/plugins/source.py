@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tensorplug.plugins.loader import Plugin
     from tensorplug.plugins.metadata import State
 
-__all__ = ["PluginSource"]
 
 _LOADED: Final[tuple[State, str]] = ("loaded", "")
 

@@ -11,7 +11,6 @@ from tensorplug.errors import ArgumentError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["VERSION", "namespace"]
 
 VERSION: Final = "2025.12"
 _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.ops.indexing.subscripts import Subscript
     from tensorplug.typing import ArrayLike, Index, Operand, TextLike
 
-__all__ = ["Assignment", "replace_contents"]
-
 
 class Assignment:
     """Methods of Tensor."""

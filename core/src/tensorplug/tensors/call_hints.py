@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from inspect import Signature
 
-__all__ = ["explain", "hinting", "hinting_all"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 

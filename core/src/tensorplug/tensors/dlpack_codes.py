@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["CODES", "count_lanes", "export", "read"]
 
 CODES: Final[Mapping[DType, int]] = {  # kDLBfloat, kDLFloat8_e4m3fn, ...
     dt.bfloat16: 4,

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["CODES", "DTYPES", "PACKED", "Entry", "Header", "UnreadableError", "write"]
 
 CODES: Final[Mapping[str, DType]] = {  # the format's names of dtypes
     "BOOL": dt.bool_,

@@ -20,16 +20,6 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "RECORD",
-    "Record",
-    "check_nesting",
-    "encodes",
-    "like",
-    "names_of",
-    "nested",
-    "recorded",
-]
 
 RECORD: Final = "tensorplug.tree"
 """The key of the record in the metadata."""

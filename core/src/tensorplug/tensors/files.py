@@ -32,7 +32,6 @@ from tensorplug.tensors.file_format import CODES, DTYPES, Header, UnreadableErro
 if TYPE_CHECKING:
     from io import FileIO
 
-__all__ = ["load", "save"]
 
 T = TypeVar("T")
 Location = str | bytes | os.PathLike[str] | os.PathLike[bytes]

@@ -9,8 +9,6 @@ from typing import Final
 
 from tensorplug.tensors.foreign_members import GRADIENTS
 
-__all__ = ["ADVICE", "KEYWORDS"]
-
 KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("x", "xs", "obj"),
     "a_max": ("max",),

@@ -14,7 +14,6 @@ from tensorplug.dispatch.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GRADIENTS", "MEMBERS", "attach"]
 
 GRADIENTS: Final = "gradients are taken of functions: write tensorplug.grad(function)(x)"
 _VALUES: Final = "tensors are values: write x[...] = y, x += y and the like"

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.typing import SupportsDLPack
 
-__all__ = ["from_dlpack", "plain_device", "tensor_from_buffer"]
 
 _READABLE: Final = {1, 3, 11, 13}  # kDLCPU; pinned and managed memory, also readable by the host
 _UNREADABLE: Final = {

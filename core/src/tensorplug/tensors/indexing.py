@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import Axis, Index
 
-__all__ = ["Indexing"]
-
 
 class Indexing:
     """Methods of Tensor."""

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device
 
-__all__ = ["Interchange"]
 
 HOST: Final = (1, 0)  # DLPack's kDLCPU
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["PARTS", "as_method", "attach", "attach_parts", "find_chained", "takes_numbers"]
 
 PARTS: Final = (Operators, Indexing, Assignment, Interchange, Notebooks, Ufuncs)
 """The classes whose members become members of Tensor."""

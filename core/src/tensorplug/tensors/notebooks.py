@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["Notebooks"]
 
 _EDGE: Final = 4  # rows and columns that are shown at each end of a longer axis
 _MATRICES: Final = 3  # of a tensor of more than two axes

@@ -21,8 +21,6 @@ from tensorplug.ops.bitwise import (
 if TYPE_CHECKING:
     from tensorplug.typing import Operand
 
-__all__ = ["Operators"]
-
 
 class Operators:
     """Methods of Tensor. ``&``, ``|``, ``^`` and ``~`` are logical on booleans."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["scratch_file"]
 
 _NAMED: Final = re.compile(r"\.tensorplug-[0-9a-f]{16}\.tmp", re.ASCII)
 

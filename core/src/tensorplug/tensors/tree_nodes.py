@@ -17,8 +17,6 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, RegistrationError
 
-__all__ = ["Level", "level", "register_tree", "static_field", "step", "unregister_tree"]
-
 Build: TypeAlias = Callable[[list[Any]], Any]
 Level: TypeAlias = tuple[Sequence[Any], Sequence[Any], Build, Sequence[Any]]
 """The keys of one container, its children, a function that replaces them, and its static data."""

@@ -16,7 +16,6 @@ from tensorplug.tensors.operators import KNOWN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NAMES", "Ufuncs"]
 
 _OPERANDS: Final[tuple[type[Any], ...]] = (*KNOWN, list, tuple)
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.typing import ArrayLike, DTypeLike, Index, Operand, TextLike
 
-__all__ = ["Variable", "Variables", "alias", "dispose_variables", "variables_of"]
-
 
 class Variables:
     """The live variables of an engine by name, in the order of their creation.

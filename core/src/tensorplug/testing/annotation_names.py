@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
-__all__ = ["AnnotationNames"]
-
 
 class AnnotationNames:
     """Rewrites annotations for a stub and collects its imports.

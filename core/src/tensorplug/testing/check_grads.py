@@ -26,7 +26,6 @@ from tensorplug.tensors.tree import flatten, paths
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["check_grads"]
 
 Mode = Literal["vjp", "jvp"]
 Numbers = np.ndarray[Any, np.dtype[Any]]  # float64 or complex128

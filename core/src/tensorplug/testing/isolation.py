@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.engine import Engine
 
-__all__ = ["isolated_engine"]
-
 
 @contextmanager
 def isolated_engine(backend: str | None = None) -> Iterator[Engine]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug_dask.settings import Settings
 
-__all__ = ["DaskBackend"]
 
 Array = np.ndarray[Any, Any]
 

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
     Chunks = tuple[tuple[int, ...], ...]
 
-__all__ = [
-    "WithoutWarnings",
-    "blockwise",
-    "chunks_of",
-    "concrete",
-    "elementwise",
-    "fresh",
-    "full",
-    "meta",
-    "one_block",
-    "pattern",
-    "starts_of",
-    "values_of",
-]
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,6 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_dask.backend import DaskBackend
 from tensorplug_dask.lazy import Lazy, Source
 
-__all__ = ["from_dask", "persist", "to_dask"]
-
 
 def from_dask(array: da.Array) -> Tensor:
     """Return a Dask array as a tensor on backend ``dask``, without computing anything.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     import dask.array as da
 
-__all__ = ["Lazy", "Pending", "Source"]
-
 
 class Source(NamedTuple):
     """Data in several blocks, and how many layers its graph had when it came."""

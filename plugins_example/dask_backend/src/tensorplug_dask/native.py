@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Function = Callable[..., Any]
 
-__all__ = ["native", "native_elementwise"]
 
 _ALWAYS = ("backend", "out")
 

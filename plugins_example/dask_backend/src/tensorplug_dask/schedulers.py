@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import dask.array as da
     import numpy as np
 
-__all__ = ["Executor"]
 
 _SECONDS: Final = 5  # to wait for a scheduler
 _FETCHED: Final = 1 << 20  # bytes of a small result that leaves the cluster, see ``_held``

@@ -14,7 +14,6 @@ from tensorplug.plugin import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHUNK_BYTES", "MAX_LAYERS", "SCHEDULER", "Settings", "read"]
 
 CHUNK_BYTES: Final = "TENSORPLUG_DASK_CHUNK_BYTES"
 MAX_LAYERS: Final = "TENSORPLUG_DASK_MAX_LAYERS"

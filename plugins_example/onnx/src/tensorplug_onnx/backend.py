@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-__all__ = [
-    "PreparedModel",
-    "TensorplugBackend",
-    "backend_of",
-    "is_compatible",
-    "prepare",
-    "run_model",
-    "run_node",
-    "supports_device",
-]
-
 
 class PreparedModel(BackendRep):
     """A model that takes and returns NumPy arrays."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_onnx.graph import Graph
     from tensorplug_onnx.values import Value
 
-__all__ = ["bound", "check_names"]
 
 # Numbers of Python become a dtype of their kind, or of a later one.
 _KINDS: Final = ("bool", "int", "float", "complex")

@@ -30,18 +30,6 @@ from tensorplug_onnx.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "KINDS",
-    "STATUSES",
-    "Known",
-    "Result",
-    "check",
-    "known_failures",
-    "names_of",
-    "result_of",
-    "table_of",
-    "write",
-]
 
 KINDS: Final = ("node", "simple", "pytorch-operator", "pytorch-converted", "real")
 Status = Literal["pass", "known", "unsupported", "fail"]

@@ -38,7 +38,6 @@ from tensorplug_onnx.values import dtype_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["main"]
 
 _ROUNDS: Final = 20
 _WIDTH: Final = 60  # characters of the values that are shown

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.values import Host
 
-__all__ = ["REFERENCES", "TOLERANCE", "OutputError", "Reference", "compare"]
 
 Reference = Literal["onnxruntime", "onnx"]
 REFERENCES: Final[tuple[Reference, ...]] = ("onnxruntime", "onnx")

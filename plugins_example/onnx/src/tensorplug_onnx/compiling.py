@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_onnx.graph import Graph
     from tensorplug_onnx.values import Host, Value
 
-__all__ = ["CompiledGraph", "symbolic_axes"]
 
 # The value of a static input as a tree of hashable leaves: name, dtype, shape and bytes.
 _Static = tuple[str, str, tuple[int, ...], bytes]

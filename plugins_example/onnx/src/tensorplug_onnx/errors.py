@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tensorplug_onnx.graph import Node
 
-__all__ = [
-    "ExternalDataError",
-    "InputError",
-    "ModelError",
-    "NodeError",
-    "OnnxError",
-    "UnsupportedError",
-    "ValueNeededError",
-]
-
 
 class OnnxError(Exception):
     """Base of all errors of this package.

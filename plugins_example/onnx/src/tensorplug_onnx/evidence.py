@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.checking import Status
 
-__all__ = ["ABOUT", "TITLE", "run", "tests", "versions"]
 
 TITLE: Final = "ONNX's own tests"
 ABOUT: Final = (

@@ -15,7 +15,6 @@ from tensorplug_onnx.errors import ExternalDataError
 if TYPE_CHECKING:
     from tensorplug_onnx.values import Host
 
-__all__ = ["is_external", "read_external"]
 
 _MOST_DIGITS = 20  # of a number of bytes
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.graph import Graph, Node
 
-__all__ = ["body_of", "depends_on_types", "has_body"]
-
 
 def has_body(node: Node) -> bool:
     """Return whether ONNX defines the operator by others."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.values import Host
 
-__all__ = ["Graph", "Node", "ValueInfo"]
-
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:

@@ -13,7 +13,6 @@ from tensorplug_onnx.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Functions", "resolve_attributes"]
 
 _MOST_NODES: Final = 100_000  # functions that call others twice each grow without end
 

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from tensorplug_onnx.loading import Loaded
     from tensorplug_onnx.values import Host
 
-__all__ = [
-    "NodeRun",
-    "OperatorRow",
-    "described",
-    "example_inputs",
-    "operator_table",
-    "operators_of",
-    "profile",
-    "summary",
-]
-
 
 class Model(Protocol):
     """What is asked of a model: ``tensorplug_onnx.Model`` has it."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.values import Host
 
-__all__ = ["Loaded", "graph_of", "graphs_in", "host_array", "load_graph"]
 
 _DOMAINS: Final = {"ai.onnx": ""}
 _ELEMENT_TYPES: Final = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}

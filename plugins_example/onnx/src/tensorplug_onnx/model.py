@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tensorplug_onnx.loading import Loaded
     from tensorplug_onnx.values import Host, Value
 
-__all__ = ["Model", "load"]
 
 Parameters = Mapping[str, tp.Tensor]
 

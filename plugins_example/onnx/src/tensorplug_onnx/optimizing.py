@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.values import Host
 
-__all__ = ["optimized"]
 
 _LARGEST: Final = 1 << 26  # bytes of a constant that is computed: larger ones are kept as nodes
 _RANDOM: Final = {"Dropout", "Bernoulli", "Multinomial"}

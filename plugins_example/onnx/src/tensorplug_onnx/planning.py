@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug_onnx.rules import Rule
     from tensorplug_onnx.values import Host, Value
 
-__all__ = ["Plans", "Step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Rule", "known_operators", "lookup", "rule"]
 
 _ASKED: Final = ("xp", "node", "scope")
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.graph import Graph, Node
 
-__all__ = ["shaping_inputs"]
 
 # Op types whose outputs depend on the types of their inputs alone.
 _OF_TYPES: Final = {

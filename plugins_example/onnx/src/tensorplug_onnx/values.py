@@ -19,17 +19,6 @@ import tensorplug as tp
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = [
-    "Host",
-    "Value",
-    "as_host",
-    "as_tensor",
-    "described",
-    "dtype_of",
-    "has_dtype",
-    "namespace",
-    "to_numpy_dtype",
-]
 
 Host = np.ndarray[Any, Any]
 Value = tp.Tensor | Host | list[Any] | dict[Any, Any] | None

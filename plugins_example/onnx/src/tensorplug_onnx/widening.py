@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.graph import Node
 
-__all__ = ["narrowed", "widened"]
 
 _NARROW: Final = ("float16", "bfloat16")
 

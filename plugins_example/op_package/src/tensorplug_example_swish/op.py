@@ -20,8 +20,6 @@ from tensorplug.plugin import dtypes as dt
 if TYPE_CHECKING:
     from tensorplug import Tensor
 
-__all__ = ["SWISH", "swish"]
-
 
 # REPLACE: a function for each attribute that needs one.
 def _beta(value: Any, known: InputTypes) -> float:

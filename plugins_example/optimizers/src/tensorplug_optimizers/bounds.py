@@ -18,7 +18,6 @@ from tensorplug_conformance.corpus import wide
 if TYPE_CHECKING:
     from tensorplug_conformance.tables import Array
 
-__all__ = ["Arithmetic", "Near"]
 
 _ULPS: Final = 3
 

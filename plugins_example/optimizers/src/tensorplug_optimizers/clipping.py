@@ -11,7 +11,6 @@ from tensorplug.plugin import dtypes as dt
 if TYPE_CHECKING:
     from tensorplug import Tensor
 
-__all__ = ["clip_by_global_norm", "global_norm"]
 
 _EPSILON: Final = 1e-6  # PyTorch's
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     LearningRate = float | Tensor | Callable[[Tensor], float | Tensor]
 
-__all__ = ["Optimizer"]
 
 _STEP: Final = "step"
 _MOVABLE: Final = dt.INEXACT

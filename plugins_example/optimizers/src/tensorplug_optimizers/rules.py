@@ -10,8 +10,6 @@ from tensorplug_optimizers.optimizer import Optimizer
 if TYPE_CHECKING:
     from tensorplug_optimizers.optimizer import LearningRate
 
-__all__ = ["adagrad", "adam", "adamax", "adamw", "momentum", "nesterov", "rmsprop", "sgd"]
-
 
 def sgd(learning_rate: LearningRate = 1e-3, *, weight_decay: float = 0.0) -> Optimizer:
     """Return gradient descent: ``p -= rate * g``.

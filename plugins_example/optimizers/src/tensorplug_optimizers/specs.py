@@ -43,8 +43,6 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 
-__all__ = ["ADAGRAD", "ADAM", "ADAMAX", "MOMENTUM", "RMSPROP", "SGD", "SPECS"]
-
 # float16 has too few bits for means of squares; ``Optimizer`` steps in float32 for it.
 _ACCEPTED: Final = frozenset({dt.float32, dt.float64})
 

@@ -15,23 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputType
 
-__all__ = [
-    "MARK",
-    "Array",
-    "Bounded",
-    "Case",
-    "Exactly",
-    "Layout",
-    "Operand",
-    "Presentation",
-    "Reference",
-    "Relation",
-    "Sharing",
-    "flat",
-    "mapped",
-    "refilled",
-    "types_of",
-]
 
 MARK: Final = " @ "
 """Between the id of a case and that of a presentation of it."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.corpus import Corpus
 
-__all__ = ["CaseEntry", "row_dtypes"]
-
 
 @dataclass(slots=True)
 class CaseEntry:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.vendor import Profile
 
-__all__ = ["EmptySelectionError", "certify", "items_of"]
 
 _ALIKE: Final = 12  # names that are told
 _TOGETHER: Final = 2  # from this level on, items wait in one queue

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["claimed", "in_vain"]
-
 
 def claimed(session: Session, kernel: str, dtype: DType) -> bool:
     """Return whether the backend registers a kernel that may be native in ``dtype``."""

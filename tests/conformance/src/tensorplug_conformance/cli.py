@@ -45,7 +45,6 @@ from tensorplug_conformance.verification import verify
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["main"]
 
 _WRONG_CALL: Final = (
     EmptySelectionError,

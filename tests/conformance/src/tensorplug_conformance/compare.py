@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array, Reference
 
-__all__ = [
-    "Judgement",
-    "bits",
-    "judge",
-    "judge_periods",
-    "same_bits",
-    "ulp_of",
-    "wrong_elements",
-]
 
 _COPIED = 4096  # bytes: copying fewer is quicker than comparing in place
 _SLACK = 2.0**-10  # of an ulp: the error of the reference itself

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.session import Session
 
-__all__ = ["disturbed", "disturbed_often", "widest"]
 
 _CALLS: Final = 5
 _MANY: Final = 300  # calls, in which memory that is shared is overwritten at the wrong moment

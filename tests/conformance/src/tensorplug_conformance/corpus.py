@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     _Again = Callable[["Corpus", tuple[int, ...], Mapping[int, int]], Array]
     _Drawn = tuple[Array, _Again, bool]
 
-__all__ = ["HUGE", "JUST_LARGER", "LARGE", "PERIOD", "VAST", "Corpus", "wide", "wrap"]
 
 LARGE: Final = (1 << 16) + 1
 """One more than 2**16 elements: where 16-bit sizes and single-launch grids go wrong."""

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Chosen", "Offer", "Pairs", "bits", "cover", "possible"]
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:

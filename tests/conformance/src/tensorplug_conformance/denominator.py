@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.tables import CaseTable
 
-__all__ = ["LEVELS", "Mode", "Row", "Selection", "cases_of", "entries", "fingerprint", "rows"]
 
 Mode = Literal["native", "decomposed", "gradient"]
 LEVELS = (0, 1, 2, 3, 4)

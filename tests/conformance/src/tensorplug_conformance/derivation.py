@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     _Loss = tuple[str, Callable[..., Array], Callable[[Array], Array]]
 
-__all__ = ["all_cases"]
 
 _SMALL: Final = 4096  # elements of an input that is laid out anew
 _FEW: Final = 512  # elements of an input that gets other values

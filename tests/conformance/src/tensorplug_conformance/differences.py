@@ -10,7 +10,6 @@ from tensorplug_conformance.verdicts import PASSED
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["Differences", "differences"]
 
 _MORE: Final = 2.0  # times the earlier error: from this factor on, a row is named
 _BY_VENDOR: Final = "{} within a vendor's bounds"

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.supervisor import Item, Outcome
 
-__all__ = [
-    "GROUP",
-    "STATUSES",
-    "Collection",
-    "EvidenceError",
-    "EvidenceVerdict",
-    "assembled",
-    "described",
-    "items_of",
-    "load",
-    "run",
-]
 
 GROUP: Final = "tensorplug.evidence"
 Status = Literal["pass", "known", "unsupported", "fail"]

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import Failure, RowVerdict
 
-__all__ = ["add_examples", "search", "strategy"]
 
 _MOST = 3  # special values in one example
 _SELDOM = 3  # one example in one more than that keeps the sizes of its case, or is presented

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Expectation", "ExpectationError", "accepted", "apply", "read", "write"]
 
 _KEYS: Final = {"kernel", "dtypes", "modes", "cases", "reason", "issue", "expires"}
 _FAILED: Final = ("fail", "fallback", "missing")

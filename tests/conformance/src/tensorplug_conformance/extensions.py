@@ -13,7 +13,6 @@ from tensorplug_conformance.tables import CaseTable
 if TYPE_CHECKING:
     from tensorplug.plugins.metadata import Candidate
 
-__all__ = ["HOOK", "extension_tables"]
 
 HOOK = "tensorplug_conformance_cases"
 

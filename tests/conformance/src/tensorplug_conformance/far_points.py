@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
     from tensorplug_conformance.session import Session
 
-__all__ = ["Slopes", "far_cases", "judge_far", "slopes"]
 
 _DTYPES: Final = (dt.float32, dt.float64)
 # (what, values, factor for inputs that may have a structure)

@@ -15,8 +15,6 @@ from tensorplug.plugin import dtypes as dt
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
-__all__ = ["computing", "epsilon", "finfo", "kind_of"]
-
 
 class _Facts(NamedTuple):
     """What ``numpy.finfo`` says of its own dtypes; the numbers are exact in Python's floats."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["STENCIL", "STEP", "Point", "WrongGradientError", "widened"]
 
 STEP = 2.0**-11
 # Five-point stencil: weights of f(x + k h) - f(x - k h), times 1 / h; error h**4.

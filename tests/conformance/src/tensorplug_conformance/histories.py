@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case, Operand
 
-__all__ = ["NOTHING", "befores", "every_before", "flipped", "is_index", "previous"]
 
 NOTHING: Final = "nothing"
 _Call = tuple[tuple["Operand", ...], "Mapping[str, Any]"]

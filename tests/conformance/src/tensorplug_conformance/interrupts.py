@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["INTERRUPTED", "once"]
 
 INTERRUPTED: Final = 130  # exit code: 128 and the number of SIGINT, as of shells
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

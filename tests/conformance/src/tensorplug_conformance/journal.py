@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.supervisor import Item
 
-__all__ = ["Journal", "ResumeError"]
 
 NAME: Final = "events.jsonl"
 _DRAWN: Final = ("started", "draw")  # once for a run, however often it goes on

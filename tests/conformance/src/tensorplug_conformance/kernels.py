@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     _More = Callable[[Session, KernelSpec, Case], str]
 
-__all__ = ["planned", "run_case", "run_row"]
 
 _QUOTED = 100  # characters of what a kernel prints
 _MODEST = 1 << 17  # elements of a case that is called a few times more

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Tensor
     from tensorplug_conformance.case import Array, Layout
 
-__all__ = ["LAYOUTS", "laid_out", "layouts_of", "overlapping", "packed", "view"]
 
 _Shape = tuple[int, ...]
 # Of high rank, a tensor that is larger along each axis has too many elements.

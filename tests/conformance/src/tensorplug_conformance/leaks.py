@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.session import Session
 
-__all__ = ["left_behind", "shows_leaks"]
 
 CALLS: Final = 4
 """One object may stay, or two: a constant that is kept for the next call is not a leak."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Backend
 
-__all__ = ["ALLOCATED", "MOST", "PARTS", "Leftovers", "pass_over", "process_figures", "settled"]
 
 MOST: Final = 40  # parts until a leak is certain
 PARTS: Final = 3  # in each of them a leak grows; in a part before, caches and pools fill

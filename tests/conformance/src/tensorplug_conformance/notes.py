@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["Notes", "note_beside", "noted", "unnoted"]
 
 _MOST: Final = 400  # bytes
 _SUFFIX: Final = ".case"

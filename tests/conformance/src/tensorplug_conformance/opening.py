@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.supervisor import Limits
 
-__all__ = ["NotOpenedError", "check_opens"]
 
 _POLL: Final = 0.02  # seconds
 

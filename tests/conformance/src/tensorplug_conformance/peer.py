@@ -19,8 +19,6 @@ from tensorplug.plugin import child_processes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Peer", "PeerLostError", "Requests"]
-
 
 class PeerLostError(Exception):
     """The process died or hung; the message says how."""

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["PlainProcessError", "ask", "drawn", "misjudged"]
 
 Asked = tuple["CaseEntry", Row, "Case"]
 

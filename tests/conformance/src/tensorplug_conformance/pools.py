@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["safely_started", "spawned_pool"]
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case
 
-__all__ = ["Presented", "fitting", "presented"]
 
 _SIZES: Final = (1, 16, 256, 4096, 1 << 17)  # elements, of the largest input; more take too long
 _RANKS: Final = 5  # and more

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Output", "printed"]
 
 _STREAMS: Final = (1, 2)
 _QUOTED: Final = 200  # characters of what was printed

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.checks import Target
 
-__all__ = ["COLLECTED", "Item", "StrangeError", "WorkerProcess"]
 
 Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), ("evidence", ...)
 # The garbage collector's thresholds. Cases are many objects, which live long: with Python's own

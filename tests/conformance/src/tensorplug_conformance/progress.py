@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.supervisor import Item, Outcome
 
-__all__ = ["ProgressBar", "ProgressLines", "progress"]
 
 _EVERY: Final = 30.0  # seconds between lines when nothing else happens
 _POLL: Final = 1.0  # seconds

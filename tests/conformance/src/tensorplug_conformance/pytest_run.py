@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.supervisor import Item, Outcome
 
-__all__ = ["ConformanceRun", "NotConformantError"]
 
 _FILE: Final = Path(__file__)
 _NODE: Final = f"{__package__}.{_FILE.stem}"  # what --pyargs finds again

@@ -10,8 +10,6 @@ from typing import Final
 
 from rich.markup import escape
 
-__all__ = ["for_markdown", "for_terminal", "printable"]
-
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|&~!#])")
 
 

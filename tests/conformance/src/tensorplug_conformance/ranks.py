@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Case
 
-__all__ = ["other_ranks", "ranks_of"]
 
 _RANKS: Final = range(6)
 _AXES: Final = (3, 2, 3, 1, 2)  # sizes of axes that are put in front, the last one behind them

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
 
-__all__ = ["References", "worked_out"]
 
 Right = tuple["Reference", ...] | Relation
 

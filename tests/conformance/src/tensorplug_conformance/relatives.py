@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["relatives"]
 
 _FEW: Final = 512  # elements: the oracle is asked again
 _ENOUGH: Final = 16  # elements, so that their places matter

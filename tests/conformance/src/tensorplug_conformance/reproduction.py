@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["UnknownCaseError", "reproduce", "script", "write_scripts"]
-
 
 _SHOWN = 64  # elements of a result that a script prints; larger ones are shown short
 _LONGEST = 100  # characters of a script's name; an example's tells how the case was varied

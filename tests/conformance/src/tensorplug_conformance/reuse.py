@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.session import Session
 
-__all__ = ["mistaken", "most_telling"]
 
 _ROUNDS: Final = 6  # until memory is given out again, in one order or another
 _MOST: Final = 4096  # elements of an input

@@ -9,18 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = [
-    "ROUNDS",
-    "SIZES",
-    "Estimate",
-    "Gain",
-    "could_be",
-    "gains",
-    "hurried",
-    "least_seconds",
-    "taken",
-    "without_estimate",
-]
 
 SIZES: Final = {"small": 64, "medium": 1 << 14, "large": 1 << 20}
 """Elements of the largest array of a call: they show its cost, the caches, the memory."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.process import Item
 
-__all__ = ["LEFT_OUT", "misfit", "misfit_introduction", "schema"]
 
 LEFT_OUT: Final = ("row", "widened", "coverage")
 """The parts of a row's verdict that a report does not have."""

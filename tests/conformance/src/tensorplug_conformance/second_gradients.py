@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Operand
     from tensorplug_conformance.session import Session
 
-__all__ = ["ALONG", "Curvature", "curvature", "directions_of", "judge_second", "moved"]
 
 # The error of second differences: rounding of the oracle, times 1 / STEP**2.
 _DIFFERENCES = 1e-8

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelEntry, KernelSpec, Tensor
     from tensorplug_conformance.case import Array, Case, Layout, Operand, Sharing
 
-__all__ = ["Session", "UnfaithfulLayoutError", "engine_factory"]
-
 
 class UnfaithfulLayoutError(Exception):
     """An input lost its values on the way to the device, or when it became non-contiguous."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.corpus import Corpus
 
-__all__ = ["is_call", "moves", "resized"]
 
 # 7 modulo 8: all lanes of a vector but one; a prime; a power of two
 _TAILS: Final = (15, 23, 31, 63, 1009, 7, 1023, 15_007, 192, 1024)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["Call", "Soak", "calls_of", "claimed_dtypes", "lead_of", "own_cases", "soaked"]
 
 _SMALL: Final = 256  # elements of all inputs
 _KINDS: Final = 3  # cases of other types beside the leading one

@@ -32,7 +32,6 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Functions", "Surroundings"]
 
 _ONE, _HALF_ULP, _SMALLEST, _TWO = 1.0, 2.0**-53, 2.0**-1022, 2.0
 _QUOTED: Final = 80  # characters of a value

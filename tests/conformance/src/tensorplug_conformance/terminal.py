@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.differences import Differences
     from tensorplug_conformance.rendering.others import Others
 
-__all__ = ["as_expected", "show", "show_differences"]
 
 _SHOWN = 20  # failures shown; the report has them all
 

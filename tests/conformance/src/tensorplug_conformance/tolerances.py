@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["Tolerances", "tolerances"]
 
 CORRECTLY_ROUNDED = 0.5
 

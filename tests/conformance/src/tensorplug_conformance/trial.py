@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import RowVerdict
 
-__all__ = ["DeclinedError", "PresentationError", "Trial", "WrongResultError", "outputs_of"]
-
 
 _CHAINED: Final = 4096  # elements
 _NEAR: Final = 1e-3  # relative to the largest

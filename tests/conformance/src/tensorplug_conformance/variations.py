@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
 
-__all__ = ["DRAWS", "PREFIX", "SIZES", "Variation", "Variations", "example"]
 
 PREFIX: Final = "example "
 DRAWS: Final = 3

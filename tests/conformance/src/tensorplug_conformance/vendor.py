@@ -35,15 +35,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Operand, Reference
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = [
-    "PROFILES",
-    "Profile",
-    "ToleratedError",
-    "allows",
-    "bounds",
-    "excess_allowed",
-    "flushed",
-]
 
 Profile = Literal["strict", "vendor"]
 PROFILES: Final[tuple[Profile, ...]] = ("strict", "vendor")

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Presentation
     from tensorplug_conformance.denominator import Row
 
-__all__ = [
-    "BLOCKING",
-    "PASSED",
-    "CheckVerdict",
-    "Failure",
-    "RowVerdict",
-    "Status",
-    "inputs_as_data",
-]
 
 Status = Literal[
     "pass native",

@@ -16,8 +16,6 @@ from tensorplug_conformance.verdicts import PASSED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["verify"]
-
 
 def verify(found: Any) -> list[str]:
     """Return what is wrong with a report; nothing if it is consistent.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.process import Item
     from tensorplug_conformance.verdicts import RowVerdict
 
-__all__ = ["Worker", "main"]
-
 
 class Worker:
     """Runs items on one target, with one session per mode, opened when it is first needed."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
 
-__all__ = ["LEAST", "compile_group"]
 
 LEAST: Final = 1 << 14
 """With fewer elements, blocks cost more than they save."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Shape
 
-__all__ = ["Loops", "Spans", "spanned"]
 
 Spans = tuple[bool, ...]
 Index = tuple[Any, ...]

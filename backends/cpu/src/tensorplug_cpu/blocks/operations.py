@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["ADD", "MULTIPLY", "Body", "body_of", "constant", "run"]
-
 
 class Body(NamedTuple):
     """What fills a result.

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
     from tensorplug_cpu.blocks.loops import Loops, Spans
 
-__all__ = ["Declined", "Plan", "Step"]
 
 _NARROW: Final = 64  # elements up to which an operand of each block is repeated
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
     from tensorplug_cpu.blocks.loops import Loops
 
-__all__ = ["Partial", "of_block"]
 
 _UFUNCS: Final[dict[str, np.ufunc]] = {
     "sum": np.add,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.jit.evaluation import Evaluator
     from tensorplug_cpu.jit.instructions import Code
 
-__all__ = ["DEPTH", "Accumulator", "accumulated", "combine", "identity"]
 
 DEPTH: Final = 16
 """The number of vectors that are added one after the other; the sums of such blocks are added

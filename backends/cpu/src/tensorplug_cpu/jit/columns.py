@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Expression
 
-__all__ = ["DEPTH", "ColumnOperand", "Columns", "write_columns"]
 
 DEPTH: Final = 16
 """How many groups of rows one item adds, so that the error of a sum is that of blocks."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["CACHE", "MOST_FUNCTIONS", "CompilationError", "compile_function", "is_available"]
 
 CACHE: Final = "TENSORPLUG_CPU_CACHE"
 _FOLDER: Final = disk_cache.CacheFolder(

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Native = Callable[..., Array]
 
-__all__ = ["forward", "gradient_of_filter", "gradient_of_image"]
 
 _FEW: Final = 3  # channels of an image, fewer of which leave the vectors of its gradient idle
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Native = Callable[..., Array]
 
-__all__ = ["channel_vectors", "forward", "gradient_of_filter", "gradient_of_image"]
 
 _PARTS: Final = 16  # pieces of the work
 _HARD: Final = 4  # multiplications of another convolution that take NumPy as long as one of these

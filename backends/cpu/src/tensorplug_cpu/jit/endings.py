@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tensorplug_cpu.jit.loops import Function
 
-__all__ = ["ENDINGS", "ended"]
 
 ENDINGS: Final = ("linear", "relu", "relu6", "slope")
 """Nothing; two activations; negative numbers times a slope."""

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression
     from tensorplug_cpu.jit.instructions import Code
 
-__all__ = [
-    "Evaluator",
-    "choose_lanes",
-    "cost",
-    "load_scalar",
-    "load_vector",
-    "memory_type",
-    "number_of",
-    "store_scalar",
-    "store_vector",
-]
 
 _COSTS: Final = {"constant": 0, "parameter": 0, "divide": 4, "sqrt": 4, "remainder": 50}
 

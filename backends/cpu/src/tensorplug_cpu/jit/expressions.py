@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[["Renderer", DType, list[str]], str]
 
-__all__ = ["Renderer"]
 
 _TWO_64: Final = 2.0**64
 _BITS: Final = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}

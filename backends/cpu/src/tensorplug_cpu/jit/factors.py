@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Value = Any  # of llvmlite
     Group = tuple[int, bool]
 
-__all__ = ["multiplier"]
 
 _SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
 _DTYPES: Final = (np.dtype(np.float16), np.dtype(np.float32))

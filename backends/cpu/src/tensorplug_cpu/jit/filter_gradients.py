@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["FilterGradient"]
 
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
 _SCATTERED: Final = 12  # elements of a tile that takes several such runs

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["Fold", "converts_halves", "wide_dtype"]
 
 _BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
 _FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large or too small

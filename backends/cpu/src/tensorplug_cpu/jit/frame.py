@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.jit.instructions import Code
 
-__all__ = ["Frame", "Item"]
-
 
 class Item(NamedTuple):
     """What one item covers: elements ``low`` to ``high`` of a row; the start of each operand.

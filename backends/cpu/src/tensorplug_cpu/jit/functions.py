@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Call
 
-__all__ = ["compiled"]
 
 _BOTH: Final = frozenset({dt.float32, dt.float64})
 _FASTER: Final[dict[KernelSpec, frozenset[dt.DType]]] = {

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["gatherer", "row_adder"]
 
 _SHARED: Final = 1 << 22  # bytes from which threads are worth their hand-over
 _BYTES: Final = 64  # of a vector, and of a line of the cache

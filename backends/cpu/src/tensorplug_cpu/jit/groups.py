@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
     from tensorplug_cpu.jit.layouts import Layout, Span
 
-__all__ = ["compile_group"]
 
 _SEGMENT: Final = 1 << 14  # elements of a row that one item covers, where it covers a part
 _COLUMNS: Final = 1 << 12  # elements of a row that an item covers where it covers several rows

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Scalar
 
-__all__ = ["Code", "element_type", "literal", "suffix", "vector_type"]
 
 _FLOATS: Final = {dt.float16: "half", dt.float32: "float", dt.float64: "double"}
 _SUFFIXES: Final = {"half": "f16", "float": "f32", "double": "f64"}

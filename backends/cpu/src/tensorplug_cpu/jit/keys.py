@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["Keys"]
-
 
 class Keys:
     """From bits to signed integers in the order of the elements; of vectors and scalars.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["Lanes"]
-
 
 class Lanes:
     """A vector in a function that is being written, with elements of a NumPy dtype.

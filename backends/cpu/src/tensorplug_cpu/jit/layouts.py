@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Shape
 
-__all__ = ["Layout", "Span", "Strided", "arguments", "collapse", "dense_strides"]
 
 Span = tuple[bool, ...]
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Window
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Links"]
-
 
 @dataclass(frozen=True, slots=True)
 class Links:

@@ -17,7 +17,6 @@ from tensorplug_cpu.jit.processor import vector_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Function", "Variable", "lanes"]
 
 Value = Any  # of llvmlite, which has no types; or a Python integer where one of 64 bits is meant
 

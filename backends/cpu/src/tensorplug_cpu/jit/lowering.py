@@ -9,8 +9,6 @@ from tensorplug.plugin import Expression, elementary, expressions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["lower"]
-
 
 def lower(roots: Sequence[Expression]) -> list[Expression]:
     """Return expressions of equal value of operations alone, with equal ones as one object.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Native = Callable[..., Array]
 
-__all__ = ["Product", "product"]
 
 _VECTOR: Final = 64  # bytes
 _FEW: Final = 16  # rows or columns, fewer of which leave vectors or registers idle

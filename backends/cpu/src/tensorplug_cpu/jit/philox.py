@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["drawer"]
 
 _SHARED: Final = 1 << 17  # elements from which threads are worth their hand-over
 _BLOCKS: Final = 8  # side by side

@@ -14,8 +14,6 @@ from tensorplug_cpu.jit.products import most_places
 from tensorplug_cpu.parallel import together
 from tensorplug_cpu.sliding_windows import room
 
-__all__ = ["Call", "Tables", "even", "make_calls", "make_grid", "tile_sizes"]
-
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
 _IMAGES: Final = 1 << 13  # elements of some images that make a piece: of a first-level cache
 _PIECES: Final = 32  # at most, that threads share

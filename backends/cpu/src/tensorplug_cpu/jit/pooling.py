@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["FirstEqual", "WindowValues", "first_equal", "window_values"]
 
 _PARTS: Final = 16  # pieces of the work
 _LONG: Final = 64  # elements of a window, more of which would lose digits if added in order

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["column_finder", "searcher"]
 
 _SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
 _MANY: Final = 1 << 16  # likewise, values to search

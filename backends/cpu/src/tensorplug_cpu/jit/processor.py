@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["attributes", "has_fma", "lanes", "registers", "vector_bytes"]
-
 
 @cache
 def _features() -> dict[str, bool]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.jit.loops import Variable
 
-__all__ = ["filter_function", "most_places", "panel_function", "sweep_function"]
-
 
 def most_places(vectors: int) -> int:
     """Return how many places a tile may have, so that no register is spilled."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Value = Any  # of llvmlite
     Group = tuple[int, bool]  # length of neighbouring axes, and whether they are folded
 
-__all__ = ["folder"]
-
 
 _DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64", *"?bhilqBHILQ")))
 _UNROLLED: Final = 4  # vectors of a row at a time

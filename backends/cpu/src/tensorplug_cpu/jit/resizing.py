@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["blender"]
 
 _SHARED: Final = {True: 1 << 21, False: 1 << 18}  # by _LONG: elements that are worth threads
 _BYTES: Final = 64  # of a vector

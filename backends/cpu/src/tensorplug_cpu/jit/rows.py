@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Expression
 
-__all__ = ["Form", "Operand", "Target", "write_rows"]
 
 _WORTH_KEEPING: Final = 5  # instructions; fewer are computed again
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["scanner"]
 
 _SHARED: Final = 1 << 19  # elements from which threads are worth their hand-over
 _WIDE: Final = 1 << 10  # columns whose running results stay in the first cache

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["largest"]
 
 _ROOMS: Final = (16, 64)  # elements of one result: as many lanes as are moved for a new one
 _SHARED: Final = 1 << 17  # elements from which threads are worth their hand-over

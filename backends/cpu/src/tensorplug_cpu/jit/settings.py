@@ -8,8 +8,6 @@ from typing import Final
 from tensorplug.plugin import SettingsError
 from tensorplug_cpu.jit.compiler import is_available
 
-__all__ = ["JIT", "is_worthwhile", "least_elements"]
-
 JIT: Final = "TENSORPLUG_CPU_JIT"
 _LEAST: Final = {"0": None, "1": 1 << 15, "always": 1}
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Panel", "StackedProduct", "cut", "stacked_product"]
 
 _MOST_TERMS: Final = 512  # numbers added one after the other; more would lose digits
 _MOST_COLUMNS: Final = 512  # wider matrices are better packed first

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["START", "address", "reads_arrays", "write_start"]
 
 START: Final = "start"
 _COPY: Final = "llvm.memcpy.p0.p0.i64"

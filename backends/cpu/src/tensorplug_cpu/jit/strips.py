@@ -26,7 +26,6 @@ from tensorplug_cpu.jit.windows import (
 if TYPE_CHECKING:
     from tensorplug.plugin import Window
 
-__all__ = ["Strips", "find_strips", "values_function"]
 
 _LEAST: Final = 1 << 16
 _MOST_TAPS: Final = 7  # of a row

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Window, Windows
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Axis", "Grid", "Slices", "Sweep", "backward", "forward"]
 
 Slices = tuple[slice, slice]  # images, and places along the first spatial axis
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["make_launch"]
 
 SHARED_WORK: Final = 1 << 20  # instructions from which other threads help
 _GRAIN_WORK: Final = 1 << 19  # of the items that a thread takes at once

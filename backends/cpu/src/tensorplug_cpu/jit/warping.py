@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Value = Any  # of llvmlite
 
-__all__ = ["warper"]
 
 _SHARED: Final = 1 << 16  # elements of a result that are worth threads
 _LANES: Final = 8  # places at a time

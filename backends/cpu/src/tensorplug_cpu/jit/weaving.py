@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["Weaver", "find_weaver"]
 
 _MOST: Final = 8  # elements of the last axis
 _LEAST: Final = 4  # elements that are neighbours in memory

@@ -16,16 +16,6 @@ from tensorplug_cpu.jit.loops import Function
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "TABLES",
-    "combined",
-    "depthwise_filter_function",
-    "first_equal_function",
-    "links",
-    "stretch",
-    "taken_rows",
-    "window_function",
-]
 
 TABLES = ("row_starts", "row_links", "column_starts", "column_links")
 

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.keys import Keys
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = [
-    "ALONE",
-    "Rows",
-    "choose_target",
-    "define_reading",
-    "launch_first",
-    "sorts_vectors",
-]
 
 SMALLEST: Final = 2  # elements in a block, of one work-item
 NETWORK: Final = 256  # work-items that sort a block of twice as many, if the device takes them

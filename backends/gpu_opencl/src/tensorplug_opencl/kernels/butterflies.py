@@ -10,8 +10,6 @@ from fractions import Fraction
 from math import cos, pi, sin
 from typing import Final
 
-__all__ = ["LARGEST", "SMALL_PRIMES", "factorize", "write_butterfly"]
-
 SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
 LARGEST: Final = 16  # points: twice as many registers are needed
 

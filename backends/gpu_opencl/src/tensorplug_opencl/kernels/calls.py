@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
     Call = Callable[..., DeviceBuffer]
 
-__all__ = [
-    "launch_sized",
-    "make_constant",
-    "make_element",
-    "make_empty",
-    "make_producer",
-    "shrink_until_allowed",
-]
 
 T = TypeVar("T")
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-__all__ = ["collect_tables"]
-
-
 class _Joined(KernelTable):
     """A table of entries that exist already."""
 

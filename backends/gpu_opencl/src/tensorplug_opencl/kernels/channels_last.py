@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["launch_turn", "turn", "turn_images"]
-
 
 def turn(shape: Shape) -> Shape:
     """Return the shape of images with channels last, from that with channels first."""

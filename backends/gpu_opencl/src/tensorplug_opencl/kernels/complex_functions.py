@@ -15,8 +15,6 @@ from tensorplug.plugin import DType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
 
-__all__ = ["define", "pair_type"]
-
 # For each real type: the bound from which exp overflows; the number subtracted from the exponent
 # there, and its exponential; powers of two whose squares neither overflow nor vanish, the second
 # pair even where they meet the smallest number; where 1 + e**-2x is 1; and the layout of its bits.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Expression, Group
 
-__all__ = ["extract"]
 
 MOST: Final = 640  # bytes of the arguments for arrays and constants: the rest is for sizes
 COMMON: Final = frozenset({-2, -1, -0.5, 0, 0.5, 1, 2})  # what compilers make use of

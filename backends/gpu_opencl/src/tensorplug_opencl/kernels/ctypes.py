@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-__all__ = [
-    "BFLOAT16",
-    "LIMITS",
-    "MOVED",
-    "STORED",
-    "computed",
-    "host",
-    "kept",
-    "moved",
-    "narrow",
-    "ring",
-    "stored",
-    "widen",
-]
-
 STORED: Final = {
     dt.bool_: "uchar",
     dt.int8: "char",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.depthwise_walks import Depthwise
     from tensorplug_opencl.runtime import Launch
 
-__all__ = ["prepare"]
 
 BLOCK: Final = 64  # products that are added one after the other
 PART: Final = {True: 512, False: 64}  # positions that a work-item takes, by whether on a CPU

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Depthwise"]
 
 Attributes = dict[str, Any]
 

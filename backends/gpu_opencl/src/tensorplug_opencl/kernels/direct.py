@@ -34,15 +34,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.runtime import Launch
 
-__all__ = [
-    "Tile",
-    "choose_tile",
-    "choose_tile_of",
-    "launch_forward",
-    "list_axes",
-    "prepare_input_gradient",
-    "wrap",
-]
 
 SUMS: Final = {64: 16}  # registers for sums, by the bytes of one
 FEWER: Final = 12  # of any other size

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.runtime import Launch
 
-__all__ = ["choose_tile", "prepare"]
 
 BLOCK: Final = 128  # products that are added one after the other, about
 PART: Final = 1024  # positions whose products a work-item adds up, about

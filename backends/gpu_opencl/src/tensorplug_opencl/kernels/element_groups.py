@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Span = tuple[bool, ...]
 
-__all__ = ["check_arguments", "choose_width", "prepare", "strides_of", "write_title"]
 
 TITLE: Final = 60  # characters, at most, of the calls' names in a program's title
 ARGUMENTS: Final = 1024  # bytes that every device allows

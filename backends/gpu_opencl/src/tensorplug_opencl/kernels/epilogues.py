@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.kernels.matrices import Matrix
 
-__all__ = ["FusedEpilogue", "choose_epilogue"]
 
 # Expressions of x, which has the bias; NaN stays NaN.
 _EXPRESSIONS: Final = {

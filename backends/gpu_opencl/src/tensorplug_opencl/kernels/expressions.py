@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["kernels", "prepare_expression", "prepare_rule"]
 
 kernels = KernelTable()
 

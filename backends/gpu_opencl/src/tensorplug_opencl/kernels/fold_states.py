@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels import passes
     from tensorplug_opencl.kernels.folds import Fold
 
-__all__ = ["FOLDS", "Folded"]
 
 _SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
 FOLDS: Final[Mapping[str, Callable[[DType], Fold]]] = {

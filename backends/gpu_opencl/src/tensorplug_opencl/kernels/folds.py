@@ -13,18 +13,6 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
 
-__all__ = [
-    "Fold",
-    "all_fold",
-    "any_fold",
-    "highest",
-    "lowest",
-    "max_fold",
-    "min_fold",
-    "product_fold",
-    "sum_fold",
-]
-
 
 class Fold(NamedTuple):
     """An associative operation with a neutral element.

@@ -20,7 +20,6 @@ from tensorplug.plugin import expressions as ex
 if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression
 
-__all__ = ["HELD", "decode", "encode", "to_float32"]
 
 HELD: Final = dt.uint8
 """The dtype of the byte that holds an element; unused bits are 0."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["compute_circle", "element_type", "launch_rows", "transform", "upload_table"]
-
 
 @lru_cache(maxsize=64)
 def compute_circle(n: int) -> np.ndarray[Any, Any]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Expression
 
-__all__ = ["define"]
 
 # Under PoCL, OpenCL's functions are library calls, which prevent vectorization. clang, its
 # compiler, has these as built-in functions.

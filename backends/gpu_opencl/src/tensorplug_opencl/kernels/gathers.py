@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels import templates
     from tensorplug_opencl.layouts import Strides
 
-__all__ = ["Bound", "Digit", "Gathered", "Operand", "gather"]
 
 NEIGHBOURS: Final = 16  # work-items whose reads are combined if they are of the same lines
 LINE: Final = 16  # elements of a line

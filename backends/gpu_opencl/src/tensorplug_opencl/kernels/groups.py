@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     Run = Callable[..., list[DeviceBuffer]]
     Span = tuple[bool, ...]
 
-__all__ = ["compile_group"]
 
 TILE: Final = 8  # vectors side by side that a work-item of a CPU takes, at most
 LONGEST: Final = 1 << 20  # elements of a row in the caches of a CPU, whose parts save no time

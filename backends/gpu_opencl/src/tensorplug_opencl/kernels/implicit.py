@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.sliding import Convolution
 
-__all__ = [
-    "make_forward_product",
-    "make_input_gradient_products",
-    "prepare_filter_gradient",
-    "prepare_forward",
-    "prepare_input_gradient",
-]
-
 
 def prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
     """Return a function (x, filter, the epilogue's inputs, result)."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["define_place_of", "pack_lengths"]
 
 kernels = KernelTable()
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.pointwise import Constant
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["launch"]
-
 
 def launch(
     runtime: Runtime,

@@ -16,7 +16,6 @@ from tensorplug_opencl.kernels import ctypes, vectors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Keys"]
 
 # The bits of a float from the sign on, of its largest number, and of a NaN.
 _FLOATS: Final = {

@@ -9,8 +9,6 @@ from tensorplug_opencl.kernels import templates
 if TYPE_CHECKING:
     from tensorplug_opencl.layouts import Strides
 
-__all__ = ["Matrix"]
-
 
 class Matrix(NamedTuple):
     """Distances in elements between rows, columns, and along the batch axes of the product."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Sorter = Callable[[DeviceBuffer], DeviceBuffer]
 
-__all__ = ["make_sorter", "make_value_sorter"]
 
 CHUNK: Final = {True: 4096, False: 16}  # elements that a work-item merges; on a CPU or not
 

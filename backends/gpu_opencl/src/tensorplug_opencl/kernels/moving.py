@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Pieces", "cut_pieces", "is_dense", "make_mover", "make_reader"]
 
 TILE: Final = 32  # elements along either side of a tile
 PRIVATE_TILE: Final = 16  # likewise of one that a single work-item carries

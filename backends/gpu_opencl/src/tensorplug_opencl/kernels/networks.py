@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.kernels.keys import Keys
 
-__all__ = [
-    "REGISTERS",
-    "define_block_sort",
-    "define_network",
-    "define_transpose",
-    "define_vectors",
-]
 
 FUSED: Final = 4  # comparisons in a row that are done while vectors are in registers
 REGISTERS: Final = 1 << FUSED  # vectors that are there

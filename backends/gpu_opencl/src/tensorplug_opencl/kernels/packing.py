@@ -13,7 +13,6 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from tensorplug_opencl.kernels.gathers import Digit, Gathered, Operand
 
-__all__ = ["describe_form", "write_call", "write_function"]
 
 _AXES: Final = {"a": ("row", "column"), "b": ("column", "row")}  # across, inner
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
 
 
-__all__ = ["as_pairs", "pair_type", "serve_by_pairs"]
-
 # The attributes that hold the output's shape change with it.
 _SHAPED: Final = {specs.SCATTER_ND.name: "shape"}
 PAIRED: Final = frozenset(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["BUSY", "DEPTH", "SIZES", "Panels", "count", "launch", "list_suited"]
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128

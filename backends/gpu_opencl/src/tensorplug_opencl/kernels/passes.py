@@ -15,16 +15,6 @@ from tensorplug.plugin import dtypes as dt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "Fold",
-    "Pass",
-    "Row",
-    "accumulate",
-    "find_levels",
-    "list_parameters",
-    "make_row",
-    "rate",
-]
 
 KEEPING: Final = 12  # the cost from which on a value is kept
 _COSTS: Final = {**dict.fromkeys(expressions.FUNCTIONS, 20), "divide": 4, "sqrt": 4}

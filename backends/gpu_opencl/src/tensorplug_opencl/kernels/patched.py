@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Step = Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]
 
-__all__ = ["prepare_input_gradient"]
 
 WORKSPACE: Final = 8 * 2**20  # bytes of patches that one step makes: they stay in the cache
 

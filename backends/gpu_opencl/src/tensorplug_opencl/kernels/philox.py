@@ -13,8 +13,6 @@ from tensorplug.plugin import box_muller, philox
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import ctypes
 
-__all__ = ["PHILOX", "define_variates", "write_literal"]
-
 # Products of 64 bits: GPUs have an instruction for both halves of a product of two words, and PoCL
 # takes four times as long with mul_hi.
 PHILOX: Final = f"""

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = [
-    "Constant",
-    "Formula",
-    "Input",
-    "Read",
-    "classify_access",
-    "launch_elementwise",
-    "make_constant",
-    "make_routine",
-    "prepare",
-    "prepare_formula",
-]
 
 # Elements that a work-item computes on a CPU: few enough that the groups of a large array keep all
 # cores busy, and enough that the start of a loop costs little.

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.matrices import Matrix
 
-__all__ = [
-    "BLOCK",
-    "NO_EPILOGUE",
-    "Epilogue",
-    "Product",
-    "allow_contraction",
-    "call_epilogue",
-    "choose_index",
-    "define_epilogue",
-    "define_join",
-    "list_constants",
-    "write_program",
-    "write_put",
-    "write_store",
-    "write_sum",
-]
 
 # Terms that are added one after the other: the rounding error grows with this plus the number of
 # such blocks (and not even with that, if their sum is compensated).

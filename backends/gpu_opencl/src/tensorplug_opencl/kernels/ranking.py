@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["arg_max", "arg_min"]
 
 # Of (a, its index) and (b, its index), which are different indices.
 _BEFORE: Final = """

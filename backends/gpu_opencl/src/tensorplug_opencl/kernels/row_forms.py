@@ -9,8 +9,6 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
 
-__all__ = ["Form", "Operand"]
-
 
 class Form(NamedTuple):
     """How rows are walked: by vectors of ``width``, or by groups of ``width`` work-items.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.passes import Pass, Row
     from tensorplug_opencl.kernels.row_forms import Form, Operand
 
-__all__ = ["CONSTANTS", "Program"]
 
 CHEAP: Final = 8  # the cost up to which a pass takes multiple vectors at a time
 UNROLLED: Final = 4  # as many

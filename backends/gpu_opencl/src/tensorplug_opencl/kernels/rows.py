@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = [
-    "Plan",
-    "Walk",
-    "choose_group",
-    "count_even_parts",
-    "count_parts",
-    "count_parts_on_cpu",
-    "launch",
-    "make_plan",
-    "make_reducer",
-    "make_walk",
-]
 
 GROUP: Final = 256  # work-items that share a row on a GPU, if the device takes as many
 FEWEST: Final = 32  # of which GPUs run as many at once

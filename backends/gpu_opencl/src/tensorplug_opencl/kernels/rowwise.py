@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.kernels.folds import Fold
 
-__all__ = ["SIDEWAYS", "TILE", "Form", "Recipe", "write_source"]
 
 SIDEWAYS: Final = ("columns", "tiles")  # forms that take rows side by side
 UNROLLED: Final = 4  # vectors that a step of a loop takes

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Scan", "make_scanner"]
 
 GROUP: Final = 128  # work-items that share a row, if the device takes as many
 PER_ITEM: Final = 8  # elements of a tile for each of them

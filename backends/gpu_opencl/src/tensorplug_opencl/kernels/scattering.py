@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["SETTING", "Targets", "check_number", "is_deterministic"]
 
 kernels = KernelTable()
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Selector = Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]
 
-__all__ = ["make_selector"]
 
 SHARE: Final = 4  # how many times as long as what is selected a block and a row must be
 SHORTEST: Final = 64  # elements of a block in vectors

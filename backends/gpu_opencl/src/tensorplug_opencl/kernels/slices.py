@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["add_parts", "choose_dtype", "launch_close", "make_part", "multiply_in_slices"]
-
 
 def choose_dtype(dtype: DType) -> DType:
     """Return the dtype in which parts are stored: the one of the computation."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["Convolution"]
-
 
 class Convolution(NamedTuple):
     """The common data of the forward kernel and of its two gradients.

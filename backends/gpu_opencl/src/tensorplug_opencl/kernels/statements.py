@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType
 
-__all__ = ["Value", "Writer", "expand", "write_literal"]
 
 _SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
 _CALLS: Final = {

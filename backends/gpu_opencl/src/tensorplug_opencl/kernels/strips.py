@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.templates import Array
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["FEWEST", "RESULT", "SOURCE", "Lanes", "Visit", "Walk", "launch", "write_lanes"]
 
 RESULT: Final = "(image * results + at) * channels + c"
 """The place of a result, among arrays like it."""

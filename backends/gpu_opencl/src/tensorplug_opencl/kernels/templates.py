@@ -16,16 +16,6 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "Array",
-    "Index",
-    "Operand",
-    "Routine",
-    "declare_layout",
-    "define_place",
-    "write_elementwise",
-    "write_program",
-]
 
 Index = np.dtype[np.generic]  # of index_t: uint32, or uint64 for large arrays
 Access = Literal["whole", "single", "row", "column"]

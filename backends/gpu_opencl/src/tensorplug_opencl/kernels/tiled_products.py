@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["TILES", "Tiles", "count", "fits", "launch", "list_suited"]
 
 LONG: Final = 1024  # terms from which sums of blocks are compensated
 VECTOR: Final = 4  # elements that are read from local memory at once

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
-__all__ = ["Way", "make_multiplier"]
 
 ROWS: Final = 4  # pieces of memory that a work-item of a CPU reads at a time
 STEPS: Final = 16  # vectors from which sums of products are compensated

@@ -15,7 +15,6 @@ from tensorplug_opencl.kernels import ctypes
 if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Runtime
 
-__all__ = ["choose_lanes", "declare", "define_parts", "load", "store"]
 
 WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 

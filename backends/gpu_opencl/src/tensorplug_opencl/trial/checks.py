@@ -17,18 +17,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-__all__ = [
-    "GROUP",
-    "Check",
-    "groups",
-    "halves",
-    "integers",
-    "loops",
-    "make_numbers",
-    "reals",
-    "sums",
-    "wide_atomics",
-]
 
 LENGTH: Final = 101  # elements that kernels walk over: whole vectors, and some more
 ITEMS: Final = 6  # work-items at once

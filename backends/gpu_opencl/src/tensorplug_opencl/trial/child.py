@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.trial.checks import Check, Part
 
-__all__ = ["main"]
 
 _FREED: Final = 8  # pieces of shared memory
 _PIECE: Final = 4096  # bytes of each

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-__all__ = ["find_verdicts"]
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once

@@ -7,8 +7,6 @@ from typing import Final
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import Limits
 
-__all__ = ["VECTORS", "find_limits", "name_vectors"]
-
 VECTORS: Final = (64, 32, 16)  # bytes in a vector, the longest first
 _OPTIONAL: Final = {
     "binaries": "binaries",

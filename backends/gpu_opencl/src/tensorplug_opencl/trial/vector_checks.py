@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.trial.checks import Part
 
-__all__ = ["WIDE_FUNCTIONS", "check_vectors"]
 
 # The built-in functions that kernels call with vectors, beside conversions.
 WIDE_FUNCTIONS: Final = frozenset(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
-__all__ = ["UNTRIED", "State", "Verdict", "forget", "keep", "make_key", "recall"]
 
 SUFFIX: Final = ".verdict.json"
 _CHECKS: Final = ("child.py", "checks.py", "vector_checks.py")

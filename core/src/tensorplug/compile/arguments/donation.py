@@ -12,8 +12,6 @@ from tensorplug.tensors.tree import leaves
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Donation", "find_parameter"]
-
 
 class Donation(NamedTuple):
     """Parameters of a function by position, and by name for arguments passed by keyword."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
 
-__all__ = ["FloatInput", "Floats", "TracedFloat", "find", "fixed", "remember"]
 
 _NUMBERS: Final = (bool, int, float)  # not NumPy scalars, whose arithmetic gives NumPy scalars
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug.dispatch.device import Device
 
-__all__ = ["MANY", "Signature", "describe", "warn"]
 
 MANY: Final = 8
 """The number of signatures of one function after which the next one causes a warning."""

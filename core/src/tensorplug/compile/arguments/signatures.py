@@ -15,8 +15,6 @@ from tensorplug.tensors import tree
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["FoundArrayError", "append_signature", "convert_arrays"]
-
 
 class FoundArrayError(Exception):
     """A leaf of the arguments is an array of NumPy's, which the program takes as a tensor."""

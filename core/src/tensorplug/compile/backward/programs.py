@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
 
-__all__ = ["run_backward"]
 
 KEPT: Final = 256
 """Programs, and keys of tapes seen once, per device; those not used lately are forgotten."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Starts = Sequence[tuple[Node, Tensor]]
 
-__all__ = ["Pattern", "Tape", "describe", "outline"]
-
 
 class Tape(NamedTuple):
     """The part of a tape between the results and the leaves.

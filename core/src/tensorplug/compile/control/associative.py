@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Combine = Callable[[Sequence[Tensor], Sequence[Tensor]], list[Tensor]]
 
-__all__ = ["associative_scan"]
 
 T = TypeVar("T")
 

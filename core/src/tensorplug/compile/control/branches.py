@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
     from tensorplug.engine.engine import Engine
 
-__all__ = ["SWITCH", "SwitchPlan"]
-
 
 def _infer_switch(
     operands: list[TensorType],  # noqa: ARG001  # those of the branches

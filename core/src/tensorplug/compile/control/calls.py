@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Flat = Callable[[list[Tensor]], list[Tensor]]
     Found = tuple[list[Tensor], Mapping[Node, TensorType]]
 
-__all__ = ["Steps", "slice_types", "trace_scan", "trace_switch", "trace_while"]
-
 
 class Steps(NamedTuple):
     """The steps of a loop: ``f`` takes carries and slices, and gives carries and results.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, Scalar
 
-__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 C = TypeVar("C")  # a carry
 X = TypeVar("X")  # slices

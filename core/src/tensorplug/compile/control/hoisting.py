@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["fits", "hoist"]
 
 MOST_BYTES: Final = 1 << 26
 """What the results for all steps may take."""

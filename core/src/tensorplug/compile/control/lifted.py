@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.control.calls import Flat, Found, Steps
     from tensorplug.dispatch.context import Context
 
-__all__ = [
-    "differs",
-    "holds_for_any",
-    "is_known",
-    "keep_finished",
-    "lift_scan",
-    "lift_switch",
-    "lift_types",
-    "lift_while",
-]
-
 
 class _Inside:
     """A function of logical tensors as one of the physical tensors that carry them.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["ControlNode", "UnboundedNode", "zeros_of"]
-
 
 class ControlNode(FunctionNode):
     """A loop or branch on the tape; its parents are the operands and what was captured.

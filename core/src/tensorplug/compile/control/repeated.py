@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
     from tensorplug.engine.engine import Engine
 
-__all__ = ["SCAN", "WHILE", "ScanPlan", "WhilePlan"]
-
 
 def _infer_scan(
     operands: list[TensorType],  # noqa: ARG001  # those of the body

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.tracing.trace import Call, Trace
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["Sunk", "sink"]
-
 
 class _Total(NamedTuple):
     """A carry to which each step adds the result of ``call``."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.engine.engine import Engine
 
-__all__ = ["SubProgram", "make_part"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SubProgram:

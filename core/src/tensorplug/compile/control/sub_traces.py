@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
 
-__all__ = ["TracedFunction", "trace_function"]
-
 
 class TracedFunction(NamedTuple):
     """A function as a sub-program.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-__all__ = ["Given", "Returned", "find_length"]
 
 _NUMBERS = (bool, int, float, complex)
 

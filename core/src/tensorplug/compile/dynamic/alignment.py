@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = ["Alignment", "Masked", "Result"]
 
 _DEEPEST = 8  # decompositions inside one another
 

@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.plans import Plan
 
-__all__ = [
-    "Case",
-    "Mask",
-    "Pair",
-    "RefusedError",
-    "Rule",
-    "Rules",
-    "check_broadcast",
-    "differ",
-    "elementwise",
-    "folds",
-    "judge",
-    "same_call",
-]
 
 Pair: TypeAlias = tuple[int, int]
 """An exact size and the padded one."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.dynamic.padding import Case, Pair, Rule, Rules
     from tensorplug.contract.dtypes import DType, Scalar
 
-__all__ = ["RULES"]
-
 
 # Moving elements -------------------------------------------------------------------------------
 

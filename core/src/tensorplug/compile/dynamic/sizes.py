@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     Paddings: TypeAlias = tuple[tuple[int, int], ...]
 
-__all__ = ["LIMIT", "Dynamic", "padded_size"]
 
 LIMIT: Final = 1024
 """The number of exact sizes that one function keeps: most of them share a program."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import How
 
-__all__ = ["Arrangements", "Form", "composed", "inverse", "is_identity", "shape_of"]
 
 Operand: TypeAlias = Value | Constant
 Permutation: TypeAlias = tuple[int, ...]

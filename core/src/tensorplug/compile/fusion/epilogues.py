@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.engine.engine import Engine
 
-__all__ = ["add_epilogues"]
 
 _PRODUCTS: Final[dict[KernelSpec, KernelSpec]] = {
     matrix_products.BATCH_MAT_MUL: fused.FUSED_MAT_MUL,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.expressions import Expression
 
-__all__ = ["Formed", "form_group"]
-
 
 class Formed(NamedTuple):
     """A group, and where its inputs come from."""

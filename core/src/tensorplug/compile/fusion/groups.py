@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = ["FusedCall", "Fusion", "fuse"]
 
 _NEVER_FUSED: Final = STORAGE | {string}
 _NAMED: Final = 8  # members in the name of a group

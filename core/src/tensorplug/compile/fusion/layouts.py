@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
 
-__all__ = ["choose_layouts"]
 
 Operand: TypeAlias = Value | Constant
 Rule: TypeAlias = "Callable[[Arrangements, Call], bool]"

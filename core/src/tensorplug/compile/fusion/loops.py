@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["Element", "Leaves", "Loops", "Reduced", "Source"]
 
 MOST_STEPS: Final = 512
 MOST_INPUTS: Final = 48

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
 
-__all__ = ["Moved", "broadcast_before", "moved"]
 
 Permutation = tuple[int, ...]
 

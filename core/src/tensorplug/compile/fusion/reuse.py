@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.groups import Group
 
-__all__ = ["LEAST", "OverwritingGroup", "choose_overwritten", "overwritten", "references"]
 
 LEAST: Final = 1 << 18
 """Bytes of the smallest output that is written in place: smaller memory stays in the cache.

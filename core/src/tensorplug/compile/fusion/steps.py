@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
-__all__ = [
-    "Composite",
-    "Elementwise",
-    "Reduce",
-    "Reshape",
-    "Step",
-    "Steps",
-    "count_calls",
-    "reduces",
-]
 
 MOST_CALLS: Final = 256
 """The most calls of a composite: longer ones are not worth the time to compile them."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.engine import Engine
 
-__all__ = ["Executable"]
 
 _VIEWS: Final = frozenset(
     {

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import TensorType
 
-__all__ = ["ProgramMemory", "plan_memory"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:

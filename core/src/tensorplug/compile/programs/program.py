@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
 
-__all__ = ["FlatCall", "FlatProgram", "Program", "on_buffers"]
-
 
 @dataclass(frozen=True, slots=True)
 class FlatCall:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.compile.programs.program import FlatCall
     from tensorplug.contract.backend import Buffer
 
-__all__ = ["StraightLine"]
 
 _BEFORE: Final = 4  # the number of the first call's line
 _KEPT: Final = 256  # code of programs that differ in constants and kernels alone is shared

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.registry import State
 
-__all__ = ["Body", "Request", "Result", "Traced", "call_body", "trace_body", "trace_request"]
-
 
 class Body(NamedTuple):
     """A function and the structure of its arguments.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Step
 
-__all__ = ["TracedDecomposition", "trace_decomposition"]
-
 
 class TracedDecomposition(NamedTuple):
     """What a decomposition does for the types of one call.

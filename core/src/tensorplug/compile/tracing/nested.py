@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import How
     from tensorplug.engine.registry import State
 
-__all__ = ["NestedPlan"]
 
 _CORE: Final = Owner("tensorplug")
 

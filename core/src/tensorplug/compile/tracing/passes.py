@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.tracing.trace import Operand
 
-__all__ = ["eliminate_common_calls", "eliminate_dead_calls", "select_used"]
 
 Wanted = Value | Constant
 

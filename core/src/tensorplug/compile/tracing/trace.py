@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from tensorplug.observers.callsite import CallSite
     from tensorplug.tensors.variable import Variable
 
-__all__ = ["Call", "Operand", "Read", "Trace"]
 
 # The results of these depend only on the types of their inputs.
 _OF_TYPES: Final = {creation.ONES_LIKE: creation.ones, creation.ZEROS_LIKE: creation.zeros}

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device, Placement
 
-__all__ = ["TracedDevice"]
-
 
 class Tracing(Protocol):
     """What the device needs from its trace."""

@@ -11,8 +11,6 @@ from tensorplug.observers import callsite
 if TYPE_CHECKING:
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["Constant", "Value", "error", "needs_data"]
-
 
 @dataclass(eq=False, slots=True)
 class Value:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["FORWARD", "OF_KV", "OF_Q", "Sizes", "text"]
-
 
 class Sizes(NamedTuple):
     """Widths of k and v, work-items in a group, rows of a work-item."""

@@ -16,8 +16,6 @@ from tensorplug_onnx.values import as_host, dtype_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["chosen_label", "linear_scores", "post_transformed"]
-
 
 def post_transformed(scores: Any, name: str) -> Any:
     """Return what a model makes of its scores, along the last axis."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["DOMAIN", "labelled"]
 
 DOMAIN: Final = "ai.onnx.ml"
 _MISSING: Final = object()  # stands for every NaN among keys

@@ -15,8 +15,6 @@ from typing import Final
 
 from tensorplug_onnx.errors import UnsupportedError
 
-__all__ = ["to_python"]
-
 _CLASSES: Final = {
     "alnum": r"0-9A-Za-z", "alpha": r"A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
     "cntrl": r"\x00-\x1f\x7f", "digit": r"0-9", "graph": r"!-~", "lower": r"a-z",

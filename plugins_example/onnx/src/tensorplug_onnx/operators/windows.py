@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tensorplug_onnx.values import Host
 
-__all__ = ["Windows", "by_axis", "split_padding", "windows"]
 
 Sizes = tuple[int, ...]
 

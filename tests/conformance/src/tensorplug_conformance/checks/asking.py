@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 _PARTS: Final = {2: 3, 3: 6}  # of a level, for several workers
 _FAULTS: Final = 5  # that are told

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 _SIZE: Final = 1 << 12
 _SIDES: Final = (4, 300, 1200)  # of arrays of 64 bytes, 360 kB and 6 MB

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.session import Session
 
-__all__ = ["Check", "CheckFailedError", "NotMeasuredError", "Target"]
-
 
 _PART: Final = 0.9  # of a check's time
 

@@ -33,7 +33,6 @@ from tensorplug_conformance.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["first_calls", "main"]
 
 _DEEP: Final = 400  # calls of Python
 _ALIVE: Final = 6000  # buffers

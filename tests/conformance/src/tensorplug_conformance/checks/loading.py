@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 _PROBES: Final = "tensorplug_conformance.checks.probes"
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 _SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))
 _ROUNDS, _BYTES = 64, 1 << 20

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 # Rows and columns of float32: from 64 bytes to 64 MiB, at page boundaries and beside them.
 _SIDES: Final = (

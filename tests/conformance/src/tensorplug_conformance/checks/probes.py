@@ -26,7 +26,6 @@ from tensorplug_conformance.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROBES", "main"]
 
 CHILD_SECONDS: Final = 30.0
 _OPENINGS: Final = 3  # a child that opens the backend has so many times its parent's time more

@@ -16,7 +16,6 @@ from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["PRINTED", "run_module", "tell", "unpack"]
 
 _NOT_MEASURED, _FAILED = 3, 4  # exit statuses; the last line of stderr says why
 _LINES: Final = 12  # of a traceback that are shown

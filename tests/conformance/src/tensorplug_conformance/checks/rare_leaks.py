@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 # Bytes of an array, and how many calls a part has; there are at least four parts.
 _TRANSFERS: Final = ((64, 1000), (4096, 800), (1 << 16, 500), (1 << 20, 250), (1 << 22, 110))

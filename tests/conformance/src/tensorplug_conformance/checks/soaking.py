@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["FIRST", "LAST", "late"]
 
 MINUTE: Final = 75.0  # seconds between the first and the last calls
 _MORE: Final = 640  # calls in a second dtype

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 # Digits of the fraction, bias of the exponent, and the magnitude from which bits are no numbers.
 _FORMATS: Final = {

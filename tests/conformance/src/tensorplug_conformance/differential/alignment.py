@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.differential.calls import Call
 
-__all__ = ["Alignment", "align"]
-
 
 @dataclass(frozen=True, slots=True)
 class Alignment:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks import Target
 
-__all__ = ["Answer", "Caller", "NotCallableError", "answer"]
 
 _PATIENCE: Final = 120.0  # seconds for one call, or for the start of the process
 _LOSSES: Final = 3  # processes, after which no other one is started

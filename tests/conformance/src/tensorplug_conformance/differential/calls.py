@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array
 
-__all__ = ["Arrays", "Call", "Outcome", "Place", "Writer", "read_calls"]
 
 Digests = list[Any]  # per operand a digest, a list of them, or None
 _RECORDS: Final = "calls"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["add_arguments", "run"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

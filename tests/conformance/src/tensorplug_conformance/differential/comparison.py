@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.checks import Target
 
-__all__ = ["Comparison", "Finding", "Program", "ProgramError", "Run", "compare"]
 
 _LINES: Final = 12  # of a program's output that are quoted
 _SHRINKING: Final = 25  # processes that may be lost while inputs are made smaller

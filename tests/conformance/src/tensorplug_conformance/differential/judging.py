@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["Verdict", "judge_call", "plain_attributes"]
 
 _LARGEST: Final = 1 << 21  # elements of a call for which the oracle is asked
 

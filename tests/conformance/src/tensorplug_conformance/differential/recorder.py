@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Plan
     from tensorplug.plugin import Tensor
 
-__all__ = ["FAILED", "LIMIT", "main"]
 
 LIMIT: Final = 4 << 30
 """Bytes of arrays after which recording stops."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.differential.comparison import Finding
 
-__all__ = ["repeat", "script", "written"]
 
 _MOST: Final = 4096  # elements of an array that are written one by one
 

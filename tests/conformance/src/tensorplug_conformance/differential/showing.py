@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.differential.comparison import Comparison, Finding
     from tensorplug_conformance.differential.judging import Verdict
 
-__all__ = ["as_data", "conclusion", "show"]
 
 _LONGEST: Final = 160  # characters of a call that is shown
 _SHOWN: Final = 5  # calls about which nothing can be said

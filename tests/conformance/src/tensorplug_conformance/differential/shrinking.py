@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Operands = list[Any]
     Shows = Callable[[Operands, dict[str, Any]], bool]
 
-__all__ = ["shrunk"]
 
 _SECONDS: Final = 30.0
 _ONE_BY_ONE: Final = 64  # elements of an input up to which each is simplified alone

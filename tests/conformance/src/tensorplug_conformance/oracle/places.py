@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array
 
-__all__ = ["everywhere", "spread", "taken"]
-
 
 def everywhere(shape: Sequence[int]) -> list[Array]:
     """Return for each axis the index of every element along it, of length 1 along the others."""

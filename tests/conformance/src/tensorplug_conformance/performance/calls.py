@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["TimedCall", "dtypes_of", "timed_calls"]
 
 _NEAR: Final = 4.0  # times more or fewer elements than asked for
 _WORK: Final = 1 << 31  # operations at most

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["add_arguments", "run"]
 
 _SHOWN: Final = 15  # kernels of the list
 _ONE: Final = ("distribution", "version", "device")

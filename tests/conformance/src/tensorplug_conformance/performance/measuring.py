@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.performance.calls import TimedCall
 
-__all__ = ["REFERENCE", "Stopwatch"]
 
 REFERENCE: Final = "cpu"
 _ROUND: Final = 0.01  # seconds of one contender in one round, at least one call

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
 
-__all__ = ["TYPICAL", "typical_case"]
 
 _LETTERS: Final[Mapping[str, tuple[int, ...]]] = {
     "n": (64, 256, 1024),  # of a square

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["badge", "colour", "standing"]
 
 _GREEN: Final = "#2c7a3f"
 _RED: Final = "#b3261e"

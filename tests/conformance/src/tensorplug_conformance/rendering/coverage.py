@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["coverage"]
-
 
 def coverage(report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the table of properties by properties, and its sums; None if nothing was counted.

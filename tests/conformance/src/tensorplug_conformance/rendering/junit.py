@@ -11,8 +11,6 @@ from tensorplug_conformance.verdicts import BLOCKING, PASSED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["junit"]
-
 
 def junit(report: Mapping[str, Any]) -> str:
     """Return one test suite; rows that neither passed nor failed count as skipped."""

@@ -11,7 +11,6 @@ from tensorplug_conformance.evidence import STATUSES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["COLUMNS", "Others", "others"]
 
 COLUMNS: Final = ("tests", "pass", "cannot pass", "cannot be asked", "fail")
 """The heads of the table of groups: how many tests there are, and how many have each status."""

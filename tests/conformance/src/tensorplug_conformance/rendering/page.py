@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
-__all__ = ["page"]
 
 _SLOWEST: Final = 15
 _MODES: Final = ("native", "decomposed", "gradient")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["commands", "row_command"]
 
 _SUITE: Final = "tensorplug-conformance"
 

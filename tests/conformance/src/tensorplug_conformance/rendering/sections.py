@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["PLACE", "inserted", "kept"]
-
 PLACE: Final = "## Kernels\n"  # sections come before this line
 _BEGIN: Final = "<!-- section {}: begin -->\n"
 _END: Final = "<!-- section {}: end -->\n"

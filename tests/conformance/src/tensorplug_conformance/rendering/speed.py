@@ -17,7 +17,6 @@ from tensorplug_conformance.roofline import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["speed"]
 
 _FULL: Final = 4.0  # powers of ten that fill a bar
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.rendering.others import Others
 
-__all__ = ["summary"]
 
 _VERDICTS: Final = {True: "conformant", False: "not conformant", None: "not certified"}
 _SHOWN: Final = 50  # rows that failed; the report has them all

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Report = Mapping[str, Any]
 
-__all__ = ["support", "table", "write_support"]
 
 PAGE: Final = "support.md"
 BADGES: Final = "badges"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend, DeviceInfo, DType
     from tensorplug_conformance.case import Array
 
-__all__ = ["WRONG_BACKENDS", "Delegate", "Remote", "Unguarded", "WrongBackend", "engine_with"]
-
 
 _LARGE: Final = 1 << 20  # bytes
 

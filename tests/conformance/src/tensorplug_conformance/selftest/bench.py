@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.session import Session
 
-__all__ = ["Bench", "Finding"]
 
 Outcome = Literal["caught", "escaped", "harmless"]
 _PROBES = 6

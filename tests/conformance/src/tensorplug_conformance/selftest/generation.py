@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.selftest.sabotage import Saboteur
 
-__all__ = ["THINNED", "families", "selected"]
 
 THINNED: Final = 127
 """Of the generated saboteurs one in so many is tried by default; a prime, so that kinds rotate."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.supervisor import Item, Outcome
 
-__all__ = ["MISBEHAVIOUR", "Misbehaviour", "try_misbehaviour"]
 
 _PATIENCE: Final = 180.0  # seconds for one item
 _SOON: Final = 30.0  # the same, where one is known to hang

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.supervisor import Outcome
 
-__all__ = ["ATTACKS", "hostile", "try_hostile"]
 
 _REFERENCE: Final = "cpu"
 _PATIENCE: Final = 60.0  # seconds for one item

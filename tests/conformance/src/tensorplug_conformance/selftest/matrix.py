@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.selftest.bench import Finding
 
-__all__ = ["GROUPS", "matrix"]
 
 # Group -> patterns of the kinds in it; other kinds are under "other".
 GROUPS: Final[dict[str, tuple[str, ...]]] = {

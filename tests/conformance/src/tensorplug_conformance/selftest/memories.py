@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend
     from tensorplug_conformance.case import Array
 
-__all__ = ["WRONG_MEMORIES"]
 
 _PAGE: Final = 1 << 12
 _MEBIBYTE: Final = 1 << 20

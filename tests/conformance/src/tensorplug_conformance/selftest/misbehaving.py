@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import KernelEntry
 
-__all__ = ["REFERENCE"]
 
 REFERENCE = "cpu"
 

@@ -13,7 +13,6 @@ from tensorplug_conformance.compare import same_bits
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
-__all__ = ["SharedScratch"]
 
 _PATIENCE: Final = 0.25  # seconds: the other threads may have ended
 _A_MOMENT: Final = 0.0005

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call, Saboteur
 
-__all__ = ["KINDS", "rare_saboteurs", "try_rare"]
 
 _PATIENT: Final = Soak(seconds=120.0)  # a wrapped kernel is slower
 

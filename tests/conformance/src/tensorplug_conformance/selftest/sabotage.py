@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.session import Session
 
-__all__ = ["Call", "Saboteur", "Witness", "install", "is_installable"]
-
 
 @dataclass(slots=True)
 class Call:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array
 
-__all__ = ["saboteurs"]
-
 
 def _elements(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
     """Return a saboteur that changes every output."""

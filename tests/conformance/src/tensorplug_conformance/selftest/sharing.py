@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.selftest.sabotage import Saboteur
 
-__all__ = ["Plan", "Results", "run"]
 
 _WRONG: Final = (*WRONG_BACKENDS, *WRONG_MEMORIES)
 _AT_ONCE: Final = 12  # saboteurs in one part: neighbours share cases and expected outputs

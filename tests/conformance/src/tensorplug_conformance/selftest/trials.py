@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Saboteur
 
-__all__ = ["Trial", "try_backend", "try_clean", "try_null", "try_saboteur"]
-
 
 @dataclass(frozen=True, slots=True)
 class Trial:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.case_entry import CaseEntry
 
-__all__ = ["VENDORS", "Vendor", "try_vendor"]
-
 
 @dataclass(frozen=True, slots=True)
 class Vendor:

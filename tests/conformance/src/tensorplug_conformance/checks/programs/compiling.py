@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS", "Program", "compiles", "drawn", "judged"]
 
 _LONG: Final = (1 << 14) + 3
 """Elements: from 2**14 on backends tend to take programs in blocks."""

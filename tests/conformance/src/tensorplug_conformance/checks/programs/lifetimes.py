@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
-
 
 def _scopes(_target: Target, opened: Callable[[], Session]) -> None:
     """A scope frees its tensors, but neither its result nor earlier tensors."""

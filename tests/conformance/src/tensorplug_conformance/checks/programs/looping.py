@@ -17,7 +17,6 @@ from tensorplug_conformance.checks.programs.compiling import Program, compiles, 
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
-__all__ = ["CHECKS"]
 
 _STEPS: Final = 6
 _LARGE: Final = (1 << 16) + 3

@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = [
-    "CHECKS",
-    "DEPENDING_ON_DATA",
-    "WITHOUT_INPUTS",
-    "BatchedCall",
-    "batched_calls",
-    "compared",
-]
 
 EXAMPLES: Final = 3
 _CASES: Final = 3  # per kernel and axis

@@ -14,7 +14,6 @@ from tensorplug_conformance.checks.programs import references
 if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
 
-__all__ = ["CONVOLUTIONAL", "LOGISTIC", "PERCEPTRON", "Model"]
 
 Parameters = Mapping[str, Any]
 

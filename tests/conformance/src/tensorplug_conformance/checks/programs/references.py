@@ -9,8 +9,6 @@ import numpy as np
 
 from tensorplug_conformance.case import Array
 
-__all__ = ["adam", "convolutional", "logistic", "momentum", "perceptron", "sgd", "trained"]
-
 Gradients = dict[str, Array]
 Update = Callable[
     [Array, dict[str, Any], int], Array

@@ -19,7 +19,6 @@ from tensorplug_conformance.session import Session, engine_factory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CHECKS", "digests", "main"]
 
 _STEPS: Final = 5
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS"]
 
 _THREADS: Final = 4
 _STEPS: Final = 6

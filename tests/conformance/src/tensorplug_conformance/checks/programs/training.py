@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
     from tensorplug_conformance.session import Session
 
-__all__ = ["CHECKS", "TRAININGS", "Run", "Training"]
 
 STEPS: Final = 24
 

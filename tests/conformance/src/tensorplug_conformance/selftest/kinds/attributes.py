@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["saboteurs"]
 
 _AXES: Final = ("axis", "axes", "dim", "dims", "perm", "reduction_indices", "batch_dims")
 _REFUSALS = (ValueError, IndexError, TypeError, ArithmeticError, KeyError, TensorplugError)

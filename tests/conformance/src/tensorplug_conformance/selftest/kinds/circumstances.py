@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS", "cached", "of_each"]
 
 _FIRST: Final = 4
 _STEP: Final = 7

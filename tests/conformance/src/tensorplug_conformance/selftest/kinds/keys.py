@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS"]
 
 _NEAR: Final = 64  # times the distance of 1 to the next number, relative to the largest result
 

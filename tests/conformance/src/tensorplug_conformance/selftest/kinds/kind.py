@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["EXACT", "FLOATS", "ORDINARY", "Kind", "anywhere"]
 
 ORDINARY: Final = ("float32", "int32")
 FLOATS: Final = ("float32", "complex64")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS", "takes_inputs"]
-
 
 def _writes_input(position: int) -> Any:
     def wrong(call: Call) -> Any:

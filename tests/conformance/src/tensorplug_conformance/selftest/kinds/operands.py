@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS"]
 
 _NUDGED: Final = 4096  # elements: duplicates are not looked for among more
 

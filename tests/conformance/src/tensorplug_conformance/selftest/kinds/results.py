@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS", "changed", "each_result"]
-
 
 def each_result(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
     """Return a saboteur that changes every output."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Call
 
-__all__ = ["KINDS"]
 
 _POOL: Final = 1 << 16  # bytes
 _LARGEST: Final = 1 << 12  # bytes, of a result in the pool

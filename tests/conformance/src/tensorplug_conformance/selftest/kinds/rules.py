@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tensorplug_conformance.selftest.sabotage import Witness
     from tensorplug_conformance.session import Session
 
-__all__ = ["install_rule", "saboteurs"]
 
 _ORDINARY: Final = ("float32", "float64")
 _FAR: Final = 4

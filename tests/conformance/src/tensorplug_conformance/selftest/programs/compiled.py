@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Expression, Group, KernelSpec
     from tensorplug_conformance.case import Array
 
-__all__ = [
-    "clean",
-    "computes_in_half",
-    "concatenates_once",
-    "draws_once",
-    "fails_where_empty",
-    "keeps_what_it_made",
-    "loses_the_end_of_many",
-    "loses_the_last_block",
-    "owns_results",
-    "remembers_results",
-    "shares_scratch",
-    "swaps_operands",
-    "writes_into_arguments",
-]
-
 
 def _changing(change: Callable[[Any, tuple[Any, ...]], Any], names: Sequence[str] = ()) -> Engine:
     """Return an engine that changes the results of groups, given these and the inputs.

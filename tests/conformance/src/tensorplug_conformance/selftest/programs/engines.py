@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import Backend, Buffer, Group, KernelSpec
 
-__all__ = ["REFERENCE", "compiling", "delegating", "with_kernel", "with_results"]
 
 REFERENCE: Final = "cpu"
 

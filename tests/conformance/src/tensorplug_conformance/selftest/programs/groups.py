@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression, Group
     from tensorplug_conformance.case import Array
 
-__all__ = ["evaluate", "interpreter"]
 
 _INT64_END: Final = 2.0**63
 

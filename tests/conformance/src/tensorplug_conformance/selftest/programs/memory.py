@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend
     from tensorplug_conformance.case import Array
 
-__all__ = [
-    "downloads_to_one_place",
-    "overwrites_what_others_see",
-    "recycles_what_has_views",
-    "writes_later",
-]
-
 
 def recycles_what_has_views() -> Engine:
     """Return an engine that reclaims memory when its first buffer goes, despite views."""

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
     from tensorplug_conformance.case import Array
 
-__all__ = [
-    "computes_on_the_host",
-    "differs_by_process",
-    "knows_one_matrix",
-    "leaks_now_and_then",
-    "multiplies_in_one_place",
-    "takes_operands_for_different",
-    "tires",
-    "tunes_convolutions",
-    "tunes_itself",
-]
-
 
 def _product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
     left = np.swapaxes(a, -1, -2) if transpose_a else a

@@ -11,8 +11,6 @@ from tensorplug.plugins.assembly import build_engine
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
 
-__all__ = ["takes_quotients_for_linear"]
-
 
 def takes_quotients_for_linear() -> Engine:
     """Return an engine whose plugin says that a quotient is linear in both operands."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.engine import Engine
 
-__all__ = ["WRONG_PROGRAMS", "WrongProgram", "try_program"]
-
 
 @dataclass(frozen=True, slots=True)
 class WrongProgram:
