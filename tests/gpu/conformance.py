@@ -22,12 +22,13 @@ from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection, entries, fingerprint
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.opening import NotOpenedError, check_opens
-from tensorplug_conformance.supervisor import Limits, Outcome, supervise
+from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.supervisor import Item
+    from tensorplug_conformance.verdicts import Item
 
 ALONE: Final = (1, 4)  # levels that measure memory and threads: one process
 DTYPES: Final = ("float32", "int32", "float16", "bool", "float64", "int64", "complex64")

@@ -15,7 +15,6 @@ from tensorplug_conformance.compare import judge
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.derivation import all_cases
-from tensorplug_conformance.sizes import moves
 
 _BITS = np.array([0x7FC12345, 0xFFC54321, 0x7F812345, 0xFF800001, 0x3F800000], np.uint32)
 
@@ -23,17 +22,15 @@ _BITS = np.array([0x7FC12345, 0xFFC54321, 0x7F812345, 0xFF800001, 0x3F800000], n
 def test_a_kernel_moves_elements_if_it_takes_texts() -> None:
     known = entries()
     assert {"Identity", "Select", "Concat", "Transpose"} <= {
-        n for n, e in known.items() if moves(e)
+        n for n, e in known.items() if e.moves
     }
-    assert not any(
-        moves(known[name]) for name in ("Add", "Equal", "Sort", "Unique", "StringSplit")
-    )
+    assert not any(known[name].moves for name in ("Add", "Equal", "Sort", "Unique", "StringSplit"))
 
 
 @pytest.mark.parametrize("dtype", [dt.float16, dt.float32, dt.float64, dt.complex64])
 def test_each_kernel_that_moves_elements_has_a_case(dtype: dt.DType) -> None:
     for name, entry in entries().items():
-        if not moves(entry) or dtype not in entry.dtypes:
+        if not entry.moves or dtype not in entry.dtypes:
             continue
         found = [case for case in all_cases(entry, Corpus(dtype)) if "bits of NaN" in case.id]
         assert len(found) == 1, name

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tensorplug_conformance.supervisor import Outcome
+    from tensorplug_conformance.verdicts import Outcome
 
 PROBES = """
     import os

@@ -20,8 +20,8 @@ from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.journal import NAME, Journal
 from tensorplug_conformance.process import StrangeError, _event
 from tensorplug_conformance.selftest import hostile
-from tensorplug_conformance.supervisor import Attendant, Limits, Outcome, supervise
-from tensorplug_conformance.verdicts import CheckVerdict, RowVerdict
+from tensorplug_conformance.supervisor import Attendant, Limits, supervise
+from tensorplug_conformance.verdicts import CheckVerdict, Outcome, RowVerdict
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,8 +19,7 @@ from tensorplug_conformance import report
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.journal import NAME, Journal, ResumeError
-from tensorplug_conformance.supervisor import Outcome
-from tensorplug_conformance.verdicts import CheckVerdict, RowVerdict
+from tensorplug_conformance.verdicts import CheckVerdict, Outcome, RowVerdict
 from tensorplug_conformance.verification import verify
 
 RUN = ("run", "--backend", "cpu", "--level", "2", "--jobs", "1", "--checks", "opens*")

@@ -14,13 +14,14 @@ from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection
-from tensorplug_conformance.supervisor import Limits, Outcome, supervise
+from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tensorplug_conformance.supervisor import Item
+    from tensorplug_conformance.verdicts import Item
 
 MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
 FEW = Selection(("Relu", "Softplus"), ("float32", "int32"))

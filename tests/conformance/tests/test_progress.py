@@ -14,7 +14,7 @@ from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.progress import ProgressBar, ProgressLines, progress
-from tensorplug_conformance.supervisor import Outcome
+from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from .installing import install
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tensorplug_conformance.supervisor import Outcome
+    from tensorplug_conformance.verdicts import Outcome
 
 MISBEHAVING = "tensorplug_conformance.selftest.misbehaving"
 FEW = Selection(("[AN]*",), ("float32",))  # Abs, Add, ArgMax, Atan, Neg

@@ -52,6 +52,11 @@ class CaseEntry:
         """The dtype in which a kernel is tried in most ways."""
         return dt.float32 if dt.float32 in self.dtypes else self.dtypes[0]
 
+    @property
+    def moves(self) -> bool:
+        """Whether the kernel can only move elements: it takes all dtypes, texts too."""
+        return any(self.spec.accepted(name) == dt.STORED for name in self.spec.input_names)
+
     def answered(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """Return the oracle's answer; infinities among the inputs make NaN without a warning."""
         assert self.oracle is not None  # the table requires it

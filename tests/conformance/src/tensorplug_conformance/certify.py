@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Row
     from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.journal import Journal
-    from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.vendor import Profile
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 
 _ALIKE: Final = 12  # names that are told

@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Exactly, flat, mapped
 from tensorplug_conformance.floats import computing, finfo, kind_of
-from tensorplug_conformance.sizes import is_call, moves, resized
+from tensorplug_conformance.sizes import is_call, resized
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _derived(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
             yield from _valued(entry, cases, small, position)
     if not any(_ends_apart(entry, case) for case in small):
         yield from _turned(entry, small)
-    if moves(entry):
+    if entry.moves:
         yield from _undefined(entry, small)
 
 

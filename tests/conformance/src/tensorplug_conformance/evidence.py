@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tensorplug_conformance.session import Session
-    from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 
 GROUP: Final = "tensorplug.evidence"

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from tensorplug_conformance.schema import misfit, misfit_introduction
-from tensorplug_conformance.supervisor import Outcome
+from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tensorplug_conformance.supervisor import Item
+    from tensorplug_conformance.verdicts import Item
 
 
 NAME: Final = "events.jsonl"

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tensorplug_conformance.checks import Target
+    from tensorplug_conformance.verdicts import Item
 
 
-Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), ("evidence", ...)
 # The garbage collector's thresholds. Cases are many objects, which live long: with Python's own
 # thresholds it takes a sixth of the time.
 COLLECTED: Final = (20_000, 50, 100)

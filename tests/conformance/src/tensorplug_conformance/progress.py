@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 
 _EVERY: Final = 30.0  # seconds between lines when nothing else happens

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 
 _FILE: Final = Path(__file__)

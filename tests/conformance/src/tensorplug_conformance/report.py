@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.denominator import Selection
     from tensorplug_conformance.expectations import Expectation
-    from tensorplug_conformance.supervisor import Item, Outcome
     from tensorplug_conformance.vendor import Profile
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 __all__ = [
     "SCHEMA",

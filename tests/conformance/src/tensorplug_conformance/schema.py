@@ -17,7 +17,7 @@ from tensorplug_conformance.verdicts import CheckVerdict, RowVerdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tensorplug_conformance.process import Item
+    from tensorplug_conformance.verdicts import Item
 
 
 LEFT_OUT: Final = ("row", "widened", "coverage")

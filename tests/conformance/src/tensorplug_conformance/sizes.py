@@ -99,7 +99,7 @@ def resized(entry: CaseEntry, corpus: Corpus, own: Sequence[Case]) -> Iterator[C
             yield from made.stretched(base, _LONG, turn, most=_MOST_LONG, count=9, native=True)
     if leading:
         yield from _by_turns(made, _by_attributes(corpus, own), turn, whole=whole)
-    if corpus.dtype is dt.float32 and moves(entry):
+    if corpus.dtype is dt.float32 and entry.moves:
         yield from _of_millions(made, first, turn)
 
 
@@ -122,16 +122,11 @@ def _of_millions(made: _Made, first: Case, turn: int) -> Iterator[Case]:
             yield replace(case, light=True)
 
 
-def moves(entry: CaseEntry) -> bool:
-    """Return whether the kernel can only move elements: it takes all dtypes, texts too."""
-    return any(entry.spec.accepted(name) == dt.STORED for name in entry.spec.input_names)
-
-
 def _has_axes(entry: CaseEntry) -> bool:
     """Return whether the kernel works along axes that it is told: by attribute or by index."""
     spec = entry.spec
     return (
-        moves(entry)
+        entry.moves
         or any("rank of" in attribute.form for attribute in spec.attributes.values())
         or any(spec.accepted(name) == dt.INTEGER for name in spec.input_names)
     )
@@ -336,7 +331,7 @@ class _Made:
         """Return whether the reference may multiply all elements of a list with one another."""
         several = any(isinstance(operand, list) for operand in base.inputs)
         counts = [max(math.prod(shape), 1) for shape in shapes]
-        return several and not moves(self.entry) and math.prod(counts) > _PRODUCTS
+        return several and not self.entry.moves and math.prod(counts) > _PRODUCTS
 
 
 def _axes_of(case: Case) -> int:

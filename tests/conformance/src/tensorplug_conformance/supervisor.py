@@ -10,15 +10,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.process import Item, StrangeError, WorkerProcess
+from tensorplug_conformance.process import StrangeError, WorkerProcess
 from tensorplug_conformance.schema import misfit, misfit_introduction
+from tensorplug_conformance.verdicts import Item, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tensorplug_conformance.checks import Target
-
-__all__ = ["Attendant", "Item", "Limits", "Outcome", "supervise"]
 
 Numbered = tuple[int, Item]
 _POLL: Final = 0.02  # seconds
@@ -47,15 +46,6 @@ class Limits:
     def level(self, items: int) -> float:
         """Return the limit of a level of so many items."""
         return self.item * (6 + items / 60)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of an item: the worker's verdict, or why there is none."""
-
-    item: Item
-    verdict: dict[str, Any] | None
-    error: str = ""
 
 
 class Attendant:

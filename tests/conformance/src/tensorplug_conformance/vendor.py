@@ -24,7 +24,6 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.compare import wrong_elements
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.sizes import moves
 from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def allows(
     wanted = type_.shape if type_.known else value.shape
     if result.shape != wanted or result.dtype != type_.dtype.numpy or kind_of(result.dtype) == "T":
         return False
-    small: frozenset[DType] = frozenset() if moves(entry) else zeros
+    small: frozenset[DType] = frozenset() if entry.moves else zeros
     published = _published(entry, case)
     limit: dict[str, Any] = {
         "ulp": (bounds() if published else tolerances()).of(entry, dtype),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.denominator import Row
 
 
+Item = tuple[Any, ...]  # ("check", level, id) or ("row", kernel, dtype, mode), ("evidence", ...)
 Status = Literal[
     "pass native",
     "pass widened",
@@ -31,6 +32,15 @@ BLOCKING: Final = ("fail", "fallback", "missing")
 """With any of these a backend is not conformant."""
 
 SMALL: Final = 64  # elements; larger inputs are named by suite version, seed and case id
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of an item: the worker's verdict, or why there is none."""
+
+    item: Item
+    verdict: dict[str, Any] | None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.denominator import Mode
     from tensorplug_conformance.evidence import EvidenceVerdict
-    from tensorplug_conformance.process import Item
-    from tensorplug_conformance.verdicts import RowVerdict
+    from tensorplug_conformance.verdicts import Item, RowVerdict
 
 
 class Worker:

@@ -13,7 +13,7 @@ from tensorplug_conformance.supervisor import Limits, supervise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_conformance.supervisor import Item, Outcome
+    from tensorplug_conformance.verdicts import Item, Outcome
 
 
 _PATIENCE: Final = 180.0  # seconds for one item

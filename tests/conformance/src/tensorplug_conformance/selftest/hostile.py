@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import KernelSpec
-    from tensorplug_conformance.supervisor import Outcome
+    from tensorplug_conformance.verdicts import Outcome
 
 
 _REFERENCE: Final = "cpu"

@@ -8,7 +8,6 @@ import numpy as np
 
 from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import EXACT, FLOATS, Kind
-from tensorplug_conformance.sizes import moves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +162,7 @@ KINDS: Final = (
         each_result(_payload_lost),
         FLOATS,
         strict=True,
-        fits=moves,
+        fits=lambda entry: entry.moves,
         demanded=True,
     ),
     Kind("infinities clipped", each_result(_clipped), FLOATS, strict=True),
