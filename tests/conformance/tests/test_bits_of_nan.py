@@ -14,7 +14,7 @@ from tensorplug_conformance.case import Exactly
 from tensorplug_conformance.compare import judge
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.derivation import all_cases
+from tensorplug_conformance.variants.derivation import all_cases
 
 _BITS = np.array([0x7FC12345, 0xFFC54321, 0x7F812345, 0xFF800001, 0x3F800000], np.uint32)
 

@@ -12,10 +12,10 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.oracle import reduction as oracle
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants.derivation import all_cases
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry

@@ -14,9 +14,9 @@ from tensorplug.plugins.catalogue import catalogue
 from tensorplug_conformance import Case, CaseTable, Corpus
 from tensorplug_conformance.case_entry import row_dtypes
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
-from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.variants.derivation import all_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

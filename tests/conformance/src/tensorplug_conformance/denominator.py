@@ -15,12 +15,12 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
-from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.far_points import far_cases
 from tensorplug_conformance.pools import spawned_pool
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.relatives import relatives
+from tensorplug_conformance.variants.derivation import all_cases
+from tensorplug_conformance.variants.relatives import relatives
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

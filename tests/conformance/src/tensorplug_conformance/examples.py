@@ -17,9 +17,9 @@ from hypothesis.errors import Flaky
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Presentation
-from tensorplug_conformance.histories import NOTHING, every_before
 from tensorplug_conformance.kernels import run_case
-from tensorplug_conformance.layouts import LAYOUTS
+from tensorplug_conformance.variants.histories import NOTHING, every_before
+from tensorplug_conformance.variants.layouts import LAYOUTS
 from tensorplug_conformance.variations import (
     DRAWS,
     SIZES,

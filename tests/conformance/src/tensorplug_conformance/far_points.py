@@ -19,8 +19,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import STENCIL, Point, WrongGradientError, widened
-from tensorplug_conformance.sizes import is_call
 from tensorplug_conformance.tolerances import tolerances
+from tensorplug_conformance.variants.sizes import is_call
 from tensorplug_conformance.vendor import ToleratedError, excess_allowed, flushed
 
 if TYPE_CHECKING:

@@ -16,12 +16,9 @@ from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
-from tensorplug_conformance.histories import flipped
 from tensorplug_conformance.leaks import left_behind, shows_leaks
 from tensorplug_conformance.notes import unnoted
-from tensorplug_conformance.presentations import Presented, presented
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
-from tensorplug_conformance.ranks import ranks_of
 from tensorplug_conformance.references import References, worked_out
 from tensorplug_conformance.reuse import mistaken, most_telling
 from tensorplug_conformance.surroundings import Surroundings
@@ -32,6 +29,9 @@ from tensorplug_conformance.trial import (
     WrongResultError,
     outputs_of,
 )
+from tensorplug_conformance.variants.histories import flipped
+from tensorplug_conformance.variants.presentations import Presented, presented
+from tensorplug_conformance.variants.ranks import ranks_of
 from tensorplug_conformance.vendor import ToleratedError
 from tensorplug_conformance.verdicts import Failure, RowVerdict
 

@@ -14,7 +14,7 @@ import numpy as np
 from tensorplug.plugin import as_tensor
 from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.compare import same_bits
-from tensorplug_conformance.histories import previous
+from tensorplug_conformance.variants.histories import previous
 
 if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec

@@ -24,10 +24,10 @@ from tensorplug_conformance.compare import bits
 from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row
-from tensorplug_conformance.histories import flipped
 from tensorplug_conformance.kernels import run_case
 from tensorplug_conformance.leftovers import MOST, PARTS, Leftovers
 from tensorplug_conformance.printing import printed
+from tensorplug_conformance.variants.histories import flipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,9 +21,9 @@ from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapped
 from tensorplug_conformance.corpus import Corpus
-from tensorplug_conformance.derivation import all_cases
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.presentations import fitting
+from tensorplug_conformance.variants.derivation import all_cases
+from tensorplug_conformance.variants.presentations import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import activation as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

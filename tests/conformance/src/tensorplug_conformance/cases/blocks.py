@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import ShapeError, specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import blocks as oracle
-from tensorplug_conformance.patterns import Rows, points, shaped, specials
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants.patterns import Rows, points, shaped, specials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

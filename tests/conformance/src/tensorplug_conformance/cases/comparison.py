@@ -8,10 +8,10 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle import comparison as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

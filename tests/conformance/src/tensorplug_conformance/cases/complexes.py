@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import complexes as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

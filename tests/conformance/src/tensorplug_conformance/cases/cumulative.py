@@ -9,11 +9,11 @@ import numpy as np
 
 from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import JUST_LARGER, LARGE, VAST
 from tensorplug_conformance.oracle import cumulative as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

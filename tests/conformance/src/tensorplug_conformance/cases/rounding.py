@@ -9,12 +9,12 @@ import numpy as np
 
 from tensorplug.plugin import ArgumentError, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.oracle import rounding as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import slicing as oracle
-from tensorplug_conformance.patterns import Rows, points, shaped
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants.patterns import Rows, points, shaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

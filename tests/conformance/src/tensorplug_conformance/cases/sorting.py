@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, ShapeError, specs
-from tensorplug_conformance import patterns
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle import sorting as oracle
 from tensorplug_conformance.tables import CaseTable
+from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.case import flat, refilled
-from tensorplug_conformance.histories import is_index
+from tensorplug_conformance.variants.histories import is_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,10 +17,10 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.case import Presentation, flat
-from tensorplug_conformance.covering import Offer, Pairs, cover, possible
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.histories import NOTHING, befores
-from tensorplug_conformance.layouts import layouts_of
+from tensorplug_conformance.variants.covering import Offer, Pairs, cover, possible
+from tensorplug_conformance.variants.histories import NOTHING, befores
+from tensorplug_conformance.variants.layouts import layouts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, refilled
 from tensorplug_conformance.corpus import JUST_LARGER, PERIOD, VAST
-from tensorplug_conformance.ranks import other_ranks, ranks_of
+from tensorplug_conformance.variants.ranks import other_ranks, ranks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

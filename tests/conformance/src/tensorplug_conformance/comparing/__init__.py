@@ -1,0 +1,1 @@
+"""Judgement of outputs: the bounds, the comparison, what a vendor may be forgiven."""

@@ -1,0 +1,1 @@
+"""Points at which gradients are tried, and the expected slopes."""

@@ -1,0 +1,1 @@
+"""The report: its schema, its arithmetic, and every form in which it is shown."""

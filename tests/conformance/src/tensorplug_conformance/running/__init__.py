@@ -1,0 +1,1 @@
+"""Runs: worker processes, their supervisor, the journal, the levels in order."""
