@@ -11,7 +11,7 @@ import tensorplug as tp
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Exactly
-from tensorplug_conformance.compare import judge
+from tensorplug_conformance.comparing.compare import judge
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.variants.derivation import all_cases

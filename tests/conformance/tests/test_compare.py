@@ -8,7 +8,7 @@ import pytest
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
-from tensorplug_conformance.compare import judge, judge_periods, same_bits, ulp_of
+from tensorplug_conformance.comparing.compare import judge, judge_periods, same_bits, ulp_of
 
 INF, NAN = np.inf, np.nan
 F32 = np.float32

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cli import main
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.examples import add_examples, search, strategy
 from tensorplug_conformance.kernels import run_case, run_row

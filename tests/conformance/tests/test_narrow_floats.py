@@ -9,12 +9,12 @@ import pytest
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.compare import judge
+from tensorplug_conformance.comparing.compare import judge
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.floats import computing, epsilon, finfo, kind_of
 from tensorplug_conformance.oracle import linalg, reduction
-from tensorplug_conformance.tolerances import tolerances
 
 BFLOAT16 = dt.bfloat16.numpy
 F16, F32, F64, LONG = (np.dtype(name) for name in ("float16", "float32", "float64", "longdouble"))

@@ -19,8 +19,8 @@ from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
 from tensorplug.plugin import specs
 from tensorplug.plugins.assembly import build_engine
-from tensorplug_conformance import compare
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
+from tensorplug_conformance.comparing import compare
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.session import Session

@@ -13,9 +13,9 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.catalogue import catalogue
 from tensorplug_conformance import Case, CaseTable, Corpus
 from tensorplug_conformance.case_entry import row_dtypes
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.denominator import Selection, cases_of, entries, fingerprint, rows
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
-from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.variants.derivation import all_cases
 
 if TYPE_CHECKING:

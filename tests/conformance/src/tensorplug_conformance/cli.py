@@ -20,6 +20,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import SUITE_VERSION, expectations, interrupts, report, terminal
 from tensorplug_conformance.certify import EmptySelectionError, certify
 from tensorplug_conformance.checks import Target
+from tensorplug_conformance.comparing.vendor import PROFILES
 from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differences import differences
 from tensorplug_conformance.differential import command as differential
@@ -39,7 +40,6 @@ from tensorplug_conformance.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.selftest import Plan, selftest
 from tensorplug_conformance.selftest.generation import THINNED
 from tensorplug_conformance.supervisor import Limits
-from tensorplug_conformance.vendor import PROFILES
 from tensorplug_conformance.verification import verify
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.case import flat
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

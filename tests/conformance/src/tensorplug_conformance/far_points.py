@@ -17,11 +17,11 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
+from tensorplug_conformance.comparing.tolerances import tolerances
+from tensorplug_conformance.comparing.vendor import ToleratedError, excess_allowed, flushed
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import STENCIL, Point, WrongGradientError, widened
-from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.variants.sizes import is_call
-from tensorplug_conformance.vendor import ToleratedError, excess_allowed, flushed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

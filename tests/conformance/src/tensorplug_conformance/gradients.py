@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
+from tensorplug_conformance.comparing.tolerances import tolerances
+from tensorplug_conformance.comparing.vendor import ToleratedError, excess_allowed, flushed
 from tensorplug_conformance.far_points import judge_far
 from tensorplug_conformance.far_points import slopes as slopes_of
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
 from tensorplug_conformance.second_gradients import curvature, judge_second
-from tensorplug_conformance.tolerances import tolerances
-from tensorplug_conformance.vendor import ToleratedError, excess_allowed, flushed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

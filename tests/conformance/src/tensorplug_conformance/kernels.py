@@ -13,6 +13,7 @@ from tensorplug.plugin import GradientNotFoundError, KernelNotFoundError, Kernel
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.claims import claimed, in_vain
+from tensorplug_conformance.comparing.vendor import ToleratedError
 from tensorplug_conformance.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
@@ -32,7 +33,6 @@ from tensorplug_conformance.trial import (
 from tensorplug_conformance.variants.histories import flipped
 from tensorplug_conformance.variants.presentations import Presented, presented
 from tensorplug_conformance.variants.ranks import ranks_of
-from tensorplug_conformance.vendor import ToleratedError
 from tensorplug_conformance.verdicts import Failure, RowVerdict
 
 if TYPE_CHECKING:

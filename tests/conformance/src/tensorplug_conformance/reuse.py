@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorplug.plugin import as_tensor
 from tensorplug_conformance.case import flat, mapped
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.variants.histories import previous
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import numpy as np
 from tensorplug.autodiff.grad import vjp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import mapped
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.gradient_points import (
     STENCIL,
@@ -25,7 +26,6 @@ from tensorplug_conformance.gradient_points import (
     WrongGradientError,
     widened,
 )
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from tensorplug.dispatch.context import Context, use_context
 from tensorplug.plugin import TensorplugError, dispatch, dispatch_multiple
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.case import flat, mapped
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.variants.layouts import laid_out, overlapping, packed, view
 

@@ -20,7 +20,7 @@ from tensorplug.plugin import as_tensor
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, mapped
 from tensorplug_conformance.claims import claimed
-from tensorplug_conformance.compare import bits
+from tensorplug_conformance.comparing.compare import bits
 from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row

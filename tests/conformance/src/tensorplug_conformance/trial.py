@@ -9,12 +9,12 @@ import numpy as np
 from tensorplug.plugin import KernelNotFoundError, TensorType, as_tensor
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapped, refilled
-from tensorplug_conformance.compare import judge, judge_periods, same_bits
+from tensorplug_conformance.comparing.compare import judge, judge_periods, same_bits
+from tensorplug_conformance.comparing.tolerances import tolerances
+from tensorplug_conformance.comparing.vendor import allows, flushed
 from tensorplug_conformance.notes import unnoted
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.variants.histories import flipped, is_index, previous
-from tensorplug_conformance.vendor import allows, flushed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

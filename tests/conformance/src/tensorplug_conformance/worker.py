@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tensorplug.plugin import TensorplugError
 from tensorplug_conformance import evidence
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
+from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.kernels import run_row
@@ -27,7 +28,6 @@ from tensorplug_conformance.process import COLLECTED
 from tensorplug_conformance.references import References
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.surroundings import Functions, Surroundings
-from tensorplug_conformance.vendor import flushed
 from tensorplug_conformance.verdicts import CheckVerdict
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

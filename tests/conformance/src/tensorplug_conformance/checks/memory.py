@@ -12,7 +12,7 @@ import numpy as np
 from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
 from tensorplug_conformance.floats import finfo
 from tensorplug_conformance.leftovers import process_figures

@@ -10,7 +10,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.leftovers import ALLOCATED, process_figures
 
 if TYPE_CHECKING:

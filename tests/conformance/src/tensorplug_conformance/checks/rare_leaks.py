@@ -12,7 +12,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError
-from tensorplug_conformance.compare import bits
+from tensorplug_conformance.comparing.compare import bits
 from tensorplug_conformance.leftovers import Leftovers, settled
 
 if TYPE_CHECKING:

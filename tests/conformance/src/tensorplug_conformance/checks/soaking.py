@@ -19,7 +19,7 @@ import tensorplug as tp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.leftovers import pass_over

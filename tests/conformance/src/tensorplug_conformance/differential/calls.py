@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.compare import bits
+from tensorplug_conformance.comparing.compare import bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

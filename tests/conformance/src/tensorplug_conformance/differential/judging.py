@@ -10,10 +10,10 @@ import numpy as np
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case, Relation, flat
-from tensorplug_conformance.compare import judge, same_bits
+from tensorplug_conformance.comparing.compare import judge, same_bits
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance import SUITE_VERSION
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.differential.scripts import described, script
 from tensorplug_conformance.quoting import for_terminal
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from rich.console import Console

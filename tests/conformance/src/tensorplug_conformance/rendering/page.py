@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, select_autoescape
 
 from tensorplug_conformance.cases import by_family
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.rendering.badge import badge, standing
 from tensorplug_conformance.rendering.coverage import coverage
 from tensorplug_conformance.rendering.others import COLUMNS, others
 from tensorplug_conformance.rendering.repeating import commands, row_command
 from tensorplug_conformance.rendering.speed import speed
 from tensorplug_conformance.reproduction import script
-from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded, Relation, flat, mapped
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
 from tensorplug_conformance.gradients import judge_gradient
 from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.selftest.kinds.rules import install_rule
 from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install, is_installable
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import mapped
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.floats import kind_of
 
 if TYPE_CHECKING:

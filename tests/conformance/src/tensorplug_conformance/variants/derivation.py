@@ -10,8 +10,8 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Exactly, flat, mapped
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import computing, finfo, kind_of
-from tensorplug_conformance.tolerances import tolerances
 from tensorplug_conformance.variants.sizes import is_call, resized
 
 if TYPE_CHECKING:

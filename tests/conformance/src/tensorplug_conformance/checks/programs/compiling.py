@@ -17,9 +17,9 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import tree
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import tensorplug as tp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.corpus import Corpus
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorplug as tp
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
-from tensorplug_conformance.compare import same_bits
+from tensorplug_conformance.comparing.compare import same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

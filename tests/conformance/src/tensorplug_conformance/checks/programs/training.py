@@ -19,8 +19,8 @@ from tensorplug_conformance.checks.programs.models import (
     Model,
 )
 from tensorplug_conformance.checks.programs.references import Update, trained
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_conformance.case import flat
-from tensorplug_conformance.compare import bits
+from tensorplug_conformance.comparing.compare import bits
 from tensorplug_conformance.selftest.kinds.kind import Kind
 from tensorplug_conformance.selftest.kinds.results import changed
 

@@ -9,9 +9,9 @@ import numpy as np
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import mapped
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.kinds.kind import ORDINARY, Kind
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,9 +22,9 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Bounded
-from tensorplug_conformance.compare import wrong_elements
+from tensorplug_conformance.comparing.compare import wrong_elements
+from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.tolerances import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +63,11 @@ class Bounds:
 @functools.cache
 def bounds() -> Bounds:
     """Return the published tables, the larger number for each function."""
-    text = resources.files("tensorplug_conformance").joinpath("vendor.toml").read_text("utf-8")
+    text = (
+        resources.files("tensorplug_conformance.comparing")
+        .joinpath("vendor.toml")
+        .read_text("utf-8")
+    )
     table = tomllib.loads(text)
     largest: dict[str, dict[str, float]] = {}
     for name, more in (("opencl", 0.0), ("cuda", _ROUNDED), ("onemkl", 0.0)):
