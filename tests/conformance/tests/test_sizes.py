@@ -11,8 +11,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.gradient_points import Point
-from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
+from tensorplug_conformance.points.gradient_points import Point
+from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.session import Session, engine_factory
 
 _KNOWN = entries()

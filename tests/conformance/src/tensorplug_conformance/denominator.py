@@ -16,7 +16,7 @@ from tensorplug.plugins import catalogue
 from tensorplug_conformance import cases as own
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.far_points import far_cases
+from tensorplug_conformance.points.far_points import far_cases
 from tensorplug_conformance.pools import spawned_pool
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.variants.derivation import all_cases

@@ -16,9 +16,9 @@ from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.comparing.vendor import ToleratedError
 from tensorplug_conformance.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.denominator import cases_of
-from tensorplug_conformance.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.leaks import left_behind, shows_leaks
 from tensorplug_conformance.notes import unnoted
+from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
 from tensorplug_conformance.references import References, worked_out
 from tensorplug_conformance.reuse import mistaken, most_telling

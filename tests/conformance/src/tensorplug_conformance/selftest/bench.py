@@ -13,8 +13,8 @@ from tensorplug_conformance.case import Bounded, Relation, flat, mapped
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
-from tensorplug_conformance.gradients import judge_gradient
 from tensorplug_conformance.kernels import planned, run_case
+from tensorplug_conformance.points.gradients import judge_gradient
 from tensorplug_conformance.selftest.kinds.rules import install_rule
 from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install, is_installable
 

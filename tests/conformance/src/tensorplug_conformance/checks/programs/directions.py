@@ -15,9 +15,9 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import entries
-from tensorplug_conformance.gradient_points import STENCIL, STEP, Point, WrongGradientError
-from tensorplug_conformance.gradients import compare_slopes
-from tensorplug_conformance.second_gradients import ALONG, directions_of, moved
+from tensorplug_conformance.points.gradient_points import STENCIL, STEP, Point, WrongGradientError
+from tensorplug_conformance.points.gradients import compare_slopes
+from tensorplug_conformance.points.second_gradients import ALONG, directions_of, moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import mapped
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.gradient_points import (
+from tensorplug_conformance.points.gradient_points import (
     STENCIL,
     STEP,
     Point,

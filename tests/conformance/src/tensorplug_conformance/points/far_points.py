@@ -20,7 +20,12 @@ from tensorplug_conformance.case import flat
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import ToleratedError, excess_allowed, flushed
 from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.gradient_points import STENCIL, Point, WrongGradientError, widened
+from tensorplug_conformance.points.gradient_points import (
+    STENCIL,
+    Point,
+    WrongGradientError,
+    widened,
+)
 from tensorplug_conformance.variants.sizes import is_call
 
 if TYPE_CHECKING:

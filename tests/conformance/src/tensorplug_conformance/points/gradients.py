@@ -11,11 +11,11 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import ToleratedError, excess_allowed, flushed
-from tensorplug_conformance.far_points import judge_far
-from tensorplug_conformance.far_points import slopes as slopes_of
 from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.gradient_points import Point, WrongGradientError, widened
-from tensorplug_conformance.second_gradients import curvature, judge_second
+from tensorplug_conformance.points.far_points import judge_far
+from tensorplug_conformance.points.far_points import slopes as slopes_of
+from tensorplug_conformance.points.gradient_points import Point, WrongGradientError, widened
+from tensorplug_conformance.points.second_gradients import curvature, judge_second
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.second_gradients import Curvature
+    from tensorplug_conformance.points.second_gradients import Curvature
     from tensorplug_conformance.session import Session
 
 __all__ = ["Right", "WrongGradientError", "compare_slopes", "judge_gradient"]
