@@ -9,7 +9,7 @@ from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.errors import DTypeError, KernelNotFoundError
 from tensorplug.ops import creation
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.soak import own_cases
+from tensorplug_conformance.trying.soak import own_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,12 +16,12 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.denominator import Row, entries
-from tensorplug_conformance.examples import add_examples, search, strategy
-from tensorplug_conformance.kernels import run_case, run_row
 from tensorplug_conformance.reproduction import UnknownCaseError, reproduce, write_scripts
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
-from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.variations import Variation, Variations, example
+from tensorplug_conformance.trying.examples import add_examples, search, strategy
+from tensorplug_conformance.trying.rows import run_case, run_row
+from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.trying.variations import Variation, Variations, example
 
 if TYPE_CHECKING:
     from collections.abc import Callable

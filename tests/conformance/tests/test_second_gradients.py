@@ -13,13 +13,13 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.points.gradient_points import Point
 from tensorplug_conformance.points.second_gradients import curvature
+from tensorplug_conformance.trying.rows import run_row
 
 if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 KNOWN = entries()
 

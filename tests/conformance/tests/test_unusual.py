@@ -13,8 +13,8 @@ from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance import supervisor
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
-from tensorplug_conformance.kernels import run_row
-from tensorplug_conformance.session import Session
+from tensorplug_conformance.trying.rows import run_row
+from tensorplug_conformance.trying.session import Session
 from tensorplug_conformance.worker import Worker
 
 from . import unusual

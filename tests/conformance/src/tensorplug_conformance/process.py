@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from tensorplug.plugin import child_processes
 from tensorplug_conformance import keeper
 from tensorplug_conformance.checks.processes import PRINTED
-from tensorplug_conformance.notes import note_beside, noted
+from tensorplug_conformance.trying.notes import note_beside, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,10 +14,10 @@ from tensorplug_conformance.case import MARK, Presentation
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.quoting import printable
-from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.variations import example
+from tensorplug_conformance.trying.rows import planned, run_case
+from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.trying.variations import example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

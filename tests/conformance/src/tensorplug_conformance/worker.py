@@ -22,12 +22,12 @@ from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Ta
 from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.kernels import run_row
-from tensorplug_conformance.notes import Notes, unnoted
 from tensorplug_conformance.process import COLLECTED
-from tensorplug_conformance.references import References
-from tensorplug_conformance.session import Session, engine_factory
-from tensorplug_conformance.surroundings import Functions, Surroundings
+from tensorplug_conformance.trying.notes import Notes, unnoted
+from tensorplug_conformance.trying.references import References
+from tensorplug_conformance.trying.rows import run_row
+from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.trying.surroundings import Functions, Surroundings
 from tensorplug_conformance.verdicts import CheckVerdict
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Worker:
         )
         if examples:
             # Hypothesis is a sixth of what a worker imports, and few runs have examples.
-            from tensorplug_conformance.examples import add_examples
+            from tensorplug_conformance.trying.examples import add_examples
 
             add_examples(verdict, session, self.known[row.kernel], self.seed, examples)
         replaced = self._replaced()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.plain import PlainProcessError, ask, drawn, misjudged
+from tensorplug_conformance.trying.plain import PlainProcessError, ask, drawn, misjudged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 _PARTS: Final = {2: 3, 3: 6}  # of a level, for several workers

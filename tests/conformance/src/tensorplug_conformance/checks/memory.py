@@ -15,7 +15,7 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeas
 from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.corpus import LARGE, Corpus
 from tensorplug_conformance.floats import finfo
-from tensorplug_conformance.leftovers import process_figures
+from tensorplug_conformance.trying.leftovers import process_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 _SHAPES: Final = ((), (0,), (1,), (7,), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1, 2), (LARGE,))

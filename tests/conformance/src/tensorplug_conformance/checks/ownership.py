@@ -11,7 +11,7 @@ import tensorplug as tp
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.comparing.compare import same_bits
-from tensorplug_conformance.leftovers import ALLOCATED, process_figures
+from tensorplug_conformance.trying.leftovers import ALLOCATED, process_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec, Tensor
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 # Rows and columns of float32: from 64 bytes to 64 MiB, at page boundaries and beside them.

@@ -13,13 +13,13 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.comparing.compare import bits
-from tensorplug_conformance.leftovers import Leftovers, settled
+from tensorplug_conformance.trying.leftovers import Leftovers, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 # Bytes of an array, and how many calls a part has; there are at least four parts.

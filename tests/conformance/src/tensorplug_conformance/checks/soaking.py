@@ -22,9 +22,9 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeas
 from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.leftovers import pass_over
-from tensorplug_conformance.printing import printed
-from tensorplug_conformance.soak import Call, Soak, claimed_dtypes, lead_of, soaked
+from tensorplug_conformance.trying.leftovers import pass_over
+from tensorplug_conformance.trying.printing import printed
+from tensorplug_conformance.trying.soak import Call, Soak, claimed_dtypes, lead_of, soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 MINUTE: Final = 75.0  # seconds between the first and the last calls

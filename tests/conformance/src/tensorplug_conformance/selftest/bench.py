@@ -13,17 +13,17 @@ from tensorplug_conformance.case import Bounded, Relation, flat, mapped
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of
-from tensorplug_conformance.kernels import planned, run_case
 from tensorplug_conformance.points.gradients import judge_gradient
 from tensorplug_conformance.selftest.kinds.rules import install_rule
 from tensorplug_conformance.selftest.sabotage import Saboteur, Witness, install, is_installable
+from tensorplug_conformance.trying.rows import planned, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 Outcome = Literal["caught", "escaped", "harmless"]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import Row, cases_of, entries, rows
-from tensorplug_conformance.kernels import planned, run_case, run_row
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.selftest import null
 from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.selftest.bench import Bench, Finding
-from tensorplug_conformance.session import Session, engine_factory
+from tensorplug_conformance.trying.rows import planned, run_case, run_row
+from tensorplug_conformance.trying.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,10 +15,10 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.kernels import run_row
 from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
 from tensorplug_conformance.selftest.trials import Trial
-from tensorplug_conformance.session import Session
+from tensorplug_conformance.trying.rows import run_row
+from tensorplug_conformance.trying.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,11 +15,11 @@ from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs import references
 from tensorplug_conformance.checks.programs.models import PERCEPTRON
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run, Training
-from tensorplug_conformance.leftovers import pass_over
+from tensorplug_conformance.trying.leftovers import pass_over
 
 if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 N: Final = 4

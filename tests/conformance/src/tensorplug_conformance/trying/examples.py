@@ -17,21 +17,21 @@ from hypothesis.errors import Flaky
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Presentation
-from tensorplug_conformance.kernels import run_case
-from tensorplug_conformance.variants.histories import NOTHING, every_before
-from tensorplug_conformance.variants.layouts import LAYOUTS
-from tensorplug_conformance.variations import (
+from tensorplug_conformance.trying.rows import run_case
+from tensorplug_conformance.trying.variations import (
     DRAWS,
     SIZES,
     Variation,
     Variations,
 )
+from tensorplug_conformance.variants.histories import NOTHING, every_before
+from tensorplug_conformance.variants.layouts import LAYOUTS
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
     from tensorplug_conformance.verdicts import Failure, RowVerdict
 
 

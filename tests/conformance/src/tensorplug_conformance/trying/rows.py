@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import GradientNotFoundError, KernelNotFoundError, KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, mapped
-from tensorplug_conformance.claims import claimed, in_vain
 from tensorplug_conformance.comparing.vendor import ToleratedError
-from tensorplug_conformance.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.denominator import cases_of
-from tensorplug_conformance.leaks import left_behind, shows_leaks
-from tensorplug_conformance.notes import unnoted
 from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
-from tensorplug_conformance.references import References, worked_out
-from tensorplug_conformance.reuse import mistaken, most_telling
-from tensorplug_conformance.surroundings import Surroundings
-from tensorplug_conformance.trial import (
+from tensorplug_conformance.trying.claims import claimed, in_vain
+from tensorplug_conformance.trying.concurrency import disturbed, disturbed_often, widest
+from tensorplug_conformance.trying.leaks import left_behind, shows_leaks
+from tensorplug_conformance.trying.notes import unnoted
+from tensorplug_conformance.trying.references import References, worked_out
+from tensorplug_conformance.trying.reuse import mistaken, most_telling
+from tensorplug_conformance.trying.surroundings import Surroundings
+from tensorplug_conformance.trying.trial import (
     DeclinedError,
     PresentationError,
     Trial,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Case, Presentation
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.references import Right
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.references import Right
+    from tensorplug_conformance.trying.session import Session
     from tensorplug_conformance.verdicts import Status
 
     _More = Callable[[Session, KernelSpec, Case], str]

@@ -12,8 +12,8 @@ from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapp
 from tensorplug_conformance.comparing.compare import judge, judge_periods, same_bits
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import allows, flushed
-from tensorplug_conformance.notes import unnoted
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.trying.notes import unnoted
 from tensorplug_conformance.variants.histories import flipped, is_index, previous
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Operand
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.references import Right
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.references import Right
+    from tensorplug_conformance.trying.session import Session
     from tensorplug_conformance.verdicts import RowVerdict
 
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import as_tensor
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat, mapped
-from tensorplug_conformance.claims import claimed
 from tensorplug_conformance.comparing.compare import bits
-from tensorplug_conformance.concurrency import disturbed
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row
-from tensorplug_conformance.kernels import run_case
-from tensorplug_conformance.leftovers import MOST, PARTS, Leftovers
-from tensorplug_conformance.printing import printed
+from tensorplug_conformance.trying.claims import claimed
+from tensorplug_conformance.trying.concurrency import disturbed
+from tensorplug_conformance.trying.leftovers import MOST, PARTS, Leftovers
+from tensorplug_conformance.trying.printing import printed
+from tensorplug_conformance.trying.rows import run_case
 from tensorplug_conformance.variants.histories import flipped
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, KernelSpec
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 _SMALL: Final = 256  # elements of all inputs

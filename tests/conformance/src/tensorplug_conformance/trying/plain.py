@@ -28,9 +28,9 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.references import worked_out
-from tensorplug_conformance.soak import own_cases
-from tensorplug_conformance.trial import Trial, WrongResultError, outputs_of
+from tensorplug_conformance.trying.references import worked_out
+from tensorplug_conformance.trying.soak import own_cases
+from tensorplug_conformance.trying.trial import Trial, WrongResultError, outputs_of
 from tensorplug_conformance.verdicts import RowVerdict
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.session import Session
+    from tensorplug_conformance.trying.session import Session
 
 
 Asked = tuple["CaseEntry", Row, "Case"]
