@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensorplug_conformance.rendering.sections import inserted
+from tensorplug_conformance.reporting.rendering.sections import inserted
 
 from . import matrix, results
 from .certifying import Plan, certify

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_conformance import denominator
-from tensorplug_conformance import report as reports
-from tensorplug_conformance.report import ReportError
+from tensorplug_conformance.reporting import report as reports
+from tensorplug_conformance.reporting.report import ReportError
 
 from . import results
 from .drivers import install

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_conformance.rendering.support import table
+from tensorplug_conformance.reporting.rendering.support import table
 
 from .results import NO_DEVICE, NOT_INSTALLED, NOT_SET_UP, UNSOUND
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from telling import tell
 
-from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.certify import items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection, entries, fingerprint
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.opening import NotOpenedError, check_opens
+from tensorplug_conformance.reporting import report
 from tensorplug_conformance.supervisor import Limits, supervise
 from tensorplug_conformance.verdicts import Outcome
 
@@ -139,8 +140,8 @@ def _in_order(items: Sequence[Item], kept: Sequence[Any]) -> list[Outcome]:
 def _render(found: dict[str, Any], folder: Path) -> None:
     """Write the other forms of the report, as far as their requirements are installed."""
     try:
-        from tensorplug_conformance.rendering import render
-        from tensorplug_conformance.reproduction import write_scripts
+        from tensorplug_conformance.reporting.rendering import render
+        from tensorplug_conformance.reporting.reproduction import write_scripts
     except ImportError as error:
         print(f"the report is JSON only: {error}")
         return

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tensorplug_conformance import SUITE_VERSION, report
+from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import bounds
 from tensorplug_conformance.denominator import Row, entries, fingerprint
+from tensorplug_conformance.reporting import report
 
 NEG_INPUT = {"dtype": "float32", "shape": [3], "elements": ["-0.0", "inf", "nan"]}
 

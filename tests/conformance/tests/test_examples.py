@@ -16,7 +16,11 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.comparing.compare import same_bits
 from tensorplug_conformance.denominator import Row, entries
-from tensorplug_conformance.reproduction import UnknownCaseError, reproduce, write_scripts
+from tensorplug_conformance.reporting.reproduction import (
+    UnknownCaseError,
+    reproduce,
+    write_scripts,
+)
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.trying.examples import add_examples, search, strategy
 from tensorplug_conformance.trying.rows import run_case, run_row

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tensorplug_conformance.cli import main
-from tensorplug_conformance.expectations import (
+from tensorplug_conformance.reporting.expectations import (
     Expectation,
     ExpectationError,
     accepted,

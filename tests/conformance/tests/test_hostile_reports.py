@@ -15,17 +15,17 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from tensorplug_conformance import terminal
 from tensorplug_conformance.cli import main
-from tensorplug_conformance.differences import differences
-from tensorplug_conformance.rendering import render
-from tensorplug_conformance.rendering.badge import badge
-from tensorplug_conformance.rendering.junit import junit
-from tensorplug_conformance.rendering.page import page
-from tensorplug_conformance.rendering.summary import summary
-from tensorplug_conformance.rendering.support import write_support
-from tensorplug_conformance.report import ReportError, read
-from tensorplug_conformance.reproduction import script
+from tensorplug_conformance.reporting import terminal
+from tensorplug_conformance.reporting.differences import differences
+from tensorplug_conformance.reporting.rendering import render
+from tensorplug_conformance.reporting.rendering.badge import badge
+from tensorplug_conformance.reporting.rendering.junit import junit
+from tensorplug_conformance.reporting.rendering.page import page
+from tensorplug_conformance.reporting.rendering.summary import summary
+from tensorplug_conformance.reporting.rendering.support import write_support
+from tensorplug_conformance.reporting.report import ReportError, read
+from tensorplug_conformance.reporting.reproduction import script
 
 from .reports import EVIDENCE, sample
 

@@ -15,12 +15,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tensorplug_conformance import report
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.journal import NAME, Journal, ResumeError
+from tensorplug_conformance.reporting import report
+from tensorplug_conformance.reporting.verification import verify
 from tensorplug_conformance.verdicts import CheckVerdict, Outcome, RowVerdict
-from tensorplug_conformance.verification import verify
 
 RUN = ("run", "--backend", "cpu", "--level", "2", "--jobs", "1", "--checks", "opens*")
 ROWS = (*RUN, "--kernels", "[AF]*", "--dtypes", "int32,bool")

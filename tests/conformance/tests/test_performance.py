@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import cli, report
+from tensorplug_conformance import cli
 from tensorplug_conformance.case import Case, flat
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import entries
@@ -17,7 +17,8 @@ from tensorplug_conformance.performance import measurement, measuring
 from tensorplug_conformance.performance.calls import TimedCall, timed_calls
 from tensorplug_conformance.performance.measurement import NotMeasurableError, measure
 from tensorplug_conformance.performance.typical import TYPICAL
-from tensorplug_conformance.roofline import (
+from tensorplug_conformance.reporting import report
+from tensorplug_conformance.reporting.roofline import (
     SIZES,
     could_be,
     gains,

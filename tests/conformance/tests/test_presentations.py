@@ -12,7 +12,7 @@ import pytest
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import MARK, Case, Presentation, flat
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.reproduction import reproduce
+from tensorplug_conformance.reporting.reproduction import reproduce
 from tensorplug_conformance.selftest.kinds import circumstances
 from tensorplug_conformance.selftest.sabotage import Saboteur, install
 from tensorplug_conformance.trying.rows import planned, run_row

@@ -13,17 +13,18 @@ from rich.console import Console
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import Case, cli, report
+from tensorplug_conformance import Case, cli
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.comparing import vendor
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.denominator import entries
-from tensorplug_conformance.differences import differences
-from tensorplug_conformance.expectations import Expectation, apply
-from tensorplug_conformance.report import blocked
+from tensorplug_conformance.reporting import report
+from tensorplug_conformance.reporting.differences import differences
+from tensorplug_conformance.reporting.expectations import Expectation, apply
+from tensorplug_conformance.reporting.report import blocked
+from tensorplug_conformance.reporting.terminal import as_expected, show
+from tensorplug_conformance.reporting.verification import verify
 from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
-from tensorplug_conformance.terminal import as_expected, show
-from tensorplug_conformance.verification import verify
 
 from .reports import FAILURE, row, sample
 

@@ -10,12 +10,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tensorplug_conformance.rendering import FORMS, render
-from tensorplug_conformance.rendering.badge import badge, standing
-from tensorplug_conformance.rendering.junit import junit
-from tensorplug_conformance.rendering.page import page
-from tensorplug_conformance.rendering.summary import summary
-from tensorplug_conformance.report import faults
+from tensorplug_conformance.reporting.rendering import FORMS, render
+from tensorplug_conformance.reporting.rendering.badge import badge, standing
+from tensorplug_conformance.reporting.rendering.junit import junit
+from tensorplug_conformance.reporting.rendering.page import page
+from tensorplug_conformance.reporting.rendering.summary import summary
+from tensorplug_conformance.reporting.report import faults
 
 from .reports import EVIDENCE, sample
 from .test_performance import times

@@ -11,9 +11,9 @@ import pytest
 from tensorplug_conformance import cli
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
-from tensorplug_conformance.differences import differences
-from tensorplug_conformance.reproduction import UnknownCaseError, reproduce, script
-from tensorplug_conformance.verification import verify
+from tensorplug_conformance.reporting.differences import differences
+from tensorplug_conformance.reporting.reproduction import UnknownCaseError, reproduce, script
+from tensorplug_conformance.reporting.verification import verify
 
 from .reports import FAILURE, row, sample
 

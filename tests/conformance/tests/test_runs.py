@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tensorplug_conformance import cli, report
+from tensorplug_conformance import cli
 from tensorplug_conformance.certify import certify, items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection, entries, rows
 from tensorplug_conformance.opening import NotOpenedError, check_opens
+from tensorplug_conformance.reporting import report
 from tensorplug_conformance.supervisor import Limits, supervise
 
 from .installing import install

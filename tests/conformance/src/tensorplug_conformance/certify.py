@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance import SUITE_VERSION, evidence, report
+from tensorplug_conformance import SUITE_VERSION, evidence
 from tensorplug_conformance.checks import checks
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import bounds
 from tensorplug_conformance.denominator import LEVELS, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.reporting import report
 from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.comparing.vendor import Profile
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.expectations import Expectation
     from tensorplug_conformance.journal import Journal
+    from tensorplug_conformance.reporting.expectations import Expectation
     from tensorplug_conformance.verdicts import Item, Outcome
 
 

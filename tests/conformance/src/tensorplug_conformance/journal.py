@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from tensorplug_conformance.schema import misfit, misfit_introduction
+from tensorplug_conformance.reporting.schema import misfit, misfit_introduction
 from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:

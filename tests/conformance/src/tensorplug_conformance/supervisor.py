@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.process import StrangeError, WorkerProcess
-from tensorplug_conformance.schema import misfit, misfit_introduction
+from tensorplug_conformance.reporting.schema import misfit, misfit_introduction
 from tensorplug_conformance.verdicts import Item, Outcome
 
 if TYPE_CHECKING:

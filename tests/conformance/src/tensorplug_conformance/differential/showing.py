@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.differential.scripts import described, script
-from tensorplug_conformance.quoting import for_terminal
+from tensorplug_conformance.reporting.quoting import for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case, flat, mapped
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.performance.typical import typical_case
-from tensorplug_conformance.roofline import SIZES
+from tensorplug_conformance.reporting.roofline import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

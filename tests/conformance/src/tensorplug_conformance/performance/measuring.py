@@ -12,7 +12,7 @@ from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case, mapped
 from tensorplug_conformance.performance.calls import dtypes_of, timed_calls
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.roofline import ROUNDS, SIZES
+from tensorplug_conformance.reporting.roofline import ROUNDS, SIZES
 from tensorplug_conformance.trying.session import Session
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.roofline import SIZES
+from tensorplug_conformance.reporting.roofline import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

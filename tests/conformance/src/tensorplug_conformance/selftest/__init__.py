@@ -10,7 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tensorplug.plugin import TensorplugError
-from tensorplug_conformance.quoting import for_terminal
+from tensorplug_conformance.reporting.quoting import for_terminal
 from tensorplug_conformance.selftest.bench import Finding
 from tensorplug_conformance.selftest.matrix import matrix
 from tensorplug_conformance.selftest.sharing import Plan, Results, run

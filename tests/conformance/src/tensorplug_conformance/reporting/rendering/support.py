@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.quoting import for_markdown
-from tensorplug_conformance.rendering.badge import badge, colour, standing
-from tensorplug_conformance.rendering.sections import PLACE, kept
+from tensorplug_conformance.reporting.quoting import for_markdown
+from tensorplug_conformance.reporting.rendering.badge import badge, colour, standing
+from tensorplug_conformance.reporting.rendering.sections import PLACE, kept
 from tensorplug_conformance.verdicts import BLOCKING
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tensorplug_conformance import SUITE_VERSION, evidence, report
+from tensorplug_conformance import SUITE_VERSION, evidence
 from tensorplug_conformance.checks import checks
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import PROFILES, bounds
 from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.reporting import report
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:

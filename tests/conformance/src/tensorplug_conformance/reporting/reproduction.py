@@ -14,7 +14,7 @@ from tensorplug_conformance.case import MARK, Presentation
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.quoting import printable
+from tensorplug_conformance.reporting.quoting import printable
 from tensorplug_conformance.trying.rows import planned, run_case
 from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.variations import example
@@ -51,7 +51,7 @@ def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[s
     lines = [f"# {line}".rstrip() for line in told]
     lines += _call(backend, row, failure) if row["mode"] == "native" else []
     lines += [
-        "from tensorplug_conformance.reproduction import reproduce",
+        "from tensorplug_conformance.reporting.reproduction import reproduce",
         "",
         f"WHICH = {(backend, row['kernel'], row['dtype'], row['mode'], failure['case'])!r}",
         f"raise SystemExit(reproduce(*WHICH, seed={seed}))",

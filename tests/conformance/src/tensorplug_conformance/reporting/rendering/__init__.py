@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.rendering.badge import badge
-from tensorplug_conformance.rendering.junit import junit
-from tensorplug_conformance.rendering.page import page
-from tensorplug_conformance.rendering.summary import summary
+from tensorplug_conformance.reporting.rendering.badge import badge
+from tensorplug_conformance.reporting.rendering.junit import junit
+from tensorplug_conformance.reporting.rendering.page import page
+from tensorplug_conformance.reporting.rendering.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from tensorplug_conformance.quoting import for_terminal
-from tensorplug_conformance.rendering.others import COLUMNS, others
-from tensorplug_conformance.report import verdict
+from tensorplug_conformance.reporting.quoting import for_terminal
+from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
+from tensorplug_conformance.reporting.report import verdict
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tensorplug_conformance.differences import Differences
-    from tensorplug_conformance.rendering.others import Others
+    from tensorplug_conformance.reporting.differences import Differences
+    from tensorplug_conformance.reporting.rendering.others import Others
 
 
 _SHOWN = 20  # failures shown; the report has them all

@@ -17,12 +17,12 @@ import numpy as np
 
 from tensorplug.tensors.scratch_files import scratch_file
 from tensorplug_conformance import evidence
-from tensorplug_conformance import expectations as expectations_
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import PROFILES, bounds
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.quoting import printable
-from tensorplug_conformance.schema import LEFT_OUT, schema
+from tensorplug_conformance.reporting import expectations as expectations_
+from tensorplug_conformance.reporting.quoting import printable
+from tensorplug_conformance.reporting.schema import LEFT_OUT, schema
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.comparing.vendor import Profile
     from tensorplug_conformance.denominator import Selection
-    from tensorplug_conformance.expectations import Expectation
+    from tensorplug_conformance.reporting.expectations import Expectation
     from tensorplug_conformance.verdicts import Item, Outcome
 
 __all__ = [

@@ -12,12 +12,12 @@ from jinja2 import Environment, select_autoescape
 
 from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.comparing.tolerances import tolerances
-from tensorplug_conformance.rendering.badge import badge, standing
-from tensorplug_conformance.rendering.coverage import coverage
-from tensorplug_conformance.rendering.others import COLUMNS, others
-from tensorplug_conformance.rendering.repeating import commands, row_command
-from tensorplug_conformance.rendering.speed import speed
-from tensorplug_conformance.reproduction import script
+from tensorplug_conformance.reporting.rendering.badge import badge, standing
+from tensorplug_conformance.reporting.rendering.coverage import coverage
+from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
+from tensorplug_conformance.reporting.rendering.repeating import commands, row_command
+from tensorplug_conformance.reporting.rendering.speed import speed
+from tensorplug_conformance.reporting.reproduction import script
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def _template() -> Template:
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True), trim_blocks=True
     )
-    source = resources.files("tensorplug_conformance.rendering").joinpath("page.html.jinja")
+    source = resources.files("tensorplug_conformance.reporting.rendering").joinpath(
+        "page.html.jinja"
+    )
     return environment.from_string(source.read_text("utf-8"))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.quoting import for_markdown
-from tensorplug_conformance.rendering.badge import standing
-from tensorplug_conformance.rendering.others import COLUMNS, others
+from tensorplug_conformance.reporting.quoting import for_markdown
+from tensorplug_conformance.reporting.rendering.badge import standing
+from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tensorplug_conformance.rendering.others import Others
+    from tensorplug_conformance.reporting.rendering.others import Others
 
 
 _VERDICTS: Final = {True: "conformant", False: "not conformant", None: "not certified"}

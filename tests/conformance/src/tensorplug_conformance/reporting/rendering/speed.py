@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.roofline import (
+from tensorplug_conformance.reporting.roofline import (
     could_be,
     gains,
     hurried,
