@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from telling import tell
 
 from tensorplug_conformance import SUITE_VERSION
-from tensorplug_conformance.certify import items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection, entries, fingerprint
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.reporting import report
-from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.running.certify import items_of
+from tensorplug_conformance.running.opening import NotOpenedError, check_opens
+from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ import jsonschema
 import pytest
 
 from tensorplug_conformance import evidence
-from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.evidence import EvidenceError
-from tensorplug_conformance.journal import Journal
 from tensorplug_conformance.reporting import report
 from tensorplug_conformance.reporting.differences import differences
 from tensorplug_conformance.reporting.rendering.others import others
 from tensorplug_conformance.reporting.rendering.page import page
 from tensorplug_conformance.reporting.rendering.summary import summary
 from tensorplug_conformance.reporting.verification import verify
+from tensorplug_conformance.running.certify import certify
+from tensorplug_conformance.running.journal import Journal
 
 from .installing import install
 from .reports import EVIDENCE, sample

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tensorplug_conformance import cli, keeper, supervisor
+from tensorplug_conformance import cli
 from tensorplug_conformance.checks import CheckFailedError, Target, processes
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Row
-from tensorplug_conformance.journal import NAME, Journal
-from tensorplug_conformance.process import StrangeError, _event
 from tensorplug_conformance.reporting import report
+from tensorplug_conformance.running import keeper, supervisor
+from tensorplug_conformance.running.journal import NAME, Journal
+from tensorplug_conformance.running.process import StrangeError, _event
+from tensorplug_conformance.running.supervisor import Attendant, Limits, supervise
 from tensorplug_conformance.selftest import hostile
-from tensorplug_conformance.supervisor import Attendant, Limits, supervise
 from tensorplug_conformance.verdicts import CheckVerdict, Outcome, RowVerdict
 
 if TYPE_CHECKING:

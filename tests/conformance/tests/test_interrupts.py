@@ -17,9 +17,9 @@ import pytest
 
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Row
-from tensorplug_conformance.journal import NAME, Journal, ResumeError
 from tensorplug_conformance.reporting import report
 from tensorplug_conformance.reporting.verification import verify
+from tensorplug_conformance.running.journal import NAME, Journal, ResumeError
 from tensorplug_conformance.verdicts import CheckVerdict, Outcome, RowVerdict
 
 RUN = ("run", "--backend", "cpu", "--level", "2", "--jobs", "1", "--checks", "opens*")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorplug_conformance import certify as certification
-from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection
-from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.running import certify as certification
+from tensorplug_conformance.running.certify import certify
+from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:

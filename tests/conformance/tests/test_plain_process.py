@@ -80,7 +80,7 @@ TELLS = {
 }
 ASK = f"""
 from tensorplug_conformance.checks import Target, checks
-from tensorplug_conformance.worker import Worker
+from tensorplug_conformance.running.worker import Worker
 worker = Worker(Target("acme", draw=5), 0)
 parts = [check.id for check in checks(2) if check.id.startswith({CHECK!r})]
 verdict = worker.check(2, parts[sorted(worker.known).index("Multiply") % len(parts)])

@@ -19,10 +19,10 @@ from tensorplug_conformance.checks.programs.models import CONVOLUTIONAL, LOGISTI
 from tensorplug_conformance.checks.programs.training import STEPS, TRAININGS, judge
 from tensorplug_conformance.denominator import LEVELS
 from tensorplug_conformance.reporting.verification import verify
+from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgram, try_program
 from tensorplug_conformance.selftest.programs.compiled import clean
-from tensorplug_conformance.supervisor import Limits, supervise
 from tensorplug_conformance.trying.session import Session, engine_factory
 
 from .reports import sample

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from tensorplug_conformance import certify as certification
-from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection
-from tensorplug_conformance.progress import ProgressBar, ProgressLines, progress
+from tensorplug_conformance.running import certify as certification
+from tensorplug_conformance.running.certify import certify
+from tensorplug_conformance.running.progress import ProgressBar, ProgressLines, progress
 from tensorplug_conformance.verdicts import Outcome
 
 if TYPE_CHECKING:

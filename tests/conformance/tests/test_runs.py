@@ -13,13 +13,13 @@ import jsonschema
 import pytest
 
 from tensorplug_conformance import cli
-from tensorplug_conformance.certify import certify, items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.denominator import Selection, entries, rows
-from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.reporting import report
-from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.running.certify import certify, items_of
+from tensorplug_conformance.running.opening import NotOpenedError, check_opens
+from tensorplug_conformance.running.supervisor import Limits, supervise
 
 from .installing import install
 
@@ -298,7 +298,7 @@ def test_a_backend_that_hangs_does_not_open(
 ) -> None:
     (tmp_path / "acme_hangs.py").write_text("import time\n\ndef opens():\n    time.sleep(600)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr("tensorplug_conformance.supervisor._START", 1.0)
+    monkeypatch.setattr("tensorplug_conformance.running.supervisor._START", 1.0)
     with pytest.raises(
         NotOpenedError, match=r"'cpu' does not open: it hung: it did not end within 1 s"
     ):

@@ -8,12 +8,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tensorplug_conformance.certify import certify
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.reporting import report
 from tensorplug_conformance.reporting.rendering.sections import inserted
 from tensorplug_conformance.reporting.rendering.support import support, write_support
+from tensorplug_conformance.running.certify import certify
 
 from .reports import row, sample
 

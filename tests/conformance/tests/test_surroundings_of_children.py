@@ -9,15 +9,15 @@ import pytest
 
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.checks.processes import run_module
-from tensorplug_conformance.peer import Peer
 from tensorplug_conformance.pools import spawned_pool
-from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.running.peer import Peer
+from tensorplug_conformance.running.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ECHO = """
-from tensorplug_conformance.peer import Requests
+from tensorplug_conformance.running.peer import Requests
 
 def main(word):
     requests = Requests()

@@ -17,19 +17,15 @@ from rich.console import Console
 
 from tensorplug.plugin import DTypeError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance import SUITE_VERSION, interrupts
-from tensorplug_conformance.certify import EmptySelectionError, certify
+from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.comparing.vendor import PROFILES
 from tensorplug_conformance.denominator import LEVELS, Selection
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.differential.comparison import ProgramError
 from tensorplug_conformance.evidence import EvidenceError
-from tensorplug_conformance.journal import Journal, ResumeError
-from tensorplug_conformance.opening import NotOpenedError, check_opens
 from tensorplug_conformance.performance import command as performance
 from tensorplug_conformance.performance.measurement import NotMeasurableError
-from tensorplug_conformance.progress import progress
 from tensorplug_conformance.reporting import expectations, report, terminal
 from tensorplug_conformance.reporting.differences import differences
 from tensorplug_conformance.reporting.expectations import ExpectationError
@@ -39,9 +35,14 @@ from tensorplug_conformance.reporting.rendering.support import write_support
 from tensorplug_conformance.reporting.report import ReportError
 from tensorplug_conformance.reporting.reproduction import UnknownCaseError, write_scripts
 from tensorplug_conformance.reporting.verification import verify
+from tensorplug_conformance.running import interrupts
+from tensorplug_conformance.running.certify import EmptySelectionError, certify
+from tensorplug_conformance.running.journal import Journal, ResumeError
+from tensorplug_conformance.running.opening import NotOpenedError, check_opens
+from tensorplug_conformance.running.progress import progress
+from tensorplug_conformance.running.supervisor import Limits
 from tensorplug_conformance.selftest import Plan, selftest
 from tensorplug_conformance.selftest.generation import THINNED
-from tensorplug_conformance.supervisor import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

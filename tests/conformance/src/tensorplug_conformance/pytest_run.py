@@ -16,12 +16,12 @@ import pytest
 
 import tensorplug as tp
 from tensorplug_conformance import SUITE_VERSION
-from tensorplug_conformance.certify import items_of
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import LEVELS, Selection, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.reporting.reproduction import script
-from tensorplug_conformance.supervisor import Attendant, Limits
+from tensorplug_conformance.running.certify import items_of
+from tensorplug_conformance.running.supervisor import Attendant, Limits
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.case import Case, mapped
-from tensorplug_conformance.peer import Peer, PeerLostError, Requests
+from tensorplug_conformance.running.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.trying.session import Session, engine_factory
 
 if TYPE_CHECKING:

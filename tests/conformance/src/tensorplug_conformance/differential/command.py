@@ -10,8 +10,8 @@ from tensorplug_conformance.checks import Target
 from tensorplug_conformance.differential.comparison import Program, ProgramError, compare
 from tensorplug_conformance.differential.scripts import script
 from tensorplug_conformance.differential.showing import as_data, show
-from tensorplug_conformance.opening import check_opens
-from tensorplug_conformance.supervisor import Limits
+from tensorplug_conformance.running.opening import check_opens
+from tensorplug_conformance.running.supervisor import Limits
 
 if TYPE_CHECKING:
     import argparse

@@ -9,14 +9,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tensorplug_conformance.checks import Target
-from tensorplug_conformance.opening import check_opens
 from tensorplug_conformance.performance.measurement import measure
 from tensorplug_conformance.reporting import report
 from tensorplug_conformance.reporting.quoting import for_terminal
 from tensorplug_conformance.reporting.rendering import render
 from tensorplug_conformance.reporting.report import ReportError
 from tensorplug_conformance.reporting.roofline import gains, hurried, without_estimate
-from tensorplug_conformance.supervisor import Limits
+from tensorplug_conformance.running.opening import check_opens
+from tensorplug_conformance.running.supervisor import Limits
 
 if TYPE_CHECKING:
     import argparse

@@ -13,8 +13,8 @@ from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.performance.measuring import REFERENCE, Stopwatch
+from tensorplug_conformance.running.peer import Peer, PeerLostError, Requests
 from tensorplug_conformance.trying.session import engine_factory
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.checks import Target
+from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.selftest import misbehaving
 from tensorplug_conformance.selftest.trials import Trial
-from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import specs
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.checks import Target
+from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.selftest.trials import Trial
-from tensorplug_conformance.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

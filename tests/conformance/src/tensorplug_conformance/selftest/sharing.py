@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import dtypes
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.pools import spawned_pool
-from tensorplug_conformance.process import COLLECTED
+from tensorplug_conformance.running.process import COLLECTED
 from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected

@@ -22,7 +22,7 @@ from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Ta
 from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.process import COLLECTED
+from tensorplug_conformance.running.process import COLLECTED
 from tensorplug_conformance.trying.notes import Notes, unnoted
 from tensorplug_conformance.trying.references import References
 from tensorplug_conformance.trying.rows import run_row

@@ -10,8 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug_conformance.process import StrangeError, WorkerProcess
 from tensorplug_conformance.reporting.schema import misfit, misfit_introduction
+from tensorplug_conformance.running.process import StrangeError, WorkerProcess
 from tensorplug_conformance.verdicts import Item, Outcome
 
 if TYPE_CHECKING:

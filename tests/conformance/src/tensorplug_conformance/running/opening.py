@@ -9,11 +9,11 @@ from tensorplug.engine.devices import split_name
 from tensorplug.plugin import TensorplugError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
-from tensorplug_conformance.process import StrangeError, WorkerProcess
+from tensorplug_conformance.running.process import StrangeError, WorkerProcess
 
 if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
-    from tensorplug_conformance.supervisor import Limits
+    from tensorplug_conformance.running.supervisor import Limits
 
 
 _POLL: Final = 0.02  # seconds

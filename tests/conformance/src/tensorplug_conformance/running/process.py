@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from tensorplug.plugin import child_processes
-from tensorplug_conformance import keeper
 from tensorplug_conformance.checks.processes import PRINTED
+from tensorplug_conformance.running import keeper
 from tensorplug_conformance.trying.notes import note_beside, noted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StrangeError(Exception):
 
 
 class WorkerProcess:
-    """Runs ``tensorplug_conformance.worker`` on a target.
+    """Runs ``tensorplug_conformance.running.worker`` on a target.
 
     Items go in through the process's standard input, one line each. Events come out through a
     file, so that none is lost when the backend crashes the process.
@@ -70,7 +70,7 @@ class WorkerProcess:
         self._events, self._output = path.open("w+b"), path.with_name("output").open("w+b")
         self._note = note_beside(path)
         self._at = 0
-        module = "tensorplug_conformance.worker"
+        module = "tensorplug_conformance.running.worker"
         command = [sys.executable, *child_processes.module_arguments(module, str(path))]
         kept = os.name == "posix"
         if kept:

@@ -17,7 +17,7 @@ from tensorplug_conformance.comparing.vendor import bounds
 from tensorplug_conformance.denominator import LEVELS, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.reporting import report
-from tensorplug_conformance.supervisor import Limits, supervise
+from tensorplug_conformance.running.supervisor import Limits, supervise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.checks import Target
     from tensorplug_conformance.comparing.vendor import Profile
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.journal import Journal
     from tensorplug_conformance.reporting.expectations import Expectation
+    from tensorplug_conformance.running.journal import Journal
     from tensorplug_conformance.verdicts import Item, Outcome
 
 
