@@ -19,9 +19,9 @@ from rich.table import Table
 
 from tensorplug_conformance.denominator import entries, rows
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.references import References
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.verdicts import BLOCKING
 
 Told = tuple[int, Counter[str], int, list[str], float]

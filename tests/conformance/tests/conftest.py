@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import KernelRefusedError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

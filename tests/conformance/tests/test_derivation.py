@@ -13,8 +13,8 @@ from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.oracle import reduction as oracle
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.tables import CaseTable
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.variants.derivation import all_cases
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from tensorplug_conformance.reporting.reproduction import (
     write_scripts,
 )
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.examples import add_examples, search, strategy
 from tensorplug_conformance.trying.rows import run_case, run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.variations import Variation, Variations, example
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from tensorplug_conformance.corpus import JUST_LARGER, VAST, Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.points.gradient_points import Point
 from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.reuse import mistaken, most_telling
 from tensorplug_conformance.trying.rows import run_case, run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.variants.ranks import ranks_of
 
 _KNOWN = entries()

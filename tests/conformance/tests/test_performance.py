@@ -26,7 +26,7 @@ from tensorplug_conformance.reporting.roofline import (
     least_seconds,
     without_estimate,
 )
-from tensorplug_conformance.trying.session import engine_factory
+from tensorplug_conformance.session import engine_factory
 
 from .reports import sample
 

@@ -15,9 +15,9 @@ import pytest
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying import plain
 from tensorplug_conformance.trying.plain import PlainProcessError, ask, drawn
-from tensorplug_conformance.trying.session import Session, engine_factory
 
 from .installing import install
 

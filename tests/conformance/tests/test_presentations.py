@@ -15,8 +15,8 @@ from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.reporting.reproduction import reproduce
 from tensorplug_conformance.selftest.kinds import circumstances
 from tensorplug_conformance.selftest.sabotage import Saboteur, install
+from tensorplug_conformance.session import Session, UnfaithfulLayoutError
 from tensorplug_conformance.trying.rows import planned, run_row
-from tensorplug_conformance.trying.session import Session, UnfaithfulLayoutError
 from tensorplug_conformance.variants.covering import Offer, Pairs, cover, possible
 from tensorplug_conformance.variants.histories import befores, previous
 from tensorplug_conformance.variants.layouts import LAYOUTS, layouts_of

@@ -23,7 +23,7 @@ from tensorplug_conformance.running.supervisor import Limits, supervise
 from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgram, try_program
 from tensorplug_conformance.selftest.programs.compiled import clean
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 from .reports import sample
 

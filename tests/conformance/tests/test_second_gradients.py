@@ -19,7 +19,7 @@ from tensorplug_conformance.trying.rows import run_row
 
 if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 KNOWN = entries()
 

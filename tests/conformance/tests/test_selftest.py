@@ -26,8 +26,8 @@ from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.sabotage import Call, Saboteur, install
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.sharing import Plan, run
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 
 
 def test_there_are_enough_of_them_and_of_many_kinds() -> None:

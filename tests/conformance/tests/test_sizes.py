@@ -13,7 +13,7 @@ from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.points.gradient_points import Point
 from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 _KNOWN = entries()
 

@@ -20,8 +20,8 @@ from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.checks.soaking import late, soak_all
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.selftest.rare import KINDS, rare_saboteurs, try_rare
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.printing import printed
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.soak import Soak, calls_of, claimed_dtypes, soaked
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import narrowing, specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 FLOAT8 = dt.float8_e4m3fn.numpy
 

@@ -22,8 +22,8 @@ from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.comparing import compare
 from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session
 from tensorplug_conformance.trying.surroundings import Functions, Surroundings
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tensorplug_conformance.checks import NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.running import supervisor
 from tensorplug_conformance.running.worker import Worker
+from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session
 
 from . import unusual
 

@@ -16,7 +16,7 @@ import pyopencl as cl
 
 from tensorplug.errors import TensorplugError
 from tensorplug_conformance.denominator import Row, cases_of, entries
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from tensorplug.plugin import pip_install
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import Item, Outcome
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device
     from tensorplug.plugin import Tensor
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _SIZE: Final = 1 << 12

@@ -25,8 +25,8 @@ from tensorplug_conformance.checks.processes import tell, unpack
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.printing import printed
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.soak import Call, calls_of, claimed_dtypes
 from tensorplug_conformance.trying.surroundings import Surroundings
 

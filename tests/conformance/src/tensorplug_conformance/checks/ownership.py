@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec, Tensor
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 # Rows and columns of float32: from 64 bytes to 64 MiB, at page boundaries and beside them.

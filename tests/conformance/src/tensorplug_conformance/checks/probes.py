@@ -19,8 +19,8 @@ import tensorplug as tp
 from tensorplug.plugin import TensorplugError, specs
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
 from tensorplug_conformance.checks.processes import tell, unpack
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.leftovers import Leftovers, settled
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.surroundings import Surroundings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 # Bytes of an array, and how many calls a part has; there are at least four parts.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 MINUTE: Final = 75.0  # seconds between the first and the last calls

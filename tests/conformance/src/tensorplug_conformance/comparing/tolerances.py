@@ -57,11 +57,7 @@ def _look_up(line: Mapping[str, float], dtype: str) -> float:
 @functools.cache
 def tolerances() -> Tolerances:
     """Return the table."""
-    text = (
-        resources.files("tensorplug_conformance.comparing")
-        .joinpath("tolerances.toml")
-        .read_text("utf-8")
-    )
+    text = (resources.files(__package__) / "tolerances.toml").read_text("utf-8")
     table = tomllib.loads(text)
     gradient, program = table["gradient"], table["program"]
     return Tolerances(

@@ -63,11 +63,7 @@ class Bounds:
 @functools.cache
 def bounds() -> Bounds:
     """Return the published tables, the larger number for each function."""
-    text = (
-        resources.files("tensorplug_conformance.comparing")
-        .joinpath("vendor.toml")
-        .read_text("utf-8")
-    )
+    text = (resources.files(__package__) / "vendor.toml").read_text("utf-8")
     table = tomllib.loads(text)
     largest: dict[str, dict[str, float]] = {}
     for name, more in (("opencl", 0.0), ("cuda", _ROUNDED), ("onemkl", 0.0)):

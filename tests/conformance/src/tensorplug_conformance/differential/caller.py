@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.case import Case, mapped
 from tensorplug_conformance.running.peer import Peer, PeerLostError, Requests
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

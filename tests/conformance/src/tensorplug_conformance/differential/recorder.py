@@ -23,7 +23,7 @@ from tensorplug.dispatch.context import set_default_engine
 from tensorplug.observers import callsite
 from tensorplug_conformance.case import mapped
 from tensorplug_conformance.differential.calls import Call, Outcome, Place, Writer
-from tensorplug_conformance.trying.session import engine_factory
+from tensorplug_conformance.session import engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from tensorplug_conformance.differential.judging import judge_call, plain_attrib
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.reporting.quoting import printable
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.performance.measuring import REFERENCE, Stopwatch
 from tensorplug_conformance.running.peer import Peer, PeerLostError, Requests
-from tensorplug_conformance.trying.session import engine_factory
+from tensorplug_conformance.session import engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from tensorplug_conformance.case import Case, mapped
 from tensorplug_conformance.performance.calls import dtypes_of, timed_calls
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.reporting.roofline import ROUNDS, SIZES
-from tensorplug_conformance.trying.session import Session
+from tensorplug_conformance.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case, Operand
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.corpus import Corpus
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _DTYPES: Final = (dt.float32, dt.float64)

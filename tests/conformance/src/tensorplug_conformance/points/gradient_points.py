@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, KernelSpec, Tensor
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 STEP = 2.0**-11

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.points.second_gradients import Curvature
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 __all__ = ["Right", "WrongGradientError", "compare_slopes", "judge_gradient"]
 

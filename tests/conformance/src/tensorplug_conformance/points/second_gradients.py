@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug_conformance.case import Array, Operand
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 # The error of second differences: rounding of the oracle, times 1 / STEP**2.

@@ -15,8 +15,8 @@ from tensorplug_conformance.denominator import Row, cases_of, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.floats import kind_of
 from tensorplug_conformance.reporting.quoting import printable
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.rows import planned, run_case
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.variations import example
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ _LONGEST: Final = 200  # characters of a fault, which quotes what is wrong
 @cache
 def schema() -> dict[str, Any]:
     """Return the JSON schema that every report fulfils."""
-    path = resources.files("tensorplug_conformance.reporting").joinpath("report.schema.json")
+    path = resources.files(__package__) / "report.schema.json"
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 

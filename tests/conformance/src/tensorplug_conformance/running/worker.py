@@ -23,10 +23,10 @@ from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.running.process import COLLECTED
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.notes import Notes, unnoted
 from tensorplug_conformance.trying.references import References
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 from tensorplug_conformance.trying.surroundings import Functions, Surroundings
 from tensorplug_conformance.verdicts import CheckVerdict
 

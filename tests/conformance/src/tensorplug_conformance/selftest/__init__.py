@@ -15,7 +15,7 @@ from tensorplug_conformance.selftest.bench import Finding
 from tensorplug_conformance.selftest.matrix import matrix
 from tensorplug_conformance.selftest.sharing import Plan, Results, run
 from tensorplug_conformance.selftest.trials import Trial, try_backend, try_null, try_saboteur
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 Outcome = Literal["caught", "escaped", "harmless"]

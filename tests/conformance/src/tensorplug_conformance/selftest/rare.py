@@ -17,7 +17,7 @@ from tensorplug_conformance.selftest.kinds.memory import takes_inputs
 from tensorplug_conformance.selftest.kinds.results import changed
 from tensorplug_conformance.selftest.sabotage import install, is_installable
 from tensorplug_conformance.selftest.trials import Trial
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.soak import Soak
 
 if TYPE_CHECKING:

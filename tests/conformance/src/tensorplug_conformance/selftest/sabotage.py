@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend, DType, KernelEntry, KernelSpec
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.denominator import Mode
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.trials import Trial, try_backend, try_clean, try_null
 from tensorplug_conformance.selftest.vendors import VENDORS, try_vendor
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.selftest import null
 from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.selftest.bench import Bench, Finding
+from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.rows import planned, run_case, run_row
-from tensorplug_conformance.trying.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

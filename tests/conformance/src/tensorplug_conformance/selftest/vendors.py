@@ -17,8 +17,8 @@ from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
 from tensorplug_conformance.selftest.trials import Trial
+from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_row
-from tensorplug_conformance.trying.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 def claimed(session: Session, kernel: str, dtype: DType) -> bool:

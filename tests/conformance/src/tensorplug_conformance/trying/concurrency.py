@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _CALLS: Final = 5

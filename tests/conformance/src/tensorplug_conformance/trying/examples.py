@@ -31,7 +31,7 @@ from tensorplug_conformance.verdicts import PASSED
 if TYPE_CHECKING:
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
     from tensorplug_conformance.verdicts import Failure, RowVerdict
 
 

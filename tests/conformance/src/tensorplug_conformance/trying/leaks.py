@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import CountsBuffers, KernelSpec
     from tensorplug_conformance.case import Case
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 CALLS: Final = 4

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 Asked = tuple["CaseEntry", Row, "Case"]

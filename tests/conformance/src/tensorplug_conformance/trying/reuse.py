@@ -19,7 +19,7 @@ from tensorplug_conformance.variants.histories import previous
 if TYPE_CHECKING:
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Array, Case
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _ROUNDS: Final = 6  # until memory is given out again, in one order or another

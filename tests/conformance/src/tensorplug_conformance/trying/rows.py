@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from tensorplug_conformance.case import Case, Presentation
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.denominator import Row
+    from tensorplug_conformance.session import Session
     from tensorplug_conformance.trying.references import Right
-    from tensorplug_conformance.trying.session import Session
     from tensorplug_conformance.verdicts import Status
 
     _More = Callable[[Session, KernelSpec, Case], str]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, KernelSpec
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _SMALL: Final = 256  # elements of all inputs

@@ -19,7 +19,7 @@ from tensorplug_conformance.trying.leftovers import pass_over
 
 if TYPE_CHECKING:
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 N: Final = 4

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 def _scopes(_target: Target, opened: Callable[[], Session]) -> None:

@@ -14,7 +14,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, Target
 from tensorplug_conformance.checks.processes import run_module, unpack
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 STEPS: Final = 24

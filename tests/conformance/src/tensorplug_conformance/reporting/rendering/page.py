@@ -58,9 +58,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True), trim_blocks=True
     )
-    source = resources.files("tensorplug_conformance.reporting.rendering").joinpath(
-        "page.html.jinja"
-    )
+    source = resources.files(__package__) / "page.html.jinja"
     return environment.from_string(source.read_text("utf-8"))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import GradientEntry
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Witness
-    from tensorplug_conformance.trying.session import Session
+    from tensorplug_conformance.session import Session
 
 
 _ORDINARY: Final = ("float32", "float64")

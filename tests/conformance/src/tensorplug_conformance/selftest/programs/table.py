@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
 from tensorplug_conformance.selftest.programs import compiled, memory, repeated, rules
 from tensorplug_conformance.selftest.programs.engines import REFERENCE
-from tensorplug_conformance.trying.session import Session, engine_factory
+from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
