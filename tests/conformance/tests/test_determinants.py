@@ -11,8 +11,8 @@ import pytest
 import tensorplug as tp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import Corpus
-from tensorplug_conformance.cases import factorization as cases
-from tensorplug_conformance.oracle import factorization as oracle
+from tensorplug_conformance.cases.linalg import factorization as cases
+from tensorplug_conformance.oracle.linalg import factorization as oracle
 
 FLOAT32 = Corpus(dt.of("float32"))
 GIVEN = [np.asarray(array.inputs[0]) for array in cases.determinant(FLOAT32)]

@@ -10,20 +10,18 @@ import pytest
 
 from tensorplug_conformance.case import Bounded, Relation
 from tensorplug_conformance.oracle import (
-    activation,
-    convolution,
     creation,
     elementwise,
-    indexing,
-    linalg,
     movement,
-    pooling,
     reduction,
     sorting,
     strings,
-    warping,
 )
-from tensorplug_conformance.oracle.windows import axis
+from tensorplug_conformance.oracle import matrix_products as linalg
+from tensorplug_conformance.oracle.image import warping
+from tensorplug_conformance.oracle.indexing import indexing
+from tensorplug_conformance.oracle.nn import activation, convolution, pooling
+from tensorplug_conformance.oracle.nn.windows import axis
 
 I8, I32 = np.int8, np.int32
 NAN, INF = np.nan, np.inf

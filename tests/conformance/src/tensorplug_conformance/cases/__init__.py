@@ -16,17 +16,22 @@ def tables() -> tuple[CaseTable, ...]:
 
 
 def by_family() -> dict[str, CaseTable]:
-    """Return the tables by the names of their families.
+    """Return the tables by the names of their families, in the order of these names.
 
     Raises:
         TypeError: when a family module has no table called ``cases``.
 
     """
-    found = {}
-    for info in sorted(pkgutil.iter_modules(__path__), key=lambda iter_module: iter_module.name):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        table = getattr(module, "cases", None)
+    walked = pkgutil.walk_packages(__path__, f"{__name__}.")
+    modules = sorted((info.name for info in walked if not info.ispkg), key=_family)
+    families = {}
+    for name in modules:
+        table = getattr(importlib.import_module(name), "cases", None)
         if not isinstance(table, CaseTable):
-            raise TypeError(f"{module.__name__} has no CaseTable called 'cases'")
-        found[info.name] = table
-    return found
+            raise TypeError(f"{name} has no CaseTable called 'cases'")
+        families[_family(name)] = table
+    return families
+
+
+def _family(module: str) -> str:
+    return module.rpartition(".")[2]

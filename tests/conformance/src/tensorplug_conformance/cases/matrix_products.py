@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import ShapeError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.oracle import linalg as oracle
+from tensorplug_conformance.oracle import matrix_products as oracle
 from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:

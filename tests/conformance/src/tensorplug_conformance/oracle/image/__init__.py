@@ -1,0 +1,1 @@
+"""References for images, by family."""

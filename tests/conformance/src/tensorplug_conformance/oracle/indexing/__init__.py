@@ -1,0 +1,1 @@
+"""References for indexing, by family."""

@@ -1,0 +1,1 @@
+"""References for linear algebra, by family."""

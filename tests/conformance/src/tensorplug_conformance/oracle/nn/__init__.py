@@ -1,0 +1,1 @@
+"""References for neural networks, by family."""
