@@ -136,7 +136,7 @@ models: $(FOR_WORK) ## run trained ONNX models that pip packages carry, beside o
 
 browser: $(FOR_WORK) site ## try the site and the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser
-	$(BIN)/python -m pytest tests/conformance/tests/test_rendering.py tests/docs/test_site_in_browser.py
+	$(BIN)/python -m pytest tests/conformance/tests/reporting/test_rendering.py tests/docs/test_site_in_browser.py
 
 bench: $(FOR_WORK) ## time workloads against NumPy (and PyTorch and JAX, where installed)
 	$(BIN)/python tests/benchmarks

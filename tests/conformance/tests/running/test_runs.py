@@ -21,7 +21,7 @@ from tensorplug_conformance.running.certify import certify, items_of
 from tensorplug_conformance.running.opening import NotOpenedError, check_opens
 from tensorplug_conformance.running.supervisor import Limits, supervise
 
-from .installing import install
+from ..installing import install
 
 if TYPE_CHECKING:
     from pathlib import Path

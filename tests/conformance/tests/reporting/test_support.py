@@ -15,7 +15,7 @@ from tensorplug_conformance.reporting.rendering.sections import inserted
 from tensorplug_conformance.reporting.rendering.support import support, write_support
 from tensorplug_conformance.running.certify import certify
 
-from .reports import row, sample
+from ..reports import row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,7 @@ from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgra
 from tensorplug_conformance.selftest.programs.compiled import clean
 from tensorplug_conformance.session import Session, engine_factory
 
-from .reports import sample
+from ..reports import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying import plain
 from tensorplug_conformance.trying.plain import PlainProcessError, ask, drawn
 
-from .installing import install
+from ..installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

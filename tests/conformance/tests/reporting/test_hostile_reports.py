@@ -27,7 +27,7 @@ from tensorplug_conformance.reporting.rendering.support import write_support
 from tensorplug_conformance.reporting.report import ReportError, read
 from tensorplug_conformance.reporting.reproduction import script
 
-from .reports import EVIDENCE, sample
+from ..reports import EVIDENCE, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

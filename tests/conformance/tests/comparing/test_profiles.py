@@ -26,7 +26,7 @@ from tensorplug_conformance.reporting.terminal import as_expected, show
 from tensorplug_conformance.reporting.verification import verify
 from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
 
-from .reports import FAILURE, row, sample
+from ..reports import FAILURE, row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

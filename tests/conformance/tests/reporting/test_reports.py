@@ -15,7 +15,7 @@ from tensorplug_conformance.reporting.differences import differences
 from tensorplug_conformance.reporting.reproduction import UnknownCaseError, reproduce, script
 from tensorplug_conformance.reporting.verification import verify
 
-from .reports import FAILURE, row, sample
+from ..reports import FAILURE, row, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

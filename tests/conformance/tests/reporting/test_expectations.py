@@ -17,7 +17,7 @@ from tensorplug_conformance.reporting.expectations import (
     write,
 )
 
-from .reports import row, sample
+from ..reports import row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from tensorplug_conformance.reporting.rendering.page import page
 from tensorplug_conformance.reporting.rendering.summary import summary
 from tensorplug_conformance.reporting.report import faults
 
-from .reports import EVIDENCE, sample
-from .test_performance import times
+from ..reports import EVIDENCE, sample
+from ..test_performance import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
