@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.conformance.tests.reports import sample
 
 from tensorplug_conformance.checks import (
     CheckFailedError,
@@ -24,8 +25,6 @@ from tensorplug_conformance.selftest.backends import WRONG_BACKENDS
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, WrongProgram, try_program
 from tensorplug_conformance.selftest.programs.compiled import clean
 from tensorplug_conformance.session import Session, engine_factory
-
-from ..reports import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.conformance.tests.reports import FAILURE, row, sample
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
@@ -25,8 +26,6 @@ from tensorplug_conformance.reporting.report import blocked
 from tensorplug_conformance.reporting.terminal import as_expected, show
 from tensorplug_conformance.reporting.verification import verify
 from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
-
-from ..reports import FAILURE, row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

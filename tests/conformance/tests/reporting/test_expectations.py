@@ -6,6 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conformance.tests.reports import row, sample
 
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.reporting.expectations import (
@@ -16,8 +17,6 @@ from tensorplug_conformance.reporting.expectations import (
     read,
     write,
 )
-
-from ..reports import row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

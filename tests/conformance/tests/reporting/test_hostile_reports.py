@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
+from tests.conformance.tests.reports import EVIDENCE, sample
 
 from tensorplug_conformance.cli import main
 from tensorplug_conformance.reporting import terminal
@@ -26,8 +27,6 @@ from tensorplug_conformance.reporting.rendering.summary import summary
 from tensorplug_conformance.reporting.rendering.support import write_support
 from tensorplug_conformance.reporting.report import ReportError, read
 from tensorplug_conformance.reporting.reproduction import script
-
-from ..reports import EVIDENCE, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.conformance.tests.reports import EVIDENCE, sample
+from tests.conformance.tests.test_performance import times
 
 from tensorplug_conformance.reporting.rendering import FORMS, render
 from tensorplug_conformance.reporting.rendering.badge import badge, standing
@@ -16,9 +18,6 @@ from tensorplug_conformance.reporting.rendering.junit import junit
 from tensorplug_conformance.reporting.rendering.page import page
 from tensorplug_conformance.reporting.rendering.summary import summary
 from tensorplug_conformance.reporting.report import faults
-
-from ..reports import EVIDENCE, sample
-from ..test_performance import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conformance.tests.reports import FAILURE, row, sample
 
 from tensorplug_conformance import cli
 from tensorplug_conformance.checks import Target
@@ -14,8 +15,6 @@ from tensorplug_conformance.cli import main
 from tensorplug_conformance.reporting.differences import differences
 from tensorplug_conformance.reporting.reproduction import UnknownCaseError, reproduce, script
 from tensorplug_conformance.reporting.verification import verify
-
-from ..reports import FAILURE, row, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

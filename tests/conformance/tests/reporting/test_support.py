@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.conformance.tests.reports import row, sample
 
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.cli import main
@@ -14,8 +15,6 @@ from tensorplug_conformance.reporting import report
 from tensorplug_conformance.reporting.rendering.sections import inserted
 from tensorplug_conformance.reporting.rendering.support import support, write_support
 from tensorplug_conformance.running.certify import certify
-
-from ..reports import row, sample
 
 if TYPE_CHECKING:
     from pathlib import Path

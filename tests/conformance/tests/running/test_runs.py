@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from tests.conformance.tests.installing import install
 
 from tensorplug_conformance import cli
 from tensorplug_conformance.checks import Target
@@ -20,8 +21,6 @@ from tensorplug_conformance.reporting import report
 from tensorplug_conformance.running.certify import certify, items_of
 from tensorplug_conformance.running.opening import NotOpenedError, check_opens
 from tensorplug_conformance.running.supervisor import Limits, supervise
-
-from ..installing import install
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conformance.tests.installing import install
 
 from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Target, checks
 from tensorplug_conformance.denominator import entries
@@ -18,8 +19,6 @@ from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying import plain
 from tensorplug_conformance.trying.plain import PlainProcessError, ask, drawn
-
-from ..installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
